@@ -1,0 +1,52 @@
+"""What a Python adapter is written against, and how a call reaches it.
+
+An adapter is an object with `hello()` and one method for each protocol method it implements, named with an underscore
+for the point: `language.execute` is `language_execute(self, *, source, function, inputs, level="strict")`. It returns
+the result of that method as the protocol describes it, with `Tensor` objects for tensors, or raises `Refusal` or
+`NotSupported`. A method that it does not have reads as unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """The least an adapter has; everything else is found by name."""
+
+    def hello(self) -> Mapping[str, Any]:
+        """Identity and claims, as `session.open` returns them."""
+        ...
+
+
+class Refusal(Exception):
+    """Raised by an adapter when the implementation refuses a request."""
+
+    def __init__(self, code: str, phase: str, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message)
+        self.outcome = Rejected(code, phase, message, tuple(diagnostics))
+
+
+class NotSupported(Exception):
+    """Raised by an adapter when the implementation lacks a feature."""
+
+    def __init__(self, feature: str) -> None:
+        super().__init__(feature)
+        self.outcome = Unsupported(feature)
+
+
+def invoke(adapter: Adapter, method: str, params: Mapping[str, Any]) -> Returned | Rejected | Unsupported:
+    """Call one protocol method on an adapter. Exceptions other than `Refusal` and `NotSupported` pass through."""
+    handler = getattr(adapter, method.replace(".", "_", 1), None)
+    if method == "session.reset" and handler is None:
+        return Returned({})
+    if handler is None:
+        return Unsupported(method)
+    try:
+        return Returned(handler(**params))
+    except (Refusal, NotSupported) as stop:
+        return stop.outcome

@@ -1,0 +1,48 @@
+"""Case ids: stable slugs made from where a test stands, `ir/matmul/k-tail/bf16`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import PurePosixPath
+
+CHAPTERS = ("abi", "ir", "runtime", "collectives")
+
+
+def case_id(node_id: str) -> str | None:
+    """The case id of a pytest node id, or None where it is no test of the suite.
+
+    `conformance/ir/test_matmul.py::test_k_tail[bf16]` is `ir/matmul/k-tail/bf16`.
+    """
+    place, _, test = node_id.partition("::")
+    parts = PurePosixPath(place).parts
+    positions = [index for index, part in enumerate(parts[:-1]) if part in CHAPTERS]
+    if not positions or not test:
+        return None
+    name, _, parameters = test.replace("::", "-").partition("[")
+    folders = [*parts[positions[-1] : -1], parts[-1].removesuffix(".py").removeprefix("test_")]
+    slugs = [*folders, name.removeprefix("test_"), *([parameters.removesuffix("]")] if parameters else [])]
+    return "/".join(slug(part) for part in slugs)
+
+
+def slug(text: str) -> str:
+    """Lower case, with a hyphen for every run of other characters than letters, digits and points."""
+    return re.sub(r"[^a-z0-9./]+", "-", text.lower()).strip("-")
+
+
+def in_shard(case: str, shard: tuple[int, int]) -> bool:
+    """Whether a case belongs to shard k of N, by the hash of its id: the same cases on every machine."""
+    number, count = shard
+    return int.from_bytes(hashlib.sha256(case.encode()).digest()[:8], "big") % count == number - 1
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """`k/N` with 1 <= k <= N.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"--shard {text}: expected k/N with 1 <= k <= N, such as 2/4")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,158 @@
+"""The only way to judge: every assertion of a test goes through a `Check`, which counts and records it.
+
+A check that cannot pass raises. What it raises decides the verdict: `CheckFailed` for a wrong answer, `Unanswered`
+where the implementation did not support the request or went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.differences import Difference, first_difference, values_of
+from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
+from tessera_conformance.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class CheckRecord:
+    """One judged assertion."""
+
+    kind: str
+    passed: bool
+    what: str
+    expected: Any = None
+    actual: Any = None
+    difference: Difference | None = None
+
+
+class CheckFailed(AssertionError):
+    """A judged assertion does not hold."""
+
+
+class Unanswered(Exception):
+    """The implementation gave no answer to judge: it does not support the request, or went wrong."""
+
+    def __init__(self, observation: Unsupported | Fault) -> None:
+        super().__init__(describe(observation))
+        self.observation = observation
+
+
+class Check:
+    """The assertions of one case."""
+
+    def __init__(self) -> None:
+        self.records: list[CheckRecord] = []
+
+    def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
+        """The call returned; gives the value."""
+        _require_answer(observation)
+        passed = isinstance(observation, Returned)
+        self._judge(CheckRecord("returns", passed, what, "a result", describe(observation)))
+        assert isinstance(observation, Returned)
+        return observation.value
+
+    def accepts(self, observation: Observation, what: str = "the program is legal") -> Any:
+        """A legal program is not refused; gives the value."""
+        return self.returns(observation, what)
+
+    def rejects(
+        self,
+        observation: Observation,
+        *,
+        category: str | Collection[str],
+        phase: str | Collection[str] | None = None,
+        at_line: int | None = None,
+    ) -> Rejected:
+        """The request is refused for the right reason: category, and where given phase and line of one diagnostic."""
+        _require_answer(observation)
+        categories = [category] if isinstance(category, str) else sorted(category)
+        phases = [phase] if isinstance(phase, str) else sorted(phase or ())
+        wanted = f"a rejection of category {' or '.join(categories)}"
+        wanted += f" in phase {' or '.join(phases)}" if phases else ""
+        wanted += f" at line {at_line}" if at_line is not None else ""
+        passed = isinstance(observation, Rejected) and any(
+            entry.category in categories and (at_line is None or entry.line == at_line)
+            for entry in _errors(observation)
+        )
+        passed = passed and isinstance(observation, Rejected) and (not phases or observation.phase in phases)
+        self._judge(CheckRecord("rejects", passed, "the program is refused", wanted, _told(observation)))
+        assert isinstance(observation, Rejected)
+        return observation
+
+    def status(self, observation: Observation, code: str) -> None:
+        """The call is refused with this status."""
+        _require_answer(observation)
+        passed = isinstance(observation, Rejected) and observation.code == code
+        self._judge(CheckRecord("status", passed, "the call reports the status", code, _told(observation)))
+
+    def equal(self, actual: Any, expected: Any, what: str = "the value") -> None:
+        """Two plain values are equal, and of the same type where they are booleans or integers."""
+        passed = actual == expected and (isinstance(actual, bool) == isinstance(expected, bool))
+        self._judge(CheckRecord("equal", passed, what, expected, actual))
+
+    def true(self, condition: bool, what: str, actual: Any = None) -> None:
+        """A property holds; `what` says it in words."""
+        self._judge(CheckRecord("true", bool(condition), what, True, actual if actual is not None else condition))
+
+    def bits(self, actual: Any, expected: Tensor, what: str = "the bits") -> None:
+        """Shape, dtype and every bit agree; any NaN equals any NaN."""
+        difference = first_difference(actual, expected)
+        self._judge(CheckRecord("bits", difference is None, what, expected, actual, difference))
+
+    def within(
+        self,
+        actual: Any,
+        exact: Sequence[Fraction],
+        bounds: Sequence[Fraction],
+        what: str = "the error bound",
+    ) -> None:
+        """Every element is finite and differs from its exact value by no more than its bound."""
+        values = values_of(actual) if isinstance(actual, Tensor) else None
+        if values is None or len(values) != len(exact):
+            self._judge(CheckRecord("within", False, what, f"a real tensor of {len(exact)} elements", actual))
+            return
+        for index, (value, target, bound) in enumerate(zip(values, exact, bounds, strict=True)):
+            if value is None or abs(value - target) > bound:
+                found = "not finite" if value is None else f"off by {float(abs(value - target)):.6g}"
+                expected = f"element {index}: {float(target):.9g} +- {float(bound):.6g}"
+                self._judge(CheckRecord("within", False, what, expected, found))
+        self._judge(CheckRecord("within", True, what, f"{len(exact)} elements within their bounds", "all"))
+
+    def _judge(self, record: CheckRecord) -> None:
+        self.records.append(record)
+        if not record.passed:
+            raise CheckFailed(explain(record))
+
+
+def explain(record: CheckRecord) -> str:
+    """What was expected and what was found, for people."""
+    if record.difference is not None:
+        return f"{record.what}: {record.difference.sentence()}"
+    return f"{record.what}: expected {_shown(record.expected)}, found {_shown(record.actual)}"
+
+
+def _require_answer(observation: Observation) -> None:
+    if isinstance(observation, Unsupported | Fault):
+        raise Unanswered(observation)
+
+
+def _errors(rejected: Rejected) -> Sequence[Diagnostic]:
+    """The error diagnostics, or one made of the rejection itself where an implementation gives none."""
+    errors = [entry for entry in rejected.diagnostics if entry.severity == "error"]
+    return errors or [Diagnostic(category=rejected.code, message=rejected.message)]
+
+
+def _told(observation: Observation) -> str:
+    if not isinstance(observation, Rejected):
+        return describe(observation)
+    places = [f"{entry.category} at line {entry.line}" for entry in _errors(observation)]
+    return f"{describe(observation)} ({', '.join(places)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype}{list(value.shape)} {value.bits()[:64]}"
+    return value if isinstance(value, str) else repr(value)[:400]

@@ -1,0 +1,39 @@
+"""The command `tessera-conformance`: run the suite, read its reports, keep clauses and vectors, prove that it bites."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tessera_conformance import __version__, run, serve_command
+from tessera_conformance.registry import commands as clauses
+from tessera_conformance.reports import commands as reports
+from tessera_conformance.strength import commands as strength
+from tessera_conformance.vectors import commands as vectors
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be met."""
+    parser = argparse.ArgumentParser(prog="tessera-conformance", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    run.add_parser(subparsers)
+    reports.add_parsers(subparsers)
+    clauses.add_parser(subparsers)
+    vectors.add_parser(subparsers)
+    strength.add_parser(subparsers)
+    serve_command.add_parser(subparsers)
+    parsed, rest = parser.parse_known_args(arguments)
+    if rest and not getattr(parsed, "takes_rest", False):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    parsed.rest = rest
+    try:
+        return int(parsed.handler(parsed))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

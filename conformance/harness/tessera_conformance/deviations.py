@@ -1,0 +1,106 @@
+"""Known deviations: what an implementation is known to get wrong, with a reason, an owner and an expiry.
+
+A deviation that matches no case, has expired, or whose must-fail case passes is an error: the list cannot rot.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
+
+
+class MalformedDeviations(Exception):
+    """The deviations file cannot be used; says where and why."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One entry: cases by pattern, narrowed by clause where one is named."""
+
+    cases: str
+    mode: str
+    reason: str
+    owner: str
+    expires: datetime.date
+    clause: str | None = None
+
+    def matches(self, case: str, clauses: Sequence[str]) -> bool:
+        """Whether this entry speaks of the case."""
+        return fnmatchcase(case, self.cases) and (self.clause is None or self.clause in clauses)
+
+
+class Deviations:
+    """The entries of one file, and which of them were used."""
+
+    def __init__(self, entries: Sequence[Deviation] = ()) -> None:
+        self.entries = tuple(entries)
+
+    @classmethod
+    def read(cls, path: Path) -> Deviations:
+        """The entries of a TOML file.
+
+        Raises:
+            MalformedDeviations: it cannot be read or does not follow `schemas/deviations.schema.json`.
+        """
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise MalformedDeviations(f"{path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise MalformedDeviations(f"{path}: not TOML: {error}") from None
+        problem = first_problem("tessera:deviations", "file", _with_dates_as_text(document))
+        if problem is not None:
+            raise MalformedDeviations(f"{path}: {problem}")
+        return cls([_entry(path, fields) for fields in document["deviation"]])
+
+    def disposition(self, case: str, clauses: Sequence[str], verdict: str) -> tuple[Disposition, str]:
+        """What the entries make of a verdict, and the reason given in the entry."""
+        if verdict not in BAD_VERDICTS and verdict != "pass":
+            return "none", ""
+        for entry in self.entries:
+            if entry.matches(case, clauses):
+                if verdict == "pass":
+                    return ("unexpected_pass", entry.reason) if entry.mode == "must_fail" else ("none", "")
+                return ("known_deviation" if entry.mode == "must_fail" else "waived"), entry.reason
+        return "none", ""
+
+    def expired(self, today: datetime.date) -> list[str]:
+        """One sentence for each entry whose time is over."""
+        return [
+            f"deviation {entry.cases!r} ({entry.owner}) expired on {entry.expires}: fix or renew it"
+            for entry in self.entries
+            if entry.expires < today
+        ]
+
+    def unmatched(self, cases: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+        """One sentence for each entry that speaks of none of the cases."""
+        return [
+            f"deviation {entry.cases!r}{f' with clause {entry.clause}' if entry.clause else ''} matches no case: "
+            "remove or correct it"
+            for entry in self.entries
+            if not any(entry.matches(case, clauses) for case, clauses in cases)
+        ]
+
+
+def _entry(path: Path, fields: dict[str, Any]) -> Deviation:
+    try:
+        expires = datetime.date.fromisoformat(str(fields["expires"]))
+    except ValueError as error:
+        raise MalformedDeviations(f"{path}: deviation {fields['cases']!r}: expires: {error}") from None
+    return Deviation(**{**fields, "expires": expires})
+
+
+def _with_dates_as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_dates_as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_dates_as_text(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value

@@ -1,0 +1,42 @@
+"""Where the suite's data lies: in a source checkout, or inside the installed wheel.
+
+A checkout keeps tests, clauses, schemas and vectors in their own top-level folders; the wheel carries them all
+under `tessera_conformance/suite`. Nothing else in the harness knows the difference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_PACKAGED_SUITE = _PACKAGE / "suite"
+_CHECKOUT = _PACKAGE.parents[2]
+
+
+def suite_directory() -> Path:
+    """The folder that holds the chapters of tests: `abi`, `ir`, `runtime`, `collectives`."""
+    return _PACKAGED_SUITE if _PACKAGED_SUITE.is_dir() else _CHECKOUT / "conformance"
+
+
+def clauses_directory() -> Path:
+    """The clause registries, the interpretations, the lock and the list of enforced chapters."""
+    return suite_directory() / "clauses"
+
+
+def violators_directory() -> Path:
+    """The implementations that break one clause each."""
+    return suite_directory() / "violators"
+
+
+def schemas_directory() -> Path:
+    """The JSON Schemas of every file and message the harness reads or writes."""
+    return _beside_the_suite("schemas")
+
+
+def vectors_directory() -> Path:
+    """The golden vectors."""
+    return _beside_the_suite("vectors")
+
+
+def _beside_the_suite(name: str) -> Path:
+    return _PACKAGED_SUITE / name if _PACKAGED_SUITE.is_dir() else _CHECKOUT / name

@@ -1,0 +1,192 @@
+"""The pytest side of the suite: options, the `clause` marker, the fixtures `impl` and `check`, verdicts and the report.
+
+Loaded by the suite's `conftest.py`, so that it is active exactly where the suite is collected. Under xdist the
+workers run the cases and the controller writes the report.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.cases import case_id, in_shard, parse_shard
+from tessera_conformance.check import Check
+from tessera_conformance.deviations import Deviations, MalformedDeviations
+from tessera_conformance.locations import clauses_directory, suite_directory
+from tessera_conformance.registry import Registry, RegistryError
+from tessera_conformance.report_keeper import PROPERTY, ReportKeeper
+from tessera_conformance.reproduce import write_script
+from tessera_conformance.session import Implementation
+from tessera_conformance.suite_run import Case, SuiteRun, observation_line
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import locate
+from tessera_conformance.verdicts import LEVELS, Judgement
+
+RUN = pytest.StashKey[SuiteRun]()
+CASE = pytest.StashKey[Case]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of a conformance run."""
+    group = parser.getgroup("tessera", "Tessera conformance")
+    group.addoption("--impl", default="reference", metavar="IMPL", help="reference, py:module:factory or rpc:command")
+    group.addoption("--profile", default="extended", choices=("core", "extended"), help="which clauses a claim covers")
+    group.addoption("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
+    group.addoption("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, TOML")
+    group.addoption("--report-dir", default="report", metavar="DIR", type=Path, help="where the report goes")
+    group.addoption("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
+    group.addoption("--deadline", default=30.0, type=float, metavar="SECONDS", help="for each call")
+    group.addoption("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
+    group.addoption("--today", default=None, type=datetime.date.fromisoformat, help="the day for expiry of deviations")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers and set up the run."""
+    config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
+    config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
+    options = config.option
+    try:
+        config.stash[RUN] = SuiteRun(
+            locate(options.impl),
+            Registry.load(clauses_directory()),
+            profile=options.profile,
+            level=options.level,
+            deviations=Deviations.read(options.deviations) if options.deviations else None,
+            shard=parse_shard(options.shard) if options.shard else None,
+            deadline=options.deadline,
+            today=options.today,
+        )
+    except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the implementation."""
+    if RUN in config.stash:
+        config.stash[RUN].session.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Make a case of every test of the suite, and leave out what was not asked for."""
+    run = config.stash[RUN]
+    problems: list[str] = []
+    seen: dict[str, str] = {}
+    for item in items:
+        identifier = case_id(item.nodeid) if suite_directory() in item.path.parents else None
+        if identifier is None:
+            continue
+        if identifier in seen:
+            problems.append(f"{item.nodeid}: case id {identifier} is also that of {seen[identifier]}: rename one")
+        seen[identifier] = item.nodeid
+        try:
+            item.stash[CASE] = _case(run, identifier, item)
+        except (RegistryError, ValueError) as error:
+            problems.append(f"{item.nodeid}: {error}")
+    if problems:
+        raise pytest.UsageError("\n".join(problems))
+    _deselect(config, run, items)
+
+
+def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
+    clauses = [name for marker in item.iter_markers("clause") for name in marker.args]
+    if not clauses:
+        raise ValueError("no clause: every test of the suite names the clauses it judges, @clause(...)")
+    levels = [name for marker in item.iter_markers("level") for name in marker.args] or list(LEVELS)
+    unknown = [name for name in levels if name not in LEVELS]
+    if unknown:
+        raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
+    doc = (getattr(item.obj, "__doc__", None) or "").strip() if isinstance(item, pytest.Function) else ""
+    title = doc.splitlines()[0] if doc else identifier
+    return Case(identifier, title, [run.registry.clause(name) for name in dict.fromkeys(clauses)], levels)
+
+
+def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:
+    wanted = config.option.reproduce
+
+    def keep(item: pytest.Item) -> bool:
+        case = item.stash.get(CASE, None)
+        if case is None:
+            return wanted is None
+        if wanted is not None:
+            return bool(case.id == wanted)
+        return run.shard is None or in_shard(case.id, run.shard)
+
+    kept = [item for item in items if keep(item)]
+    if wanted is not None and not kept:
+        raise pytest.UsageError(f"--reproduce {wanted}: no such case; the report and `--collect-only` name them")
+    if len(kept) != len(items):
+        config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
+        items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out a case that does not apply, and fail one whose implementation does not start."""
+    case = item.stash.get(CASE, None)
+    if case is None:
+        return
+    run = item.config.stash[RUN]
+    judgement = run.judge_before(case)
+    if judgement is None:
+        return
+    run.settle(case, judgement)
+    if judgement.verdict in ("unsupported", "inapplicable"):
+        pytest.skip(f"{judgement.verdict}: {judgement.reason}")
+    pytest.fail(f"{judgement.verdict}: {judgement.reason}", pytrace=False)
+
+
+@pytest.fixture
+def impl(request: pytest.FixtureRequest) -> Implementation:
+    """The implementation under test, in its first state."""
+    return Implementation(request.config.stash[RUN].session)
+
+
+@pytest.fixture
+def check(request: pytest.FixtureRequest) -> Check:
+    """The assertions of this case: counted, recorded, and the only way to pass."""
+    case: Case = request.node.stash[CASE]
+    return case.check
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn what happened into a verdict, and the verdict into pytest's outcome."""
+    report = yield
+    case = item.stash.get(CASE, None)
+    if case is None:
+        return report
+    run = item.config.stash[RUN]
+    error = call.excinfo.value if call.excinfo is not None else None
+    case.seconds += call.duration
+    if call.when == "call":
+        _conclude(run, case, run.judge_after(case, error), report)
+    elif error is not None and (case.judgement is None or call.when == "teardown"):
+        _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
+    if call.when == "teardown":
+        report.user_properties = [(PROPERTY, observation_line(case))]
+        if item.config.option.reproduce and case.judgement is not None:
+            write_script(item.config.option.report_dir, run.session.label, case)
+    return report
+
+
+def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.TestReport) -> None:
+    deviation = run.settle(case, judgement)
+    clauses = ", ".join(case.clause_ids)
+    if case.disposition == "unexpected_pass":
+        report.outcome = "failed"
+        report.longrepr = f"unexpected pass of {case.id}: the deviations say it must fail ({deviation})"
+    elif case.disposition in ("known_deviation", "waived"):
+        report.outcome = "skipped"
+        report.wasxfail = f"{case.disposition}: {deviation}"
+    elif judgement.verdict != "pass":
+        report.outcome = "failed"
+        trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""
+        report.longrepr = f"{judgement.verdict}: {judgement.reason}\n  case {case.id}  ({clauses}){trace}"

@@ -1,0 +1,123 @@
+"""The protocol between harness and implementation, version 1: method names, Hello, and reading an outcome.
+
+`docs/protocol.md` describes it for people, `schemas/protocol/` for machines; this module turns a decoded outcome into
+an observation and refuses whatever the schemas refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tessera_conformance.observations import Diagnostic, Observation, Rejected, Returned, Unsupported
+from tessera_conformance.schemas import first_problem, has_definition, validator
+from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+
+PROTOCOL = 1
+METHOD_NOT_FOUND = -32601
+
+
+class ProtocolViolation(Exception):
+    """The implementation sent something that the protocol does not allow."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Who answers, what it claims and which arithmetic it declares."""
+
+    name: str
+    version: str
+    documents: tuple[str, ...] = ()
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    level: str = "strict"
+    message: Mapping[str, Any] = field(default_factory=dict)
+
+    def claims(self, document: str, feature: str) -> bool:
+        """Whether the implementation stands by this feature; the core of a claimed document is mandatory."""
+        if document not in self.documents:
+            return False
+        return feature == "core" or self.capabilities.get(feature, "unsupported") != "unsupported"
+
+
+def read_hello(message: Any) -> Hello:
+    """The Hello of `session.open`.
+
+    Raises:
+        ProtocolViolation: a field is missing or wrong, or the protocol ranges do not meet.
+    """
+    problem = first_problem("tessera:protocol/session", "open.result", message)
+    if problem is not None:
+        raise ProtocolViolation(f"Hello is malformed: {problem}")
+    lowest, highest = message["protocol"]["minimum"], message["protocol"]["maximum"]
+    if not lowest <= PROTOCOL <= highest:
+        raise ProtocolViolation(f"the implementation speaks protocol {lowest} to {highest}, the harness {PROTOCOL}")
+    return Hello(
+        name=message["implementation"]["name"],
+        version=message["implementation"]["version"],
+        documents=tuple(message["documents"]),
+        capabilities=dict(message.get("capabilities", {})),
+        level=message.get("arithmetic", {}).get("level", "strict"),
+        message=message,
+    )
+
+
+def read_outcome(method: str, outcome: Any) -> Observation:
+    """The observation that a method's outcome reports; tensor messages become `Tensor` objects.
+
+    Raises:
+        ProtocolViolation: the outcome or the returned value has the wrong form.
+    """
+    try:
+        outcome = from_wire(outcome)
+    except MalformedTensor as error:
+        raise ProtocolViolation(f"{method}: malformed tensor: {error}") from None
+    _require_valid(method, "tessera:protocol/messages", "outcome", outcome)
+    if "rejected" in outcome:
+        rejected = outcome["rejected"]
+        diagnostics = tuple(
+            Diagnostic(**{**entry, "operands": tuple(entry.get("operands", ()))})
+            for entry in rejected.get("diagnostics", ())
+        )
+        return Rejected(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
+    if "unsupported" in outcome:
+        return Unsupported(outcome["unsupported"]["feature"])
+    area, _, name = method.partition(".")
+    if has_definition(f"tessera:protocol/{area}", f"{name}.result"):
+        _require_valid(method, f"tessera:protocol/{area}", f"{name}.result", outcome["returned"])
+    return Returned(outcome["returned"])
+
+
+def write_outcome(observation: Returned | Rejected | Unsupported) -> dict[str, Any]:
+    """The outcome message of an observation, tensors left as `Tensor` objects."""
+    match observation:
+        case Returned(value):
+            return {"returned": value}
+        case Rejected(code, phase, message, diagnostics):
+            body = {"code": code, "phase": phase, "message": message}
+            return {"rejected": body | {"diagnostics": [diagnostic_message(entry) for entry in diagnostics]}}
+        case Unsupported(feature):
+            return {"unsupported": {"feature": feature}}
+
+
+def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:
+    """The message form of a diagnostic, absent fields left out."""
+    fields = {key: value for key, value in asdict(diagnostic).items() if value is not None}
+    return fields | {"operands": list(diagnostic.operands)}
+
+
+def _require_valid(method: str, schema: str, definition: str, value: Any) -> None:
+    shape = _without_bits(value)
+    if not validator(schema, definition).is_valid(shape):
+        raise ProtocolViolation(f"{method}: {first_problem(schema, definition, shape)}")
+
+
+def _without_bits(value: Any) -> Any:
+    """`value` with tensors as messages without their data, which `Tensor` itself has checked."""
+    if isinstance(value, Tensor):
+        return {"$tensor": {"dtype": value.dtype, "shape": list(value.shape), "bits": ""}}
+    if isinstance(value, dict):
+        return {key: _without_bits(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_bits(item) for item in value]
+    return value

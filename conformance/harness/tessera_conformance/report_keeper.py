@@ -1,0 +1,94 @@
+"""The pytest plugin that writes the report of a run: registered once, in the process that sees all results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.cases import case_id
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
+from tessera_conformance.reports.publish import publish
+from tessera_conformance.reports.summary import terminal_summary
+from tessera_conformance.suite_run import Case, SuiteRun, observation_line
+from tessera_conformance.verdicts import Judgement
+
+PROPERTY = "tessera_observation"
+"""The user property under which a teardown report carries its case's observation line."""
+
+
+class ReportKeeper:
+    """Collects observation lines, writes the report file and prints the end of the run."""
+
+    def __init__(self, config: pytest.Config, run: SuiteRun) -> None:
+        self._config = config
+        self._run = run
+        self._writer: JournalWriter | None = None
+        self._report: Report | None = None
+        self._observed: list[tuple[str, Sequence[str]]] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin the report with the cases of this process."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Begin the report with what the first worker has collected; all workers collect the same."""
+        self._begin(ids)
+
+    def _begin(self, node_ids: Sequence[str]) -> None:
+        cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
+        if not cases or self._writer is not None or self._config.option.collectonly:
+            return
+        self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
+        self._writer.header(self._run.header(self._complete, [Path(sys.argv[0]).name, *sys.argv[1:]]))
+        self._writer.plan(cases)
+
+    @property
+    def _complete(self) -> bool:
+        """Whether the command line asks for the whole suite."""
+        option = self._config.option
+        if self._run.shard or option.reproduce or option.keyword or option.markexpr or getattr(option, "lf", False):
+            return False
+        suite = suite_directory()
+        paths = [Path(str(argument).partition("::")[0]).resolve() for argument in self._config.args]
+        return any(path == suite or path in suite.parents for path in paths)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
+        for name, line in report.user_properties:
+            if name == PROPERTY:
+                self._write(line)
+        lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
+        if lost is not None:
+            died = Case(lost, lost, [], [], judgement=Judgement("crash", "the process that ran the case died"))
+            self._write(observation_line(died))
+
+    def _write(self, line: Any) -> None:
+        if self._writer is not None:
+            self._writer.observation(line)
+            self._observed.append((line["case"], line["clauses"]))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Seal the report, make the pages from it, and let a failed claim fail the run."""
+        if self._writer is None:
+            return
+        problems = self._run.deviations.expired(self._run.today)
+        if self._complete:
+            problems += self._run.deviations.unmatched(self._observed)
+        self._report = self._writer.finish(problems, {})
+        publish(self._report, self._run.registry)
+        if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The end of a run, as people see it."""
+        if self._report is not None:
+            terminalreporter.write_sep("=", "conformance")
+            terminalreporter.write(terminal_summary(self._report, self._run.registry) + "\n")

@@ -1,0 +1,202 @@
+"""The report file: written line by line as cases end, put in order and sealed with a footer when the run ends.
+
+A run that is killed leaves a file without a footer: readable, and invalid. `schemas/report/lines.schema.json` describes
+the lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.verdicts import BAD_VERDICTS, VERDICTS
+
+FORMAT = 1
+FILE_NAME = "report.jsonl"
+
+Line = Mapping[str, Any]
+
+
+class UnreadableReport(Exception):
+    """A file that is no report at all; says which line and why."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report as read; `problem` says why an invalid one is invalid."""
+
+    path: Path
+    header: Line
+    plan: Sequence[str]
+    observations: Sequence[Line]
+    footer: Line | None
+    problem: str | None
+
+    @property
+    def claim(self) -> str:
+        """success, partial or failure; invalid where the file is not a whole, unedited report."""
+        return "invalid" if self.problem is not None or self.footer is None else str(self.footer["claim"])
+
+    @property
+    def failures(self) -> list[Line]:
+        """Observations that count against the claim."""
+        return [line for line in self.observations if counts_against(line)]
+
+
+def counts_against(observation: Line) -> bool:
+    """Whether an observation is a failure that no deviation accounts for, or an unexpected pass."""
+    if observation["disposition"] == "unexpected_pass":
+        return True
+    return observation["verdict"] in BAD_VERDICTS and observation["disposition"] == "none"
+
+
+class JournalWriter:
+    """Writes the file of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w", encoding="utf-8")
+        self._header: Line = {}
+        self._plan: tuple[str, ...] = ()
+        self._observations: dict[str, Line] = {}
+
+    def header(self, line: Line) -> None:
+        """The first line."""
+        self._header = {"record": "header", "format": FORMAT, **line}
+        self._append(self._header)
+
+    def plan(self, cases: Iterable[str]) -> None:
+        """The second line: every case that is to be observed."""
+        self._plan = tuple(sorted(cases))
+        self._append({"record": "plan", "cases": list(self._plan)})
+
+    def observation(self, line: Line) -> None:
+        """A case has ended; a second line of the same case replaces the first."""
+        line = {"record": "observation", **line}
+        self._observations[line["case"]] = line
+        self._append(line)
+
+    def finish(self, problems: Sequence[str], run: Line) -> Report:
+        """Put the observations in order of case id, add what was not run, and seal the file."""
+        self._file.close()
+        for case in self._plan:
+            self._observations.setdefault(case, _not_run(case))
+        observations = [self._observations[case] for case in sorted(self._observations)]
+        lines = [self._header, {"record": "plan", "cases": list(self._plan)}, *observations]
+        footer = seal(lines, problems) | {"run": run}
+        sealed = self.path.with_suffix(".sealing")
+        sealed.write_text("".join(dump(line) + "\n" for line in [*lines, footer]), encoding="utf-8")
+        os.replace(sealed, self.path)
+        return read(self.path)
+
+    def _append(self, line: Line) -> None:
+        self._file.write(dump(line) + "\n")
+        self._file.flush()
+
+
+def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
+    """The footer, without its run field, that belongs below these lines."""
+    observations = [line for line in lines if line["record"] == "observation"]
+    verdicts = Counter(line["verdict"] for line in observations)
+    dispositions = Counter(line["disposition"] for line in observations)
+    if problems or not observations or any(counts_against(line) for line in observations):
+        claim = "failure"
+    else:
+        claim = "success" if lines[0]["selection"]["complete"] else "partial"
+    return {
+        "record": "footer",
+        "claim": claim,
+        "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
+        "dispositions": dict(sorted(dispositions.items())),
+        "problems": list(problems),
+        "sha256": hashlib.sha256("\n".join(dump(without_run(line)) for line in lines).encode()).hexdigest(),
+    }
+
+
+def read(path: Path) -> Report:
+    """A report file, valid or not.
+
+    Raises:
+        UnreadableReport: it cannot be opened, or does not begin with a header.
+    """
+    try:
+        raw = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UnreadableReport(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
+    lines, problem = _parse(raw)
+    if not lines or lines[0].get("record") != "header":
+        raise UnreadableReport(f"{path}: line 1 is not the header of a report")
+    by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
+    for line in lines[1:]:
+        by_record[line["record"]].append(line)
+    footer = by_record["footer"][-1] if by_record["footer"] else None
+    plan = by_record["plan"][0]["cases"] if by_record["plan"] else []
+    problem = problem or _seal_problem(lines, footer)
+    return Report(path, lines[0], plan, by_record["observation"], footer, problem)
+
+
+def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
+    lines: list[Line] = []
+    for number, text in enumerate(raw, start=1):
+        try:
+            line = json.loads(text)
+            record = line.get("record")
+        except (ValueError, AttributeError):
+            return lines, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
+        if record not in ("header", "plan", "observation", "footer"):
+            return lines, f"line {number} has an unknown record {record!r}"
+        wrong = first_problem("tessera:report/lines", record, line)
+        if wrong is not None:
+            return lines, f"line {number}: {wrong}"
+        lines.append(line)
+    return lines, None
+
+
+def _seal_problem(lines: Sequence[Line], footer: Line | None) -> str | None:
+    if footer is None:
+        return "there is no footer: the run did not end"
+    if lines[-1] is not footer:
+        return "the footer is not the last line"
+    expected = seal(lines[:-1], footer["problems"])
+    for key, value in expected.items():
+        if footer[key] != value:
+            return f"the footer's {key} does not follow from the lines above it: the file was edited"
+    return None
+
+
+def without_run(line: Line) -> Any:
+    """A line without what differs between two runs of the same behaviour: every field named run, at any depth but data."""
+    result = {key: value for key, value in line.items() if key != "run"}
+    if "exchanges" in result:
+        result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
+    return result
+
+
+def dump(line: Line) -> str:
+    """One line of JSON in the one canonical spelling."""
+    return json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _not_run(case: str) -> Line:
+    return {
+        "record": "observation",
+        "case": case,
+        "title": "",
+        "clauses": [],
+        "verdict": "not_run",
+        "disposition": "none",
+        "reason": "planned, but the run ended before it",
+        "checks": [],
+        "exchanges": [],
+        "run": {},
+    }

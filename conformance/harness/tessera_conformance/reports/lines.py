@@ -1,0 +1,75 @@
+"""From what a case did to the JSON of its observation line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.check import CheckRecord
+from tessera_conformance.observations import Fault
+from tessera_conformance.protocol import write_outcome
+from tessera_conformance.session import Exchange
+from tessera_conformance.tensors import Tensor
+
+WHOLE_TENSOR = 2048
+"""Tensors of more bytes than this are shown by their first words and their SHA-256."""
+HEAD_WORDS = 16
+
+
+def check_line(record: CheckRecord) -> dict[str, Any]:
+    """A judged assertion."""
+    return {
+        "kind": record.kind,
+        "passed": record.passed,
+        "what": record.what,
+        "expected": plain(record.expected),
+        "actual": plain(record.actual),
+        "difference": plain(asdict(record.difference)) if record.difference is not None else None,
+    }
+
+
+def exchange_line(exchange: Exchange) -> dict[str, Any]:
+    """A request and what came of it."""
+    observation = exchange.observation
+    run: dict[str, Any] = {"seconds": round(exchange.seconds, 6)}
+    if isinstance(observation, Fault):
+        told: Mapping[str, Any] = {
+            "fault": {
+                "kind": observation.kind,
+                "detail": observation.detail,
+                "reproducible": observation.reproducible,
+            }
+        }
+        if observation.stderr:
+            run["stderr"] = observation.stderr
+    else:
+        told = write_outcome(observation)
+    return {"method": exchange.method, "params": plain(exchange.params), "observation": plain(told), "run": run}
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON: tensors shortened where they are long, and anything unknown by its repr."""
+    if isinstance(value, Tensor):
+        return shortened(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return str(value)
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, float) and value - value == 0:
+        return value
+    return repr(value)
+
+
+def shortened(tensor: Tensor) -> dict[str, Any]:
+    """A tensor's message, or its beginning and SHA-256 where it is long."""
+    if len(tensor.data) <= WHOLE_TENSOR:
+        return tensor.to_message()
+    head = tensor.bits()[: 2 * tensor.format.word_bytes * HEAD_WORDS]
+    body = {"dtype": tensor.dtype, "shape": list(tensor.shape), "head": head, "sha256": tensor.sha256}
+    return {"$tensor": body}

@@ -1,0 +1,141 @@
+"""A conversation with one implementation: it is opened, asked, reset between cases, and restarted after a fault.
+
+Every call gives an observation, whatever the implementation does. After a crash the session starts the implementation
+again and replays the calls made since the last reset, the crashed one included, so that the report can tell a crash
+that comes back from one that does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tessera_conformance.observations import Fault, Observation
+from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello, read_outcome
+from tessera_conformance.transports import Transport, TransportFault
+
+START_DEADLINE = 60.0
+START_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and what came of it; `seconds` is the time the call took."""
+
+    method: str
+    params: Mapping[str, Any]
+    observation: Observation
+    seconds: float
+
+
+class Session:
+    """One implementation behind a transport."""
+
+    def __init__(self, transport: Transport, deadline: float = 30.0, start_deadline: float = START_DEADLINE) -> None:
+        self.transport = transport
+        self.deadline = deadline
+        self.exchanges: list[Exchange] = []
+        self._start_deadline = start_deadline
+        self._hello: Hello | None = None
+        self._running = False
+        self._failed_starts = 0
+        self._start_fault = Fault("crash", "never started")
+
+    @property
+    def label(self) -> str:
+        """How the implementation was named on the command line."""
+        return self.transport.label
+
+    def open(self) -> Hello | Fault:
+        """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not tried again."""
+        if self._running and self._hello is not None:
+            return self._hello
+        if self._failed_starts >= START_ATTEMPTS:
+            return self._start_fault
+        try:
+            self._hello = read_hello(self.transport.start(self._start_deadline))
+        except TransportFault as stop:
+            return self._start_failed(stop.fault)
+        except ProtocolViolation as error:
+            return self._start_failed(Fault("protocol_error", str(error)))
+        self._running, self._failed_starts = True, 0
+        return self._hello
+
+    def _start_failed(self, fault: Fault) -> Fault:
+        self.transport.stop()
+        self._failed_starts += 1
+        self._start_fault = replace(fault, detail=f"at start: {fault.detail}")
+        return self._start_fault
+
+    def call(self, method: str, params: Mapping[str, Any]) -> Observation:
+        """Ask for one method and record the exchange."""
+        started = time.perf_counter()
+        observation = self._observe(method, params)
+        if isinstance(observation, Fault) and observation.kind == "crash" and self._failed_starts == 0:
+            observation = replace(observation, reproducible=self._crashes_again(method, params))
+        self.exchanges.append(Exchange(method, params, observation, time.perf_counter() - started))
+        return observation
+
+    def _observe(self, method: str, params: Mapping[str, Any]) -> Observation:
+        hello = self.open()
+        if isinstance(hello, Fault):
+            return hello
+        try:
+            return read_outcome(method, self.transport.call(method, params, self.deadline))
+        except TransportFault as stop:
+            self._running = False
+            return stop.fault
+        except ProtocolViolation as error:
+            self.transport.stop()
+            self._running = False
+            return Fault("protocol_error", str(error))
+
+    def _crashes_again(self, method: str, params: Mapping[str, Any]) -> bool:
+        for exchange in self.exchanges:
+            if isinstance(self._observe(exchange.method, exchange.params), Fault):
+                return True
+        return isinstance(self._observe(method, params), Fault)
+
+    def reset(self) -> Fault | None:
+        """Forget the calls made so far and bring the implementation back to its first state."""
+        self.exchanges = []
+        if not self._running:
+            return None
+        observation = self._observe("session.reset", {})
+        return observation if isinstance(observation, Fault) else None
+
+    def close(self) -> None:
+        """Stop the implementation."""
+        self.transport.stop()
+        self._running = False
+
+
+class Area:
+    """The methods of one area: `language.execute(source=..., function=..., inputs=...)` gives an observation."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+
+        def call(**params: Any) -> Observation:
+            return self._session.call(f"{self._name}.{method}", params)
+
+        return call
+
+
+class Implementation:
+    """The implementation under test, as the tests see it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.language = Area(session, "language")
+        self.runtime = Area(session, "runtime")
+        self.collectives = Area(session, "collectives")
+        self.wsp = Area(session, "wsp")
+        self.host_io = Area(session, "host_io")

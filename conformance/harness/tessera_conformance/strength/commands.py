@@ -1,0 +1,122 @@
+"""`tessera-conformance strength`: run the violators and publish the kill matrix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.locations import clauses_directory, violators_directory
+from tessera_conformance.registry import Registry, RegistryError
+from tessera_conformance.strength.matrix import CollectedSuite, Kill, KillMatrix, SuiteNotCollected, kill_matrix
+from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import load_adapter
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `strength`."""
+    parser = subparsers.add_parser("strength", help="run the violators and write the kill matrix")
+    parser.add_argument("--control", default="reference", metavar="IMPL", help="what the violators are variants of")
+    parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
+    parser.add_argument("--violators", type=Path, default=None, metavar="DIR", help="the folder of violators")
+    parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="write kill-matrix.json and .md there")
+    parser.set_defaults(handler=strength)
+
+
+def strength(arguments: argparse.Namespace) -> int:
+    """0 where every violation is killed, 1 where one survives or the control fails, 2 where it cannot be run."""
+    try:
+        registry = Registry.load(clauses_directory())
+        violations = load_violations(arguments.violators or violators_directory())
+        for violation in violations:
+            registry.clause(violation.clause)
+        suite = CollectedSuite()
+        load_adapter(arguments.control)
+    except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    wanted = arguments.only or ""
+    chosen = [entry for entry in violations if wanted in entry.name or wanted in entry.clause]
+    matrix = kill_matrix(suite, registry, chosen, lambda: load_adapter(arguments.control))
+    print(text(matrix))
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        document = json.dumps(as_json(matrix), indent=1) + "\n"
+        (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
+        (arguments.output / "kill-matrix.md").write_text(markdown(matrix, registry, suite), encoding="utf-8")
+    return 1 if matrix.survivors or matrix.control_failures else 0
+
+
+def text(matrix: KillMatrix) -> str:
+    """For the terminal: the counts, and every row that is not a plain kill."""
+    fates = Counter(kill.fate for kill in matrix.kills)
+    lines = [
+        f"{len(matrix.kills)} violators against {matrix.cases} cases: {fates['killed']} killed, "
+        f"{fates['killed_by_unrelated']} killed only by unrelated cases, {fates['survived']} survived, "
+        f"{fates['untested']} break a clause without a case"
+    ]
+    lines += [f"  control does not pass {failure}" for failure in matrix.control_failures]
+    lines += [f"  {kill.fate}: {_row(kill)}" for kill in matrix.kills if kill.fate != "killed"]
+    return "\n".join(lines)
+
+
+def _row(kill: Kill) -> str:
+    by = f" (noticed only by {kill.killers[0]})" if kill.fate == "killed_by_unrelated" else ""
+    return f"{kill.violation.name} breaks {kill.violation.clause}: {kill.violation.description}{by}"
+
+
+def as_json(matrix: KillMatrix) -> dict[str, Any]:
+    """The matrix as published."""
+    return {
+        "format": 1,
+        "cases": matrix.cases,
+        "control_failures": list(matrix.control_failures),
+        "violators": [
+            {
+                "name": kill.violation.name,
+                "clause": kill.violation.clause,
+                "description": kill.violation.description,
+                "fate": kill.fate,
+                "killers": list(kill.killers),
+                "tagged_cases": kill.tagged,
+            }
+            for kill in matrix.kills
+        ],
+    }
+
+
+def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> str:
+    """The matrix for people, with the clauses that have cases but no violator."""
+    rows = [
+        f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.fate} | "
+        f"{len(kill.killers)} of {kill.tagged} |"
+        for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
+    ]
+    unguarded = _without_violator(matrix, registry, suite)
+    return "\n".join(
+        [
+            "# Kill matrix",
+            "",
+            text(matrix).splitlines()[0] + ".",
+            "",
+            "| clause | violator | what it does wrong | fate | killed by tagged cases |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"Clauses of level MUST that have cases and no violator: {', '.join(unguarded) or 'none'}.",
+            "",
+        ]
+    )
+
+
+def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
+    from tessera_conformance.plugin import CASE
+
+    broken = {kill.violation.clause for kill in matrix.kills}
+    tagged = {clause.id for item in suite.items for clause in item.stash[CASE].clauses}
+    return [name for name in registry.clauses if name in tagged - broken and registry.clause(name).level == "MUST"]

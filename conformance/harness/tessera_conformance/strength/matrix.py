@@ -1,0 +1,133 @@
+"""The kill matrix: which violation is caught by which case.
+
+The control is the implementation that the violations are variants of; a case that the control does not pass proves
+nothing and is left out. A violation is killed when a case tagged with its clause no longer passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import Registry
+from tessera_conformance.session import Implementation
+from tessera_conformance.strength.violation import Violation
+from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.verdicts import Judgement
+
+Fate = Literal["killed", "killed_by_unrelated", "survived", "untested"]
+KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
+DEADLINE = 20.0
+FIXTURES = ("impl", "check")
+
+
+class SuiteNotCollected(Exception):
+    """The suite could not be collected; the text is pytest's own."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One row of the matrix."""
+
+    violation: Violation
+    fate: Fate
+    killers: tuple[str, ...] = ()
+    tagged: int = 0
+
+
+@dataclass(frozen=True)
+class KillMatrix:
+    """All rows, and what the control itself did not pass."""
+
+    kills: Sequence[Kill]
+    cases: int
+    control_failures: Sequence[str]
+
+    @property
+    def survivors(self) -> list[Kill]:
+        """Violations that no case noticed."""
+        return [kill for kill in self.kills if kill.fate in ("survived", "untested")]
+
+
+class CollectedSuite:
+    """The suite's tests as callables, collected once by pytest."""
+
+    def __init__(self) -> None:
+        collector = _Collector()
+        suite = str(suite_directory())
+        options = ["--collect-only", "-qq", "-p", "no:terminal", "--import-mode=importlib", "-c", "/dev/null"]
+        code = pytest.main([*options, "--rootdir", suite, f"--confcutdir={suite}", suite], plugins=[collector])
+        if code != pytest.ExitCode.OK:
+            raise SuiteNotCollected(
+                f"pytest could not collect the suite (exit code {int(code)}): run `pytest --collect-only`"
+            )
+        self.items = collector.items
+
+    def cases_of(self, clause: str) -> list[pytest.Function]:
+        """The tests tagged with a clause."""
+        return [item for item in self.items if clause in item.stash[CASE].clause_ids]
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.items: list[pytest.Function] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
+
+
+def kill_matrix(
+    suite: CollectedSuite, registry: Registry, violations: Sequence[Violation], control: Callable[[], Adapter]
+) -> KillMatrix:
+    """Run the tests of each violation's clause against it, and all others where those let it pass."""
+    with_control = SuiteRun(DirectTransport(control, "control"), registry, deadline=DEADLINE)
+    judged = [(item, judge(with_control, item)) for item in suite.items]
+    trusted = [item for item, judgement in judged if judgement.verdict == "pass"]
+    failures = [
+        f"{item.stash[CASE].id}: {judgement.verdict}: {judgement.reason}"
+        for item, judgement in judged
+        if judgement.verdict not in ("pass", "unsupported", "inapplicable")
+    ]
+    kills = [_fate(violation, trusted, registry) for violation in violations]
+    return KillMatrix(kills, len(trusted), failures)
+
+
+def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Registry) -> Kill:
+    twin = registry.clause(violation.clause).duplicate_of
+    names = {violation.clause, *([twin] if twin else [])}
+    tagged = [item for item in trusted if names & set(item.stash[CASE].clause_ids)]
+    with violation.broken() as adapter:
+        run = SuiteRun(DirectTransport(lambda: adapter, violation.name), registry, deadline=DEADLINE)
+        killers = tuple(item.stash[CASE].id for item in tagged if judge(run, item).verdict in KILLS)
+        if killers:
+            return Kill(violation, "killed", killers, len(tagged))
+        others = [item for item in trusted if item not in tagged]
+        unrelated = next((item.stash[CASE].id for item in others if judge(run, item).verdict in KILLS), None)
+    if unrelated is not None:
+        return Kill(violation, "killed_by_unrelated", (unrelated,), len(tagged))
+    return Kill(violation, "survived" if tagged else "untested", (), len(tagged))
+
+
+def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
+    """Run one collected test against an implementation, outside pytest's own loop."""
+    planned = item.stash[CASE]
+    case = Case(planned.id, planned.title, planned.clauses, planned.levels)
+    judgement = run.judge_before(case)
+    if judgement is not None:
+        return judgement
+    fixtures = {"impl": Implementation(run.session), "check": case.check}
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
+    error: BaseException | None = None
+    try:
+        item.obj(**arguments)
+    except Exception as raised:
+        error = raised
+    return run.judge_after(case, error)

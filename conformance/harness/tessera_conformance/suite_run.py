@@ -1,0 +1,140 @@
+"""One run of the suite against one implementation: what was asked for, who answers, and what each case came to."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tessera_conformance import __version__
+from tessera_conformance.check import Check
+from tessera_conformance.deviations import Deviations
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.observations import Fault
+from tessera_conformance.protocol import Hello
+from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.reports.lines import check_line, exchange_line, plain
+from tessera_conformance.session import Exchange, Session
+from tessera_conformance.transports import Transport
+from tessera_conformance.verdicts import Judgement, after_running, before_running
+
+
+@dataclass
+class Case:
+    """A test on its way to a verdict."""
+
+    id: str
+    title: str
+    clauses: Sequence[Clause]
+    levels: Sequence[str]
+    check: Check = field(default_factory=Check)
+    exchanges: list[Exchange] = field(default_factory=list)
+    judgement: Judgement | None = None
+    disposition: str = "none"
+    seconds: float = 0.0
+
+    @property
+    def clause_ids(self) -> list[str]:
+        """The ids of the clauses it is tagged with."""
+        return [clause.id for clause in self.clauses]
+
+
+class SuiteRun:
+    """The implementation, the selection and the deviations of a run; starts the implementation when first asked."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        registry: Registry,
+        *,
+        profile: str = "extended",
+        level: str | None = None,
+        deviations: Deviations | None = None,
+        shard: tuple[int, int] | None = None,
+        deadline: float = 30.0,
+        today: datetime.date | None = None,
+    ) -> None:
+        self.registry = registry
+        self.session = Session(transport, deadline)
+        self.profile = profile
+        self.deviations = deviations or Deviations()
+        self.shard = shard
+        self.today = today or datetime.date.today()
+        self._level = level
+
+    @cached_property
+    def hello(self) -> Hello | Fault:
+        """Who answers; a fault where the implementation does not start."""
+        return self.session.open()
+
+    @property
+    def level(self) -> str:
+        """The numerics level of the run: the one asked for, else the one the implementation claims."""
+        if self._level is not None:
+            return self._level
+        return self.hello.level if isinstance(self.hello, Hello) else "strict"
+
+    def judge_before(self, case: Case) -> Judgement | None:
+        """Why the case is not to be run, if so."""
+        return before_running(case.clauses, case.levels, self.hello, self.profile, self.level)
+
+    def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
+        """The verdict of a case that ran; takes its exchanges and resets the implementation."""
+        case.exchanges = list(self.session.exchanges)
+        return after_running(error, case.check.records, self.session.reset())
+
+    def settle(self, case: Case, judgement: Judgement) -> str:
+        """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
+        case.judgement = judgement
+        case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
+        return reason
+
+    def header(self, complete: bool, command: Sequence[str]) -> dict[str, Any]:
+        """The report's header line."""
+        lock = (clauses_directory() / "clauses.lock").read_bytes()
+        hello = self.hello
+        return {
+            "harness": f"tessera-conformance {__version__}",
+            "registry": {"clauses": len(self.registry.clauses), "sha256": hashlib.sha256(lock).hexdigest()},
+            "implementation": {
+                "label": self.session.label,
+                "hello": plain(hello.message) if isinstance(hello, Hello) else None,
+                "fault": hello.detail if isinstance(hello, Fault) else None,
+            },
+            "selection": {
+                "profile": self.profile,
+                "level": self.level,
+                "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
+                "complete": complete,
+                "deviations": [
+                    {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries
+                ],
+            },
+            "run": {
+                "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                "python": platform.python_version(),
+                "platform": sys.platform,
+                "command": list(command),
+            },
+        }
+
+
+def observation_line(case: Case) -> dict[str, Any]:
+    """The report's line for a case that has its verdict."""
+    judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
+    return {
+        "case": case.id,
+        "title": case.title,
+        "clauses": case.clause_ids,
+        "verdict": judgement.verdict,
+        "disposition": case.disposition,
+        "reason": judgement.reason,
+        "checks": [check_line(record) for record in case.check.records],
+        "exchanges": [exchange_line(exchange) for exchange in case.exchanges],
+        "run": {"seconds": round(case.seconds, 6)},
+    }

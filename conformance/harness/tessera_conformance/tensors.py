@@ -1,0 +1,212 @@
+"""Tensors as they travel: a dtype name, a shape and the bits of every element.
+
+On the wire a tensor is `{"$tensor": {"dtype": ..., "shape": [...], "bits": "..."}}`. `bits` holds the storage codes
+in row-major order, each word as a fixed number of hexadecimal digits with the most significant digit first, so that
+fp32 1.0 reads `3f800000`. A complex element is two words, real then imaginary. Large tensors may instead name a file
+of the same words in little-endian bytes, with its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+INLINE_LIMIT = 64 * 1024
+"""Tensors of more bytes than this cross a process boundary as files."""
+
+
+@dataclass(frozen=True)
+class ElementFormat:
+    """How one element is stored: bytes a word, words an element and, for floats, the fraction and exponent widths."""
+
+    word_bytes: int
+    words: int = 1
+    exponent_bits: int = 0
+    fraction_bits: int = 0
+    has_infinity: bool = True
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the words are floating-point codes with a sign bit on top."""
+        return self.exponent_bits > 0
+
+
+ELEMENT_FORMATS: dict[str, ElementFormat] = {
+    "fp8_e4m3": ElementFormat(1, exponent_bits=4, fraction_bits=3, has_infinity=False),
+    "fp8_e5m2": ElementFormat(1, exponent_bits=5, fraction_bits=2),
+    "fp16": ElementFormat(2, exponent_bits=5, fraction_bits=10),
+    "bf16": ElementFormat(2, exponent_bits=8, fraction_bits=7),
+    "fp32": ElementFormat(4, exponent_bits=8, fraction_bits=23),
+    "fp64": ElementFormat(8, exponent_bits=11, fraction_bits=52),
+    "int8": ElementFormat(1),
+    "int16": ElementFormat(2),
+    "int32": ElementFormat(4),
+    "int64": ElementFormat(8),
+    "bool": ElementFormat(1),
+    "complex64": ElementFormat(4, words=2, exponent_bits=8, fraction_bits=23),
+    "complex128": ElementFormat(8, words=2, exponent_bits=11, fraction_bits=52),
+    "tf32": ElementFormat(4, exponent_bits=8, fraction_bits=23),
+}
+
+
+class MalformedTensor(ValueError):
+    """A tensor message that does not hold together; the text says what is wrong and what was expected."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An immutable tensor: `data` holds little-endian words in row-major order.
+
+    Raises:
+        MalformedTensor: the dtype is unknown, an extent is negative, or the byte count does not fit the shape.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ELEMENT_FORMATS:
+            raise MalformedTensor(f"unknown dtype {self.dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
+        if any(extent < 0 for extent in self.shape):
+            raise MalformedTensor(f"negative extent in shape {list(self.shape)}")
+        expected = self.size * self.format.word_bytes * self.format.words
+        if len(self.data) != expected:
+            raise MalformedTensor(
+                f"{self.dtype} of shape {list(self.shape)} takes {expected} bytes, but {len(self.data)} were given"
+            )
+
+    @property
+    def format(self) -> ElementFormat:
+        """How an element is stored."""
+        return ELEMENT_FORMATS[self.dtype]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the little-endian bytes."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    def words(self) -> np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]:
+        """The storage codes as unsigned integers, flat; two per complex element."""
+        return np.frombuffer(self.data, dtype=f"<u{self.format.word_bytes}")
+
+    def bits(self) -> str:
+        """The words as hexadecimal digits, most significant digit first."""
+        return self.words().astype(f">u{self.format.word_bytes}").tobytes().hex()
+
+    def index_of(self, element: int) -> list[int]:
+        """The multi-dimensional index of a flat element number."""
+        return [int(i) for i in np.unravel_index(element, self.shape)] if self.shape else []
+
+    @classmethod
+    def from_words(cls, dtype: str, shape: Sequence[int], words: Sequence[int]) -> Tensor:
+        """A tensor from its storage codes, row-major."""
+        width = _format(dtype).word_bytes
+        return cls(dtype, tuple(shape), b"".join(int(word).to_bytes(width, "little") for word in words))
+
+    @classmethod
+    def from_bits(cls, dtype: str, shape: Sequence[int], bits: str) -> Tensor:
+        """A tensor from the hexadecimal digits of `bits()`."""
+        width = _format(dtype).word_bytes
+        try:
+            raw = bytes.fromhex(bits)
+        except ValueError as error:
+            raise MalformedTensor(f"bits are not hexadecimal digits: {error}") from None
+        if len(raw) % width:
+            raise MalformedTensor(f"{len(bits)} digits are not a whole number of {2 * width}-digit {dtype} words")
+        return cls(dtype, tuple(shape), np.frombuffer(raw, dtype=f">u{width}").astype(f"<u{width}").tobytes())
+
+    def to_message(self, exchange: Path | None = None) -> dict[str, Any]:
+        """The wire form; a tensor larger than `INLINE_LIMIT` becomes a file in `exchange` where one is given."""
+        body: dict[str, Any] = {"dtype": self.dtype, "shape": list(self.shape)}
+        if exchange is not None and len(self.data) > INLINE_LIMIT:
+            path = exchange / f"{self.sha256}.bin"
+            if not path.exists():
+                path.write_bytes(self.data)
+            return {"$tensor": body | {"file": str(path), "sha256": self.sha256}}
+        return {"$tensor": body | {"bits": self.bits()}}
+
+    @classmethod
+    def from_message(cls, body: Any) -> Tensor:
+        """The tensor behind the object under `$tensor`.
+
+        Raises:
+            MalformedTensor: a field is missing or of the wrong type, or the data does not fit.
+        """
+        if not isinstance(body, dict):
+            raise MalformedTensor(f"expected an object with dtype, shape and bits, got {type(body).__name__}")
+        dtype, shape = body.get("dtype"), body.get("shape")
+        if not isinstance(dtype, str):
+            raise MalformedTensor("field dtype: expected a dtype name")
+        if not isinstance(shape, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in shape):
+            raise MalformedTensor("field shape: expected a list of integers")
+        if isinstance(body.get("bits"), str):
+            return cls.from_bits(dtype, shape, body["bits"])
+        if isinstance(body.get("file"), str):
+            return cls._from_file(dtype, shape, Path(body["file"]), body.get("sha256"))
+        raise MalformedTensor("expected either field bits (hexadecimal digits) or fields file and sha256")
+
+    @classmethod
+    def _from_file(cls, dtype: str, shape: list[int], path: Path, sha256: object) -> Tensor:
+        try:
+            tensor = cls(dtype, tuple(shape), path.read_bytes())
+        except OSError as error:
+            raise MalformedTensor(f"field file: cannot read {path}: {error.strerror}") from None
+        if tensor.sha256 != sha256:
+            raise MalformedTensor(f"field sha256: {path.name} holds {tensor.sha256}, but the message says {sha256}")
+        return tensor
+
+
+def _format(dtype: str) -> ElementFormat:
+    if dtype not in ELEMENT_FORMATS:
+        raise MalformedTensor(f"unknown dtype {dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
+    return ELEMENT_FORMATS[dtype]
+
+
+def to_wire(value: Any, exchange: Path | None = None) -> Any:
+    """`value` with every `Tensor` replaced by its message."""
+    if isinstance(value, Tensor):
+        return value.to_message(exchange)
+    if isinstance(value, dict):
+        return {key: to_wire(item, exchange) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_wire(item, exchange) for item in value]
+    return value
+
+
+def from_wire(value: Any) -> Any:
+    """`value` with every tensor message replaced by its `Tensor`.
+
+    Raises:
+        MalformedTensor: some tensor message does not hold together.
+    """
+    if isinstance(value, dict):
+        if "$tensor" in value:
+            return Tensor.from_message(value["$tensor"])
+        return {key: from_wire(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_wire(item) for item in value]
+    return value
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor inside a nested value, in reading order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)

@@ -1,0 +1,49 @@
+"""Ways to reach an implementation: in this process, or in a process of its own speaking JSON-RPC lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tessera_conformance.observations import Fault, FaultKind
+
+
+class ImplementationUnavailable(Exception):
+    """The implementation could not even be looked up; says what was tried and how to fix it."""
+
+    def __init__(self, tried: str, problem: str, remedy: str) -> None:
+        super().__init__(f"cannot use implementation {tried}: {problem}\n  to fix: {remedy}")
+
+
+class TransportFault(Exception):
+    """The implementation crashed, hung or broke the protocol during start or a call."""
+
+    def __init__(self, kind: FaultKind, detail: str, stderr: str = "") -> None:
+        super().__init__(detail)
+        self.fault = Fault(kind, detail, stderr)
+
+
+class Transport(Protocol):
+    """One way to reach an implementation. A stopped or faulted transport can be started again."""
+
+    label: str
+
+    def start(self, deadline: float) -> Any:
+        """Start afresh and return the Hello message.
+
+        Raises:
+            TransportFault: it died, hung or spoke nonsense.
+        """
+        ...
+
+    def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
+        """The outcome of one method within `deadline` seconds; tensors may be `Tensor` objects or messages.
+
+        Raises:
+            TransportFault: it died, hung or spoke nonsense; the transport needs a new start.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Release the implementation; never raises."""
+        ...

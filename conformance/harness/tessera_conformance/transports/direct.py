@@ -1,0 +1,83 @@
+"""The implementation as a Python object in this process.
+
+Fast and easy to debug. A Python-level hang is interrupted at the deadline; a native crash or a native busy loop takes
+the run with it, so implementations with native code belong behind the rpc transport.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from tessera_conformance.adapter import Adapter, invoke
+from tessera_conformance.protocol import write_outcome
+from tessera_conformance.transports import TransportFault
+
+
+class DeadlinePassed(BaseException):
+    """Raised inside a call that outlived its deadline; not an Exception, so that adapters do not swallow it."""
+
+
+class DirectTransport:
+    """Calls an adapter object made by `factory`."""
+
+    def __init__(self, factory: Callable[[], Adapter], label: str) -> None:
+        self.label = label
+        self._factory = factory
+        self._adapter: Adapter | None = None
+
+    def start(self, deadline: float) -> Any:
+        """Make a new adapter and ask for its Hello."""
+        self._adapter = None
+        with _faults(deadline):
+            self._adapter = self._factory()
+            return self._adapter.hello()
+
+    def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
+        """Call one method of the adapter."""
+        if self._adapter is None:
+            raise TransportFault("crash", "the implementation is not started")
+        with _faults(deadline):
+            return write_outcome(invoke(self._adapter, method, params))
+
+    def stop(self) -> None:
+        """Drop the adapter."""
+        self._adapter = None
+
+
+@contextmanager
+def _faults(deadline: float) -> Iterator[None]:
+    try:
+        with _time_limit(deadline):
+            yield
+    except DeadlinePassed:
+        raise TransportFault("hang", f"no answer within {deadline:g} s") from None
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None
+    except SystemExit as error:
+        raise TransportFault("crash", f"the implementation called exit({error.code})") from None
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Interrupt Python code after `seconds`; only the main thread of a POSIX process can."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise DeadlinePassed
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

@@ -1,0 +1,75 @@
+"""From the text of `--impl` to a transport: `reference`, `py:module:factory`, `rpc:command` or `cabi:library`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import cast
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.transports import ImplementationUnavailable, Transport
+from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.rpc import RpcTransport
+
+REFERENCE = "py:tessera_reference.adapter:make"
+FORMS = "reference, py:module:factory or rpc:command"
+
+
+def locate(implementation: str) -> Transport:
+    """The transport for an `--impl` value.
+
+    Raises:
+        ImplementationUnavailable: the form is unknown, or the module, factory or program cannot be found.
+    """
+    form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    if form == "py":
+        return DirectTransport(_factory(rest, implementation), implementation)
+    if form == "rpc":
+        return RpcTransport(rest)
+    if form == "cabi":
+        raise ImplementationUnavailable(
+            implementation,
+            "C libraries cannot be loaded by this version",
+            "wrap the library in a program that speaks the line protocol and use rpc:command",
+        )
+    raise ImplementationUnavailable(implementation, "unknown form", f"use {FORMS}")
+
+
+def load_adapter(implementation: str) -> Adapter:
+    """A Python adapter in this process, for serving it over the line protocol.
+
+    Raises:
+        ImplementationUnavailable: it is not a Python adapter, or cannot be found.
+    """
+    form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    if form != "py":
+        raise ImplementationUnavailable(implementation, "not a Python adapter", "use reference or py:module:factory")
+    return _factory(rest, implementation)()
+
+
+def _factory(place: str, implementation: str) -> Callable[[], Adapter]:
+    module_name, _, factory_name = place.partition(":")
+    if not module_name or not factory_name:
+        raise ImplementationUnavailable(implementation, "module or factory is missing", "use py:module:factory")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        frames = "".join(traceback.format_exception(error)[-3:]).strip()
+        raise ImplementationUnavailable(
+            implementation,
+            f"importing {module_name} failed\n{frames}",
+            f"run `python -c 'import {module_name}'` in this directory until it works",
+        ) from None
+    factory = getattr(module, factory_name, None)
+    if not callable(factory):
+        raise ImplementationUnavailable(
+            implementation,
+            f"module {module_name} has no callable {factory_name!r}",
+            "name a function or class that returns the adapter when called without arguments",
+        )
+    return cast(Callable[[], Adapter], factory)

@@ -1,0 +1,242 @@
+"""The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.
+
+Every request has an id that the answer must repeat, and a deadline. Standard error is drained all the time and its tail
+kept. A process that dies, hangs or speaks nonsense is killed with its whole group; the caller may start it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance import __version__
+from tessera_conformance.protocol import METHOD_NOT_FOUND, PROTOCOL
+from tessera_conformance.tensors import to_wire
+from tessera_conformance.transports import ImplementationUnavailable, TransportFault
+
+MESSAGE_LIMIT = 256 * 1024 * 1024
+STDERR_TAIL = 16 * 1024
+CLOSE_GRACE = 2.0
+
+
+class RpcTransport:
+    """Speaks the protocol with the process started by `command`.
+
+    Raises:
+        ImplementationUnavailable: the command is empty, badly quoted or names no program.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.label = f"rpc:{command}"
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
+        if not self._arguments or shutil.which(self._arguments[0]) is None:
+            program = self._arguments[0] if self._arguments else ""
+            raise ImplementationUnavailable(
+                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
+            )
+        self._process: _Process | None = None
+        self._exchange: tempfile.TemporaryDirectory[str] | None = None
+
+    def start(self, deadline: float) -> Any:
+        """Start the process and return its Hello message."""
+        self.stop()
+        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")
+        try:
+            self._process = _Process(self._arguments)
+        except OSError as error:
+            raise ImplementationUnavailable(self.label, f"{error}", "make the program executable") from None
+        params = {
+            "protocol": PROTOCOL,
+            "harness": f"tessera-conformance {__version__}",
+            "exchange": self._exchange.name,
+        }
+        return self._exchange_message("session.open", params, deadline)
+
+    def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
+        """Send one request and wait for its answer."""
+        if self._process is None or self._exchange is None:
+            raise TransportFault("crash", "the implementation is not started")
+        return self._exchange_message(method, to_wire(params, Path(self._exchange.name)), deadline)
+
+    def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
+        assert self._process is not None
+        try:
+            return self._process.request(method, params, deadline)
+        except TransportFault:
+            self._process.kill()
+            self._process = None
+            raise
+
+    def stop(self) -> None:
+        """Ask the process to close, then make sure that it has."""
+        if self._process is not None:
+            with contextlib.suppress(TransportFault):
+                self._process.request("session.close", {}, CLOSE_GRACE)
+            self._process.kill()
+            self._process = None
+        if self._exchange is not None:
+            self._exchange.cleanup()
+            self._exchange = None
+
+
+class _Process:
+    """A running implementation: its pipes, its unread bytes and the tail of its standard error."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._popen = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
+        self._stdin, self._stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
+        os.set_blocking(self._stdin, False)
+        os.set_blocking(self._stdout, False)
+        self._unread = bytearray()
+        self._stderr = bytearray()
+        self._last_id = 0
+        self._drain = threading.Thread(target=self._drain_stderr, args=(self._popen.stderr.fileno(),), daemon=True)
+        self._drain.start()
+
+    def request(self, method: str, params: Any, deadline: float) -> Any:
+        """Send a request and return its result; `rejected` and the like are results too."""
+        limit = time.monotonic() + deadline
+        self._refuse_unsolicited(method)
+        self._last_id += 1
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
+        self._send(json.dumps(message, separators=(",", ":")).encode() + b"\n", method, limit, deadline)
+        line = self._receive(method, limit, deadline)
+        return self._result(method, line)
+
+    def _refuse_unsolicited(self, method: str) -> None:
+        self._read_available()
+        if self._unread:
+            raise self._violation(f"an unsolicited message before {method}: {_excerpt(self._unread)}")
+
+    def _send(self, data: bytes, method: str, limit: float, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(limit, method, deadline, writing=True)
+            try:
+                view = view[os.write(self._stdin, view) :]
+            except BlockingIOError:
+                self._read_available()
+            except BrokenPipeError:
+                raise self._death(method) from None
+
+    def _receive(self, method: str, limit: float, deadline: float) -> bytes:
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > MESSAGE_LIMIT:
+                raise self._violation(f"{method}: a message of more than {MESSAGE_LIMIT} bytes")
+            self._wait(limit, method, deadline)
+            if not self._read_available():
+                raise self._death(method)
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
+
+    def _wait(self, limit: float, method: str, deadline: float, writing: bool = False) -> None:
+        remaining = limit - time.monotonic()
+        ready = remaining > 0 and any(
+            select.select([self._stdout], [self._stdin] if writing else [], [], remaining)[:2]
+        )
+        if not ready:
+            raise TransportFault("hang", f"{method}: no answer within {deadline:g} s", self._stderr_tail())
+
+    def _read_available(self) -> bool:
+        """Take what the process has written; False at the end of its output."""
+        while True:
+            try:
+                chunk = os.read(self._stdout, 1 << 20)
+            except BlockingIOError:
+                return True
+            if not chunk:
+                return False
+            self._unread += chunk
+            if len(chunk) < 1 << 20:
+                return True
+
+    def _result(self, method: str, line: bytes) -> Any:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise self._violation(f"{method}: the answer is not JSON: {_excerpt(line)}") from None
+        if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
+            raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {_excerpt(line)}")
+        if answer.get("id") != self._last_id or isinstance(answer.get("id"), bool):
+            raise self._violation(f"{method}: the answer carries id {answer.get('id')!r}, expected {self._last_id}")
+        if ("result" in answer) == ("error" in answer):
+            raise self._violation(f"{method}: the answer must carry either result or error: {_excerpt(line)}")
+        if "error" not in answer:
+            return answer["result"]
+        error = answer["error"]
+        if not isinstance(error, dict) or not isinstance(error.get("code"), int):
+            raise self._violation(f"{method}: the error has no integer code: {_excerpt(line)}")
+        if error["code"] == METHOD_NOT_FOUND:
+            return {"unsupported": {"feature": method}}
+        raise TransportFault("crash", f"{method}: {error.get('message', 'internal error')}", self._stderr_tail())
+
+    def _violation(self, detail: str) -> TransportFault:
+        return TransportFault("protocol_error", detail, self._stderr_tail())
+
+    def _death(self, method: str) -> TransportFault:
+        """How the process ended, or that it closed its output while alive."""
+        try:
+            code = self._popen.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return self._violation(f"{method}: the implementation closed its output")
+        self._drain.join(timeout=1.0)
+        how = f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+        return TransportFault("crash", f"{method}: the implementation ended with {how}", self._stderr_tail())
+
+    def _drain_stderr(self, descriptor: int) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(descriptor, 65536):
+                self._stderr += chunk
+                del self._stderr[:-STDERR_TAIL]
+
+    def _stderr_tail(self) -> str:
+        return bytes(self._stderr).decode(errors="replace")
+
+    def kill(self) -> None:
+        """End the process and everything in its group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+        self._drain.join(timeout=1.0)
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _excerpt(data: bytes | bytearray) -> str:
+    text = bytes(data[:120]).decode(errors="backslashreplace")
+    return repr(text) + (" ..." if len(data) > 120 else "")

@@ -1,0 +1,92 @@
+"""From what happened in a case to its verdict, and from a verdict and the known deviations to its disposition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered
+from tessera_conformance.observations import Fault, describe
+from tessera_conformance.protocol import Hello
+from tessera_conformance.registry import Clause
+
+Verdict = Literal[
+    "pass",
+    "fail",
+    "unsupported",
+    "inapplicable",
+    "crash",
+    "hang",
+    "protocol_error",
+    "harness_error",
+    "not_run",
+]
+Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass"]
+Level = Literal["strict", "deterministic", "fast"]
+
+VERDICTS: tuple[Verdict, ...] = (
+    "pass",
+    "fail",
+    "crash",
+    "hang",
+    "protocol_error",
+    "harness_error",
+    "unsupported",
+    "inapplicable",
+    "not_run",
+)
+BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
+LEVELS: tuple[Level, ...] = ("fast", "deterministic", "strict")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its reason in one sentence; the reason of a pass is empty."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+def before_running(
+    clauses: Sequence[Clause], levels: Sequence[str], hello: Hello | Fault, profile: str, level: str
+) -> Judgement | None:
+    """Why a case is not run at all, or None where it is to run.
+
+    A case is inapplicable where the implementation does not claim the documents of its clauses, where the profile
+    leaves it out, or where it judges another numerics level. It is unsupported where a feature that is not core is
+    declared so.
+    """
+    if isinstance(hello, Fault):
+        return Judgement(hello.kind, hello.detail)
+    if level not in levels:
+        return Judgement("inapplicable", f"judges level {' or '.join(levels)}, this run is {level}")
+    if profile == "core" and all(clause.profile == "extended" for clause in clauses):
+        return Judgement("inapplicable", "extended clauses, this run is profile core")
+    unclaimed = sorted({clause.document for clause in clauses if clause.document not in hello.documents})
+    if unclaimed:
+        return Judgement("inapplicable", f"the implementation does not claim {', '.join(unclaimed)}")
+    missing = [clause.feature for clause in clauses if not hello.claims(clause.document, clause.feature)]
+    if missing:
+        return Judgement("unsupported", f"the implementation declares {missing[0]} unsupported")
+    return None
+
+
+def after_running(error: BaseException | None, records: Iterable[CheckRecord], reset_fault: Fault | None) -> Judgement:
+    """The verdict of a case that ran; whatever it ran was claimed, so an unsupported answer is a failure."""
+    match error:
+        case CheckFailed():
+            return Judgement("fail", str(error))
+        case Unanswered(observation=Fault() as fault):
+            return Judgement(fault.kind, fault.detail)
+        case Unanswered(observation=observation):
+            return Judgement("fail", f"claimed, but the implementation {describe(observation)}")
+        case BaseException():
+            return Judgement("harness_error", f"{type(error).__name__}: {error}")
+        case None:
+            pass
+    if reset_fault is not None:
+        return Judgement(reset_fault.kind, f"after the case: {reset_fault.detail}")
+    if not any(True for _ in records):
+        return Judgement("harness_error", "the case made no checks, which is never a pass")
+    return Judgement("pass")

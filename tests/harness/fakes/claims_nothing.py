@@ -1,0 +1,5 @@
+"""Claims no document at all."""
+
+from speaker import HELLO, converse
+
+converse(lambda request: None, HELLO | {"documents": []})

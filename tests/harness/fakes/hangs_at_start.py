@@ -1,0 +1,5 @@
+"""Starts, reads nothing and says nothing."""
+
+import time
+
+time.sleep(3600)

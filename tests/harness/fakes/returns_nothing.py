@@ -1,0 +1,5 @@
+"""Answers with null."""
+
+from speaker import converse, result, send
+
+converse(lambda request: send(result(request, None)))
