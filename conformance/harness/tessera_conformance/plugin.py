@@ -16,7 +16,7 @@ from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
-from tessera_conformance.registry import Registry, RegistryError
+from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.report_keeper import PROPERTY, ReportKeeper
 from tessera_conformance.reproduce import write_script
 from tessera_conformance.session import Implementation
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         config.stash[RUN] = SuiteRun(
             locate(options.impl),
-            Registry.load(clauses_directory()),
+            load_registry(clauses_directory()),
             profile=options.profile,
             level=options.level,
             deviations=Deviations.read(options.deviations) if options.deviations else None,

@@ -1,9 +1,151 @@
-"""stub"""
+"""A standalone script that asks an implementation again what one case asked it, and judges the answers.
 
+The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and of its checks those that
+can be judged again from the answers alone. A check of bits or of a plain value is tied to the place in the answers where
+the value stood; a refusal, a status and a result to the exchange just before. What cannot be tied is shown, and judged
+only by the suite itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+from tessera_conformance.cases import slug
+from tessera_conformance.check import CheckRecord
+from tessera_conformance.observations import Fault, Returned, Unsupported, describe
+from tessera_conformance.reports.lines import plain
+from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case
+from tessera_conformance.tensors import Tensor, to_wire
+
+_TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
+_EMPTY_CASE = 'json.loads(r"""{}""")'
+_REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
 
 def write_script(directory: Path, implementation: str, case: Case) -> Path:
-    """stub"""
-    return directory
+    """Write `reproduce-<case>.py` into the directory and return its path."""
+    content = json.dumps(_content(implementation, case), indent=1, default=repr)
+    template = _TEMPLATE.read_text(encoding="utf-8")
+    before, _, after = template.partition(_EMPTY_CASE)
+    # No quote in the text can end the raw literal: inside JSON, \u0022 can stand for one only within strings, so the
+    # three quotes of the literal are made single ones, which JSON itself never uses.
+    literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"reproduce-{slug(case.id).replace('/', '-')}.py"
+    path.write_text(before + literal + after, encoding="utf-8")
+    return path
+
+
+def start_command(implementation: str) -> list[str]:
+    """What starts the implementation as a process that speaks the line protocol."""
+    form, _, rest = implementation.partition(":")
+    return shlex.split(rest) if form == "rpc" else ["tessera-conformance", "serve", implementation]
+
+
+def _content(implementation: str, case: Case) -> dict[str, Any]:
+    judgement = case.judgement
+    return {
+        "case": case.id,
+        "title": case.title,
+        "clauses": case.clause_ids,
+        "verdict": judgement.verdict if judgement else "not run",
+        "reason": judgement.reason if judgement else "",
+        "command": start_command(implementation),
+        "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
+        "checks": [*_checks(case), *_unanswered(case)],
+    }
+
+
+def _checks(case: Case) -> Iterator[dict[str, Any]]:
+    """The checks that can be judged again, and a failing one that cannot."""
+    for record in case.check.records:
+        how = _how(record, case.exchanges)
+        if how is not None:
+            yield {"what": record.what, "exchange": None} | how
+        elif not record.passed:
+            told = {"expected": plain(record.expected), "actual": plain(record.actual)}
+            yield {"what": record.what, "exchange": None, "how": "unknown"} | told
+
+
+def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
+    match record.kind:
+        case "bits" | "equal":
+            return _tied(record, exchanges)
+        case "returns" | "rejects" | "status":
+            exchange = _told_by(record, exchanges)
+            return None if exchange is None else _about_refusal(record, exchange)
+    return None
+
+
+def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
+    """The last place in the answers where the judged value stood; a plain value must stand in one place only."""
+    places = [
+        (number, ["returned", *path])
+        for number, exchange in enumerate(exchanges)
+        if isinstance(exchange.observation, Returned)
+        for path in _places(exchange.observation.value, record.actual)
+    ]
+    tensor = isinstance(record.expected, Tensor)
+    if not places or (not tensor and len(places) > 1):
+        return None
+    number, path = places[-1]
+    return {
+        "how": "tensor" if tensor else "value",
+        "exchange": number,
+        "path": path,
+        "expected": to_wire(record.expected) if tensor else plain(record.expected),
+    }
+
+
+def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
+    """The paths inside a nested value at which the wanted value stands."""
+    if type(value) is type(wanted) and value == wanted:
+        yield []
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from ([key, *path] for path in _places(item, wanted))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from ([number, *path] for path in _places(item, wanted))
+
+
+def _told_by(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
+    """The last exchange whose outcome reads as the check recorded it."""
+    matching = [
+        number
+        for number, exchange in enumerate(exchanges)
+        if isinstance(record.actual, str) and record.actual.startswith(describe(exchange.observation))
+    ]
+    return matching[-1] if matching else None
+
+
+def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
+    if record.kind == "returns":
+        return {"how": "returned", "exchange": exchange}
+    if record.kind == "status":
+        return {"how": "status", "exchange": exchange, "expected": record.expected}
+    wanted = _REJECTION.fullmatch(str(record.expected))
+    if wanted is None:
+        return None
+    return {
+        "how": "rejected",
+        "exchange": exchange,
+        "expected": record.expected,
+        "categories": wanted[1].split(" or "),
+        "phases": wanted[2].split(" or ") if wanted[2] else [],
+        "line": int(wanted[3]) if wanted[3] else None,
+    }
+
+
+def _unanswered(case: Case) -> list[dict[str, Any]]:
+    """A request that stayed without an answer must get one."""
+    last = case.exchanges[-1].observation if case.exchanges else None
+    if not isinstance(last, Unsupported | Fault):
+        return []
+    return [{"what": "the request is answered", "how": "answered", "exchange": len(case.exchanges) - 1}]

@@ -31,11 +31,11 @@ def schemas() -> Mapping[str, dict[str, Any]]:
 
 
 @cache
-def validator(schema: str, definition: str) -> Validator:
-    """A validator for one definition of a schema, such as `("tessera:protocol/messages", "outcome")`."""
+def validator(schema: str, definition: str = "") -> Validator:
+    """A validator for a whole schema, or for one definition: `("tessera:protocol/messages", "outcome")`."""
     resources = [(name, DRAFT202012.create_resource(document)) for name, document in schemas().items()]
     registry: referencing.Registry[Any] = referencing.Registry().with_resources(resources)
-    reference = {"$ref": f"{schema}#/$defs/{definition}"}
+    reference = {"$ref": f"{schema}#/$defs/{definition}" if definition else schema}
     return cast(Validator, jsonschema.Draft202012Validator(reference, registry=registry))
 
 

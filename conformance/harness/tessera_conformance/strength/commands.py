@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.locations import clauses_directory, violators_directory
-from tessera_conformance.registry import Registry, RegistryError
+from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength.matrix import CollectedSuite, Kill, KillMatrix, SuiteNotCollected, kill_matrix
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports import ImplementationUnavailable
@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed, 1 where one survives or the control fails, 2 where it cannot be run."""
     try:
-        registry = Registry.load(clauses_directory())
+        registry = load_registry(clauses_directory())
         violations = load_violations(arguments.violators or violators_directory())
         for violation in violations:
             registry.clause(violation.clause)

@@ -1,0 +1,126 @@
+"""Exact arithmetic on the values that floating-point codes stand for.
+
+A value is a `Fraction`, or one of the four things that a Fraction cannot be: negative zero, the infinities and NaN. The
+functions here follow IEEE 754 and are exact; rounding is the business of `formats`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+from typing import TypeAlias
+
+
+class Special(Enum):
+    """A value that is not a Fraction."""
+
+    NEGATIVE_ZERO = "-0"
+    INFINITY = "inf"
+    NEGATIVE_INFINITY = "-inf"
+    NAN = "nan"
+
+
+Value: TypeAlias = Fraction | Special
+
+ZERO = Fraction(0)
+NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN = Special
+
+
+def is_negative(x: Value) -> bool:
+    """Whether the sign bit is set; NaN counts as positive."""
+    return x < 0 if isinstance(x, Fraction) else x in (NEGATIVE_ZERO, NEGATIVE_INFINITY)
+
+
+def is_infinite(x: Value) -> bool:
+    """Whether `x` is one of the infinities."""
+    return x is INFINITY or x is NEGATIVE_INFINITY
+
+
+def is_zero(x: Value) -> bool:
+    """Whether `x` is one of the zeros."""
+    return x is NEGATIVE_ZERO or x == 0
+
+
+def finite(x: Value) -> Fraction:
+    """The number behind a value that is neither infinite nor NaN."""
+    return x if isinstance(x, Fraction) else ZERO
+
+
+def zero(negative: bool) -> Value:
+    """The zero of the given sign."""
+    return NEGATIVE_ZERO if negative else ZERO
+
+
+def infinity(negative: bool) -> Value:
+    """The infinity of the given sign."""
+    return NEGATIVE_INFINITY if negative else INFINITY
+
+
+def negate(x: Value) -> Value:
+    """The sign flipped, that of zeros and infinities too."""
+    if x is NAN:
+        return NAN
+    if is_infinite(x):
+        return infinity(not is_negative(x))
+    return zero(not is_negative(x)) if is_zero(x) else -finite(x)
+
+
+def add(x: Value, y: Value) -> Value:
+    """The sum; exact cancellation gives +0, and only -0 + -0 gives -0."""
+    if not (isinstance(x, Fraction) and isinstance(y, Fraction)):
+        if x is NAN or y is NAN or (is_infinite(x) and is_infinite(y) and x is not y):
+            return NAN
+        if is_infinite(x) or is_infinite(y):
+            return x if is_infinite(x) else y
+        if x is NEGATIVE_ZERO and y is NEGATIVE_ZERO:
+            return NEGATIVE_ZERO
+    return finite(x) + finite(y)
+
+
+def subtract(x: Value, y: Value) -> Value:
+    """The difference."""
+    return add(x, negate(y))
+
+
+def multiply(x: Value, y: Value) -> Value:
+    """The product; zero times infinity is NaN."""
+    if isinstance(x, Fraction) and isinstance(y, Fraction) and x and y:
+        return x * y
+    if x is NAN or y is NAN:
+        return NAN
+    negative = is_negative(x) != is_negative(y)
+    if is_infinite(x) or is_infinite(y):
+        return NAN if is_zero(x) or is_zero(y) else infinity(negative)
+    return zero(negative)
+
+
+def divide(x: Value, y: Value) -> Value:
+    """The quotient; a number by zero is infinite, 0/0 and inf/inf are NaN."""
+    if x is NAN or y is NAN or (is_infinite(x) and is_infinite(y)) or (is_zero(x) and is_zero(y)):
+        return NAN
+    negative = is_negative(x) != is_negative(y)
+    if is_infinite(x) or is_zero(y):
+        return infinity(negative)
+    if is_infinite(y) or is_zero(x):
+        return zero(negative)
+    return finite(x) / finite(y)
+
+
+def compare(x: Value, y: Value) -> int | None:
+    """-1, 0 or 1 as x is below, equal to or above y, the zeros being equal; None where either is NaN."""
+    if x is NAN or y is NAN:
+        return None
+    if is_infinite(x) or is_infinite(y):
+        ranks = [(-1 if is_negative(v) else 1) if is_infinite(v) else 0 for v in (x, y)]
+        return (ranks[0] > ranks[1]) - (ranks[0] < ranks[1])
+    return (finite(x) > finite(y)) - (finite(x) < finite(y))
+
+
+def maximum(x: Value, y: Value) -> Value:
+    """The larger of two; NaN wins, and -0 lies below +0."""
+    order = compare(x, y)
+    if order is None:
+        return NAN
+    if order == 0:
+        return y if is_negative(x) else x
+    return x if order > 0 else y

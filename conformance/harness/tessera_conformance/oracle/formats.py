@@ -1,0 +1,196 @@
+"""Number formats as data: which value a code stands for, and which code a value rounds to, once, to nearest even.
+
+Runtime spec Appendix B; canon of arithmetic, "formats" and "accumulators". fp8_e4m3 is OCP E4M3 (no infinity, 448 is
+the largest, 464 still rounds to it). Overflow to an 8-bit float saturates, and so do infinite results, unless
+`nonfinite` is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
+
+from tessera_conformance.oracle.exact import (
+    NAN,
+    Value,
+    finite,
+    infinity,
+    is_infinite,
+    is_negative,
+    zero,
+)
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary floating-point format: sign, exponent and fraction fields, most significant first."""
+
+    exponent_bits: int
+    fraction_bits: int
+    has_infinity: bool = True
+    saturates: bool = False
+
+    @cached_property
+    def bias(self) -> int:
+        """What is subtracted from the exponent field."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @cached_property
+    def smallest_exponent(self) -> int:
+        """The exponent of the smallest positive value, a power of two."""
+        return 1 - self.bias - self.fraction_bits
+
+    @cached_property
+    def sign_bit(self) -> int:
+        """The code of -0."""
+        return 1 << (self.exponent_bits + self.fraction_bits)
+
+    @cached_property
+    def largest_code(self) -> int:
+        """The code of the largest finite value."""
+        return self.sign_bit - 1 - (1 << self.fraction_bits if self.has_infinity else 1)
+
+    @cached_property
+    def largest(self) -> Fraction:
+        """The largest finite value."""
+        return finite(self.decode(self.largest_code))
+
+    @cached_property
+    def smallest(self) -> Fraction:
+        """The smallest positive value, a subnormal."""
+        return finite(self.decode(1))
+
+    @cached_property
+    def smallest_normal(self) -> Fraction:
+        """The smallest positive value whose significand is full."""
+        return finite(self.decode(1 << self.fraction_bits))
+
+    @cached_property
+    def epsilon(self) -> Fraction:
+        """The distance from 1 to the next larger value."""
+        return Fraction(1, 1 << self.fraction_bits)
+
+    @cached_property
+    def nan_code(self) -> int:
+        """The canonical NaN: quiet, positive, no payload."""
+        if not self.has_infinity:
+            return self.sign_bit - 1
+        return self.largest_code + 1 + (1 << (self.fraction_bits - 1))
+
+    def decode(self, code: int) -> Value:
+        """The exact value of a code."""
+        negative, magnitude = bool(code & self.sign_bit), code & (self.sign_bit - 1)
+        if magnitude == 0:
+            return zero(negative)
+        if magnitude > self.largest_code:
+            is_infinity = self.has_infinity and magnitude == self.largest_code + 1
+            return infinity(negative) if is_infinity else NAN
+        field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
+        significand = fraction + (1 << self.fraction_bits if field else 0)
+        exponent = self.smallest_exponent + max(field, 1) - 1
+        number = Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
+        return -number if negative else number
+
+    def encode(self, value: Value, *, nonfinite: bool = False) -> int:
+        """The code that `value` rounds to, to nearest with ties to even; NaN gives the canonical one."""
+        if value is NAN:
+            return self.nan_code
+        sign = self.sign_bit if is_negative(value) else 0
+        magnitude = self.largest_code + 1 if is_infinite(value) else self._nearest(abs(finite(value)))
+        if magnitude <= self.largest_code:
+            return sign | magnitude
+        if self.saturates and not nonfinite:
+            return sign | self.largest_code
+        return sign | self.largest_code + 1 if self.has_infinity else self.nan_code
+
+    def round(self, value: Value) -> Value:
+        """`value` rounded to this format."""
+        return self.decode(self.encode(value))
+
+    def _nearest(self, number: Fraction) -> int:
+        """The code nearest to a number of at least zero, as if there were no largest exponent.
+
+        Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade
+        needs no care.
+        """
+        numerator, denominator = number.numerator, number.denominator
+        if numerator == 0:
+            return 0
+        exponent = numerator.bit_length() - denominator.bit_length()
+        if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
+            exponent -= 1
+        binade = max(exponent - self.fraction_bits - self.smallest_exponent, 0)
+        spacing = binade + self.smallest_exponent
+        significand = _nearest_integer(numerator << max(-spacing, 0), denominator << max(spacing, 0))
+        return (binade << self.fraction_bits) + significand
+
+
+@dataclass(frozen=True)
+class IntegerFormat:
+    """Two's complement of some width; a value that does not fit wraps (AMB-LANG-40)."""
+
+    bits: int
+
+    def decode(self, code: int) -> Value:
+        """The value of a code."""
+        return Fraction(code - (1 << self.bits) if code >> (self.bits - 1) else code)
+
+    def encode(self, value: Value, *, nonfinite: bool = False) -> int:
+        """The code of an integer, wrapped; `nonfinite` concerns floats only."""
+        number = finite(value)
+        if number.denominator != 1:
+            raise ValueError(f"{value} is not an integer")
+        return number.numerator % (1 << self.bits)
+
+    def round(self, value: Value) -> Value:
+        """An integer, wrapped."""
+        return self.decode(self.encode(value))
+
+
+Format: TypeAlias = FloatFormat | IntegerFormat
+
+FORMATS: dict[str, Format] = {
+    name: FloatFormat(entry.exponent_bits, entry.fraction_bits, entry.has_infinity, saturates=entry.word_bytes == 1)
+    if entry.is_float
+    else IntegerFormat(8 * entry.word_bytes)
+    for name, entry in ELEMENT_FORMATS.items()
+    if entry.words == 1
+}
+
+TF32_OPERAND = FloatFormat(exponent_bits=8, fraction_bits=10)
+"""What matmul rounds operands of tf32 to; their storage is fp32."""
+
+ACCUMULATORS = {
+    **dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32"), "fp32"),
+    **dict.fromkeys(("int8", "int16", "int32"), "int32"),
+    **{name: name for name in ("fp64", "int64")},
+}
+"""Canon of arithmetic, "accumulators" (LANG-10-02, LANG-15-04 to LANG-15-06, LANG-15-14)."""
+
+
+def float_format(dtype: str) -> FloatFormat:
+    """The format of a real floating-point dtype."""
+    found = FORMATS[dtype]
+    if not isinstance(found, FloatFormat):
+        raise ValueError(f"{dtype} is not a floating-point dtype")
+    return found
+
+
+def values_of(tensor: Tensor) -> list[Value]:
+    """The exact value of every element, row-major."""
+    decode = FORMATS[tensor.dtype].decode
+    return [decode(code) for code in tensor.words().tolist()]
+
+
+def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfinite: bool = False) -> Tensor:
+    """Values rounded once to `dtype`."""
+    encode = FORMATS[dtype].encode
+    return Tensor.from_words(dtype, shape, [encode(value, nonfinite=nonfinite) for value in values])
+
+
+def _nearest_integer(numerator: int, denominator: int) -> int:
+    quotient, remainder = divmod(numerator, denominator)
+    return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient & 1))

@@ -1,0 +1,173 @@
+"""Short programs for the tests of the language chapter, the tensors they take, and the types they are lowered to.
+
+A program is one module with one function; its first statement stands on line `FIRST_STATEMENT`, one statement a line,
+so that a test can say where a diagnostic belongs.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tessera_conformance.check import Check
+from tessera_conformance.differences import float_value
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+FIRST_STATEMENT = 3
+"""The line of a program's first statement."""
+
+DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int64", "int32", "int16", "int8", "bool")
+"""The scalar dtypes of section 2.2, in its order."""
+
+SYNTAX: Mapping[str, Any] = {"category": "syntax", "phase": ("lex", "parse")}
+"""How a text outside the grammar is refused: `check.rejects(observation, **SYNTAX)`."""
+
+Values: TypeAlias = bool | int | float | Sequence["Values"]
+
+
+def module(*declarations: str, name: str = "m") -> str:
+    """A module around declarations."""
+    return "\n".join([f"module {name} {{", *declarations, "}"]) + "\n"
+
+
+def func(*statements: str, parameters: str = "", result: str = "", attributes: str = "", name: str = "f") -> str:
+    """A func; `result` and `attributes` are written without their `->` and `@`, and left out where empty."""
+    heading = [
+        f"func {name}({parameters})",
+        *([f"-> {result}"] if result else []),
+        *([f"@{attributes}"] * bool(attributes)),
+    ]
+    return "\n".join([f"  {' '.join(heading)} {{", *(f"    {statement}" for statement in statements), "  }"])
+
+
+def program(*statements: str, parameters: str = "", result: str = "", attributes: str = "") -> str:
+    """A module with one func `f`."""
+    return module(func(*statements, parameters=parameters, result=result, attributes=attributes))
+
+
+def returning(expression: str, parameters: str = "", result: str = "") -> str:
+    """A program whose func returns the value of one expression."""
+    return program(f"return {expression};", parameters=parameters, result=result)
+
+
+def parameters_of(names: str, type_expression: str) -> str:
+    """A parameter list that gives several names, one letter each, the same type."""
+    return ", ".join(f"{name}: {type_expression}" for name in names)
+
+
+def tensor_of(dtype: str, values: Values) -> Tensor:
+    """A tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
+
+    Raises:
+        ValueError: the rows differ in length, or a value is not one of the dtype's.
+    """
+    shape = _shape(values)
+    return Tensor.from_words(dtype, shape, [_word(dtype, value) for value in _flat(values, shape)])
+
+
+def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
+    """The values that a function returns."""
+    value = check.returns(impl.language.execute(source=source, function=function, inputs=inputs))
+    return list(value["outputs"])
+
+
+def value_of(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> Any:
+    """The one value that a function returns."""
+    outputs = evaluate(impl, check, source, function, **inputs)
+    check.equal(len(outputs), 1, "the number of returned values")
+    return outputs[0]
+
+
+def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:
+    """The names declared in each module, as the parser found them."""
+    found = check.accepts(impl.language.parse(source=source))
+    return {entry["name"]: [declaration["name"] for declaration in entry["declarations"]] for entry in found["modules"]}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of lowered IR."""
+
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    operations: tuple[Mapping[str, Any], ...]
+
+    def named(self, name: str) -> list[Mapping[str, Any]]:
+        """The operations of one name, with or without the quotes of the generic form."""
+        return [operation for operation in self.operations if operation["name"].strip('"') == name]
+
+
+def graph_of(impl: Implementation, check: Check, source: str, function: str = "f") -> Function:
+    """A function of the program's Graph IR."""
+    functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
+    found = [entry for entry in functions if entry["name"].lstrip("@").rpartition(".")[2] == function]
+    check.equal(len(found), 1, f"the number of functions called {function}")
+    entry = found[0]
+    return Function(tuple(entry["arguments"]), tuple(entry["results"]), tuple(entry["operations"]))
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor type as its text says it; a layout that is not stated is row_major (AMB-LANG-67)."""
+
+    shape: tuple[str, ...]
+    dtype: str
+    layout: str
+
+
+def tensor_type(text: str) -> TensorType | None:
+    """The type behind `tensor<4x8xbf16; layout=col_major>`, also in its exported spelling; None for anything else."""
+    compact = "".join(text.split()).replace('"', "")
+    match = re.fullmatch(r"(?:!tessera\.)?tensor<((?:\w+?x|\?x)+)([a-z]\w*)(?:[;,]layout=([^>]+))?>", compact)
+    if match is None:
+        return None
+    return TensorType(tuple(match[1].rstrip("x").split("x")), match[2], match[3] or "row_major")
+
+
+def _shape(values: Values) -> tuple[int, ...]:
+    if not isinstance(values, Sequence):
+        return ()
+    rows = {_shape(row) for row in values}
+    if len(rows) > 1:
+        raise ValueError(f"rows of different lengths in {values!r}")
+    return (len(values), *(rows.pop() if rows else ()))
+
+
+def _flat(values: Values, shape: tuple[int, ...]) -> list[bool | int | float]:
+    if not isinstance(values, Sequence):
+        return [values]
+    return [element for row in values for element in _flat(row, shape[1:])]
+
+
+def _word(dtype: str, value: bool | int | float) -> int:
+    layout = ELEMENT_FORMATS[dtype]
+    bits = 8 * layout.word_bytes
+    if not layout.is_float:
+        lowest = 0 if dtype == "bool" else -(1 << (bits - 1))
+        if value != int(value) or not lowest <= value <= (1 if dtype == "bool" else (1 << (bits - 1)) - 1):
+            raise ValueError(f"{value} is not a value of {dtype}")
+        return int(value) % (1 << bits)
+    word = _float_word(dtype, float(value))
+    if float_value(word, layout) != value:
+        raise ValueError(f"{value} is not a value of {dtype}")
+    return word
+
+
+def _float_word(dtype: str, value: float) -> int:
+    if dtype == "fp64":
+        return int.from_bytes(struct.pack(">d", value))
+    if dtype == "fp16":
+        return int.from_bytes(struct.pack(">e", value))
+    if dtype == "bf16":
+        return int.from_bytes(struct.pack(">f", value)[:2])
+    if dtype in ("fp32", "tf32"):
+        return int.from_bytes(struct.pack(">f", value))
+    layout = ELEMENT_FORMATS[dtype]
+    codes = [code for code in range(0x80) if float_value(code, layout) == abs(value)]
+    if not codes:
+        raise ValueError(f"{value} is not a value of {dtype}")
+    return codes[0] | (0x80 if struct.pack(">d", value)[0] & 0x80 else 0)

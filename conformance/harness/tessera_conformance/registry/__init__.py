@@ -1,0 +1,36 @@
+"""The clause registry: what the five specifications demand, how each demand is verified, and what is still untested.
+
+`load_registry(clauses_directory())` gives the typed registry; `coverage` joins it with the tests' tags; `commands` is
+the command line `tessera-conformance clauses`.
+"""
+
+from tessera_conformance.registry.coverage import Coverage, Tally, coverage
+from tessera_conformance.registry.errors import (
+    Explanation,
+    InvalidRegistry,
+    RegistryError,
+    UnknownClause,
+    UnknownInterpretation,
+)
+from tessera_conformance.registry.load import load_registry
+from tessera_conformance.registry.model import Chapter, Clause, Document, Interpretation, Registry
+from tessera_conformance.registry.tagged import Tags, tagged_cases
+
+__all__ = [
+    "Chapter",
+    "Clause",
+    "Coverage",
+    "Document",
+    "Explanation",
+    "Interpretation",
+    "InvalidRegistry",
+    "Registry",
+    "RegistryError",
+    "Tags",
+    "Tally",
+    "UnknownClause",
+    "UnknownInterpretation",
+    "coverage",
+    "load_registry",
+    "tagged_cases",
+]

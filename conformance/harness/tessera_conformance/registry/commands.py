@@ -1,0 +1,290 @@
+"""The command line `tessera-conformance clauses`: list, show, check, lock, coverage.
+
+Exit codes: 0 when all is well, 1 when the registry or its tests have problems, 2 when the question cannot be answered
+(an unknown id, an unreadable directory). Every problem is printed with its place and its remedy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tessera_conformance import locations
+from tessera_conformance.registry import emit, lock, source
+from tessera_conformance.registry.coverage import Coverage, Tally, coverage
+from tessera_conformance.registry.errors import RegistryError, UntestedClause, UnwritableFile
+from tessera_conformance.registry.examine import examine
+from tessera_conformance.registry.load import load_registry
+from tessera_conformance.registry.model import (
+    AREAS,
+    DOCUMENTS,
+    LEVELS,
+    VERIFICATIONS,
+    Clause,
+    Interpretation,
+    Registry,
+)
+from tessera_conformance.registry.tagged import Tags, tagged_cases
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Handler = Callable[[argparse.Namespace], int]
+
+SOUND, PROBLEMS, UNANSWERABLE = 0, 1, 2
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command `clauses`; each of its parsers sets `handler`, a function from arguments to an exit code."""
+    parser = subparsers.add_parser("clauses", help="the clauses: list, show, check, lock, coverage")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_list(actions)
+    _add_show(actions)
+    _add_check(actions)
+    _add_lock(actions)
+    _add_coverage(actions)
+
+
+def default_directory() -> Path:
+    """The clause registry of this checkout or of this installation."""
+    return locations.clauses_directory()
+
+
+def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=help_text, description=help_text)
+    parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
+    parser.set_defaults(handler=_reporting(handler))
+    return parser
+
+
+def _add_list(actions: Subparsers) -> None:
+    parser = _add(actions, "list", "list clauses, all or those that every filter lets through", list_clauses)
+    parser.add_argument("--document", choices=DOCUMENTS)
+    parser.add_argument("--level", choices=LEVELS)
+    parser.add_argument("--section", help="a section and all below it, such as 10 or 10.1")
+    parser.add_argument("--verify", choices=VERIFICATIONS)
+    parser.add_argument("--feature")
+    parser.add_argument("--area", choices=AREAS)
+    parser.add_argument("--untested", action="store_true", help="only clauses that wait for a test")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    _add_suite(parser)
+
+
+def _add_show(actions: Subparsers) -> None:
+    parser = _add(actions, "show", "show a clause or an interpretation, and everything that hangs on it", show)
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--specs", type=Path, metavar="DIR", help="the specifications, to print the source lines")
+    _add_suite(parser)
+
+
+def _add_check(actions: Subparsers) -> None:
+    parser = _add(actions, "check", "check the registry's files, references and lock", check)
+    parser.add_argument("--specs", type=Path, metavar="DIR", help="compare with the specifications in DIR")
+    parser.add_argument(
+        "--update-sources", action="store_true", help="with --specs: record the texts as they are, once reviewed"
+    )
+
+
+def _add_lock(actions: Subparsers) -> None:
+    _add(actions, "lock", "record new ids and changed meanings in the lock; refuses to reuse an id", update_lock)
+
+
+def _add_coverage(actions: Subparsers) -> None:
+    parser = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    _add_suite(parser)
+
+
+def _add_suite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", type=Path, metavar="DIR", help="the tests (default: this suite's own)")
+
+
+def _reporting(handler: Handler) -> Handler:
+    """The handler, with every foreseen error printed instead of raised."""
+
+    @functools.wraps(handler)
+    def guarded(args: argparse.Namespace) -> int:
+        try:
+            return handler(args)
+        except RegistryError as error:
+            print(f"error: {error}")
+        except OSError as error:
+            print(f"error: {UnwritableFile(str(error.filename), error.strerror or str(error))}")
+        return UNANSWERABLE
+
+    return guarded
+
+
+def list_clauses(args: argparse.Namespace) -> int:
+    """Print the clauses that every filter lets through."""
+    registry = load_registry(_directory(args))
+    chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
+    if args.untested:
+        waiting = _waiting_for_a_test(coverage(registry, _tags(args).cases))
+        chosen = [clause for clause in chosen if clause.id in waiting]
+    if args.json:
+        print(json.dumps([asdict(clause) for clause in chosen], ensure_ascii=False, indent=1))
+        return SOUND
+    for clause in chosen:
+        print(f"{clause.id:<19} {clause.level:<6} {clause.verify:<10} {clause.summary}")
+    print(f"{len(chosen)} clauses")
+    return SOUND
+
+
+def _passes(clause: Clause, args: argparse.Namespace) -> bool:
+    wanted = {field: getattr(args, field) for field in ("document", "level", "verify", "feature", "area")}
+    fits = all(value is None or getattr(clause, field) == value for field, value in wanted.items())
+    return fits and (args.section is None or clause.within(args.section))
+
+
+def _waiting_for_a_test(found: Coverage) -> set[str]:
+    return {report.id for report in (*found.errors, *found.warnings) if isinstance(report, UntestedClause)}
+
+
+def show(args: argparse.Namespace) -> int:
+    """Print a clause, its interpretations, its tests and, with --specs, its source lines; or an interpretation."""
+    registry = load_registry(_directory(args))
+    if args.id.startswith("AMB-"):
+        _print_interpretation(registry.interpretation(args.id))
+        return SOUND
+    clause = registry.clause(args.id)
+    _print_fields(asdict(clause))
+    if args.specs:
+        _print_source(clause, registry, args.specs)
+    for cited in clause.interpretations:
+        print()
+        _print_interpretation(registry.interpretation(cited))
+    cases = coverage(registry, _tags(args).cases).cases.get(clause.id, ())
+    print(f"\ntests: {len(cases)}" + "".join(f"\n  {case}" for case in cases))
+    return SOUND
+
+
+def _print_interpretation(interpretation: Interpretation) -> None:
+    _print_fields(asdict(interpretation))
+
+
+def _print_fields(fields: Mapping[str, object]) -> None:
+    for name, value in fields.items():
+        if value is None or value == ():
+            continue
+        separator = "; " if name == "alternatives" else ", "
+        text = separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
+        print(f"{name + ':':<17} {text}")
+
+
+def _print_source(clause: Clause, registry: Registry, directory: Path) -> None:
+    document = registry.documents[clause.document]
+    specifications, missing = source.read_specifications([document], directory)
+    for error in missing:
+        raise error
+    first, last = clause.lines
+    print(f"\n{document.title}, section {clause.section}")
+    for number, line in enumerate(specifications[document.key].span(first, last), start=first):
+        print(f"{number:>5} | {line}")
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check form, references and lock, and with --specs the sources; print every problem."""
+    if args.update_sources and not args.specs:
+        print("error: --update-sources records the texts given with --specs; add --specs DIR")
+        return UNANSWERABLE
+    directory = _directory(args)
+    registry, problems = examine(directory)
+    if args.specs and registry is not None:
+        specifications, missing = source.read_specifications(registry.documents.values(), args.specs)
+        changes = list(source.changed_sources(registry, specifications))
+        problems = [*problems, *missing, *changes]
+        if args.update_sources and changes:
+            emit.write(source.updated(registry, specifications), directory)
+            print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
+    _print_problems(problems)
+    if registry is not None:
+        compared = f", compared with {args.specs}" if args.specs else ""
+        print(
+            f"{len(registry.clauses)} clauses, {len(registry.interpretations)} interpretations{compared}: "
+            f"{len(problems)} problem(s)"
+        )
+    return PROBLEMS if problems else SOUND
+
+
+def update_lock(args: argparse.Namespace) -> int:
+    """Write the lock that fits the registry, unless an id vanished or got a second meaning."""
+    directory = _directory(args)
+    registry = load_registry(directory)
+    present = lock.read(directory) if (directory / lock.FILE).exists() else {}
+    refusals = list(lock.broken_promises(registry, present))
+    if refusals:
+        _print_problems(refusals)
+        print(f"{lock.FILE} is unchanged")
+        return PROBLEMS
+    changes = list(lock.differences(registry, present))
+    for change in changes:
+        print(f"{change.id}: {'new' if change.field == 'id' else f'{change.field} changed'}")
+    lock.write(registry, directory)
+    print(f"{lock.FILE}: {len(changes)} change(s), {len(lock.lock_of(registry))} ids")
+    return SOUND
+
+
+def report(args: argparse.Namespace) -> int:
+    """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
+    registry = load_registry(_directory(args))
+    tags = _tags(args)
+    found = coverage(registry, tags.cases)
+    errors = [*tags.problems, *found.errors]
+    if args.json:
+        print(json.dumps(_as_json(found, errors), indent=1))
+    else:
+        _print_tallies(found)
+        _print_problems(errors)
+        print(f"{len(errors)} error(s), {len(found.warnings)} clause(s) without a test in chapters not yet enforced")
+    return PROBLEMS if errors else SOUND
+
+
+def _as_json(found: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:
+    sections: dict[str, dict[str, object]] = {}
+    for (document, section), tally in found.by_section.items():
+        sections.setdefault(document, {})[section] = asdict(tally)
+    return {
+        "total": asdict(found.total),
+        "documents": {document: asdict(tally) for document, tally in found.by_document.items()},
+        "sections": sections,
+        "levels": {level: asdict(tally) for level, tally in found.by_level.items()},
+        "untested": [warning.id for warning in found.warnings],
+        "errors": [asdict(error.explain()) for error in errors],
+    }
+
+
+def _print_tallies(found: Coverage) -> None:
+    print(f"{'':<28}{'clauses':>9}{'testable':>9}{'tested':>9}{'excused':>9}{'untested':>9}")
+    for document, tally in found.by_document.items():
+        print(_row(document, tally))
+        for (key, section), part in found.by_section.items():
+            if key == document:
+                print(_row(f"  {section}", part))
+    for level, tally in found.by_level.items():
+        print(_row(level, tally))
+    print(_row("total", found.total))
+
+
+def _row(name: str, tally: Tally) -> str:
+    numbers = (tally.clauses, tally.testable, tally.tested, tally.excused, tally.untested)
+    return f"{name:<28}" + "".join(f"{number:>9}" for number in numbers)
+
+
+def _print_problems(problems: Iterable[RegistryError]) -> None:
+    for problem in problems:
+        print(f"error: {problem}")
+
+
+def _directory(args: argparse.Namespace) -> Path:
+    directory: Path = args.registry or default_directory()
+    return directory
+
+
+def _tags(args: argparse.Namespace) -> Tags:
+    return tagged_cases(args.suite or locations.suite_directory())

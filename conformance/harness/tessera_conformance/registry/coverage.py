@@ -1,0 +1,101 @@
+"""The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.
+
+A clause that says what another says is covered by its twin's tests. Testable is what a case can decide, by a call or
+statically (`verify` is test or static). Where a chapter is enforced (chapters.toml), an active testable clause that has
+neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or withdrawn
+clause is always an error: nobody would see that it checks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
+from tessera_conformance.registry.model import Clause, Registry, nearest
+
+Group = TypeVar("Group")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Numbers of active clauses: all, testable, and of these with a case, excused by a reason, and without either."""
+
+    clauses: int
+    testable: int
+    tested: int
+    excused: int
+    untested: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What the tests cover.
+
+    `cases` gives every active clause its cases, its twin's included. The tallies are by document, by document and
+    section, and by level. `errors` must be settled; `warnings` are clauses whose chapter is not enforced yet.
+    """
+
+    cases: Mapping[str, tuple[str, ...]]
+    total: Tally
+    by_document: Mapping[str, Tally]
+    by_section: Mapping[tuple[str, str], Tally]
+    by_level: Mapping[str, Tally]
+    errors: tuple[RegistryError, ...]
+    warnings: tuple[UntestedClause, ...]
+
+
+def coverage(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Coverage:
+    """Join the registry with the cases tagged with each clause id."""
+    active = [clause for clause in registry.clauses.values() if clause.active]
+    cases = {clause.id: _cases_of(clause, tagged) for clause in active}
+    untested = [_report(clause, registry) for clause in active if not clause.duplicate_of and _waits(clause, cases)]
+    return Coverage(
+        cases=cases,
+        total=_tally(active, cases),
+        by_document=_tallies(active, cases, lambda clause: clause.document),
+        by_section=_tallies(active, cases, lambda clause: (clause.document, clause.section)),
+        by_level=_tallies(active, cases, lambda clause: clause.level),
+        errors=(*_wrong_tags(registry, tagged), *(report for report in untested if report.enforced)),
+        warnings=tuple(report for report in untested if not report.enforced),
+    )
+
+
+def _cases_of(clause: Clause, tagged: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    twins = tagged.get(clause.duplicate_of, ()) if clause.duplicate_of else ()
+    return tuple(dict.fromkeys([*tagged.get(clause.id, ()), *twins]))
+
+
+def _waits(clause: Clause, cases: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a test is due that nobody wrote and nobody excused."""
+    return clause.testable and not cases[clause.id] and clause.reason is None
+
+
+def _report(clause: Clause, registry: Registry) -> UntestedClause:
+    enforced = any(chapter.holds(clause) for chapter in registry.enforced)
+    return UntestedClause(f"{clause.document}.toml", clause.id, clause.summary, enforced)
+
+
+def _wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:
+    for clause_id, cases in tagged.items():
+        if clause_id not in registry.clauses:
+            yield UnknownClause(clause_id, nearest(clause_id, registry.clauses), tuple(cases))
+        elif not registry.clauses[clause_id].active:
+            yield WithdrawnClause(clause_id, tuple(cases))
+
+
+def _tallies(
+    clauses: Iterable[Clause], cases: Mapping[str, Sequence[str]], group_of: Callable[[Clause], Group]
+) -> dict[Group, Tally]:
+    groups: dict[Group, list[Clause]] = {}
+    for clause in clauses:
+        groups.setdefault(group_of(clause), []).append(clause)
+    return {group: _tally(members, cases) for group, members in groups.items()}
+
+
+def _tally(clauses: Sequence[Clause], cases: Mapping[str, Sequence[str]]) -> Tally:
+    testable = [clause for clause in clauses if clause.testable]
+    tested = sum(1 for clause in testable if cases[clause.id])
+    untested = sum(1 for clause in testable if _waits(clause, cases))
+    return Tally(len(clauses), len(testable), tested, len(testable) - tested - untested, untested)

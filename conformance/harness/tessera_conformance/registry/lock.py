@@ -1,0 +1,144 @@
+"""The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.
+
+The lock records of each row its status, a digest of its statement and, for a clause, the digest of its source.
+It is written by `clauses lock` and compared by `clauses check`; its diff shows a reviewer which meanings changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.registry.errors import (
+    LockOutOfDate,
+    ReusedId,
+    SchemaViolation,
+    UnreadableFile,
+    VanishedId,
+)
+from tessera_conformance.registry.model import Clause, Interpretation, Registry, Status
+
+FILE = "clauses.lock"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What an id stood for when the lock was written; `source` is absent for interpretations."""
+
+    status: Status
+    statement: str
+    source: str | None = None
+
+
+Lock = Mapping[str, Entry]
+
+
+def lock_of(registry: Registry) -> dict[str, Entry]:
+    """The lock that fits a registry."""
+    return {name: _entry(row) for name, row in _rows(registry).items()}
+
+
+def _rows(registry: Registry) -> dict[str, Clause | Interpretation]:
+    return {**registry.clauses, **registry.interpretations}
+
+
+def _entry(row: Clause | Interpretation) -> Entry:
+    if isinstance(row, Clause):
+        return Entry(row.status, _digest(row.summary), row.source)
+    return Entry(row.status, _digest(row.issue, row.decision))
+
+
+def _digest(*statement: str) -> str:
+    return "sha256:" + hashlib.sha256("\n".join(statement).encode("utf-8")).hexdigest()
+
+
+def parsed(directory: Path) -> Any:
+    """The JSON of the lock file; raises `UnreadableFile`."""
+    try:
+        return json.loads((directory / FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableFile(FILE, error.strerror or str(error)) from error
+    except ValueError as error:
+        raise UnreadableFile(FILE, str(error)) from error
+
+
+def decoded(content: Any) -> dict[str, Entry]:
+    """The lock in some parsed JSON; raises `SchemaViolation`."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("ids"), dict):
+        raise SchemaViolation(FILE, "top level", "format and ids", "missing or wrong", f"format {FORMAT} and ids")
+    for name, entry in content["ids"].items():
+        if not _is_entry(entry):
+            required = "a status, the digest of the statement and, of a clause, the digest of the source"
+            raise SchemaViolation(FILE, name, "the entry", repr(entry), required)
+    return {name: Entry(**entry) for name, entry in content["ids"].items()}
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and {"status", "statement"} <= entry.keys() <= {"status", "statement", "source"}
+        and entry["status"] in ("active", "withdrawn")
+        and all(isinstance(value, str) for value in entry.values())
+    )
+
+
+def read(directory: Path) -> dict[str, Entry]:
+    """The lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
+    return decoded(parsed(directory))
+
+
+def write(registry: Registry, directory: Path) -> None:
+    """Write the lock that fits a registry."""
+    (directory / FILE).write_text(written(lock_of(registry)), encoding="utf-8", newline="\n")
+
+
+def written(lock: Lock) -> str:
+    """A lock as text: JSON, sorted, one id a line."""
+    lines = [f"  {json.dumps(name)}: {_fields(lock[name])}" for name in sorted(lock)]
+    return "\n".join(["{", f'"format": {FORMAT},', '"ids": {', ",\n".join(lines), "}", "}", ""])
+
+
+def _fields(entry: Entry) -> str:
+    return json.dumps({name: value for name, value in asdict(entry).items() if value is not None})
+
+
+def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | ReusedId]:
+    """Ids that vanished without a tombstone, or came back with another meaning: what no new lock may hide."""
+    rows = _rows(registry)
+    for name, entry in lock.items():
+        if name not in rows:
+            yield VanishedId(_probable_file(name, registry), name)
+        elif entry.status == "withdrawn" and _meaning(_entry(rows[name])) != _meaning(entry):
+            yield ReusedId(_file(rows[name]), name)
+
+
+def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
+    """Rows that the lock does not hold as they are: what `clauses lock` writes down."""
+    rows = _rows(registry)
+    for name, entry in lock_of(registry).items():
+        row = rows[name]
+        if name not in lock:
+            yield LockOutOfDate(_file(row), name, "id")
+            continue
+        for field, value in asdict(entry).items():
+            if value != getattr(lock[name], field):
+                yield LockOutOfDate(_file(row), name, field)
+
+
+def _meaning(entry: Entry) -> tuple[str, str | None]:
+    return entry.statement, entry.source
+
+
+def _file(row: Clause | Interpretation) -> str:
+    return f"{row.document}.toml" if isinstance(row, Clause) else "interpretations.toml"
+
+
+def _probable_file(name: str, registry: Registry) -> str:
+    prefix = name.partition("-")[0]
+    keys = [document.key for document in registry.documents.values() if document.prefix == prefix]
+    return f"{keys[0]}.toml" if keys else "interpretations.toml"

@@ -1,0 +1,158 @@
+"""The values of the clause registry: documents, clauses, interpretations, enforced chapters.
+
+Every value is frozen and equal by content. Reading them is `load`'s business, judging them `consistency`'s and
+`lock`'s; this module knows only what a clause is and how to find one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
+
+Level = Literal["MUST", "SHOULD", "MAY", "INFO"]
+Kind = Literal["requirement", "declaration", "note", "permission", "impl_defined"]
+Verification = Literal["test", "static", "inspection", "untestable"]
+Area = Literal["abi", "ir", "runtime", "collectives"]
+Profile = Literal["core", "extended"]
+Status = Literal["active", "withdrawn"]
+
+LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY", "INFO")
+VERIFICATIONS: tuple[Verification, ...] = ("test", "static", "inspection", "untestable")
+AREAS: tuple[Area, ...] = ("abi", "ir", "runtime", "collectives")
+
+DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
+"""The keys of the five documents, in the documents' own order; each has a registry file of that name."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One specification, as it was when its clauses were recorded."""
+
+    key: str
+    title: str
+    prefix: str
+    file: str
+    lines: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One testable statement of a specification.
+
+    `lines` are the first and last source line, counted from one; `source` is the digest of their normalised text.
+    A clause that says what another says names it in `duplicate_of`. A withdrawn clause keeps its id for ever.
+    """
+
+    document: str
+    id: str
+    section: str
+    lines: tuple[int, int]
+    source: str
+    level: Level
+    kind: Kind
+    summary: str
+    verify: Verification
+    reason: str | None
+    area: Area
+    topic: str
+    feature: str
+    profile: Profile
+    duplicate_of: str | None
+    interpretations: tuple[str, ...]
+    since: str
+    status: Status
+
+    @property
+    def active(self) -> bool:
+        """Whether the clause still stands."""
+        return self.status == "active"
+
+    @property
+    def testable(self) -> bool:
+        """Whether a case of the suite can decide it: by a call, or statically from a header, container or trace."""
+        return self.verify in ("test", "static")
+
+    def within(self, section: str) -> bool:
+        """Whether the clause stands in a section or below it."""
+        return f"{self.section}.".startswith(f"{section}.")
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """A decision where the specifications are silent or contradict each other.
+
+    The reference follows `decision`; a test judges no more than `asserted`.
+    """
+
+    document: str
+    id: str
+    sections: tuple[str, ...]
+    issue: str
+    decision: str
+    why: str
+    alternatives: tuple[str, ...]
+    affects: tuple[str, ...]
+    asserted: str
+    since: str
+    status: Status
+
+    @property
+    def active(self) -> bool:
+        """Whether the decision still stands."""
+        return self.status == "active"
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of a document whose untested clauses are errors: a section and all below it, some topics, or both."""
+
+    document: str
+    section: str | None
+    topics: tuple[str, ...]
+
+    def holds(self, clause: Clause) -> bool:
+        """Whether the clause belongs to this chapter."""
+        return (
+            clause.document == self.document
+            and (self.section is None or clause.within(self.section))
+            and (not self.topics or clause.topic in self.topics)
+        )
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Every clause and interpretation by id, in the order of the documents."""
+
+    documents: Mapping[str, Document]
+    clauses: Mapping[str, Clause]
+    interpretations: Mapping[str, Interpretation]
+    enforced: tuple[Chapter, ...] = ()
+
+    def clause(self, clause_id: str) -> Clause:
+        """The clause of that id; raises `UnknownClause`, which suggests the nearest ids."""
+        try:
+            return self.clauses[clause_id]
+        except KeyError:
+            raise UnknownClause(clause_id, nearest(clause_id, self.clauses)) from None
+
+    def interpretation(self, interpretation_id: str) -> Interpretation:
+        """The interpretation of that id; raises `UnknownInterpretation`, which suggests the nearest ids."""
+        try:
+            return self.interpretations[interpretation_id]
+        except KeyError:
+            suggestions = nearest(interpretation_id, self.interpretations)
+            raise UnknownInterpretation(interpretation_id, suggestions) from None
+
+    def clauses_of(self, document: str) -> Sequence[Clause]:
+        """The clauses of one document, in its order."""
+        return [clause for clause in self.clauses.values() if clause.document == document]
+
+
+def nearest(name: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    """Up to three known names that a misspelt one may have meant, the likeliest first."""
+    return tuple(difflib.get_close_matches(name.strip().upper(), known, n=3, cutoff=0.7))

@@ -1,0 +1,111 @@
+"""What a report says of each clause: the cases tagged with it, brought to one outcome, and tables of such outcomes.
+
+A clause passes only where at least one of its cases ran and all that ran passed. A clause that says what another says
+shares its cases and so its outcome. Clauses of the registry that no test can judge are set apart, not counted as gaps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.reports.journal import Line, Report, counts_against
+
+Outcome = Literal["pass", "fail", "deviates", "unsupported", "inapplicable", "untested", "not_testable"]
+Tally = Counter[Outcome]
+
+OUTCOMES: tuple[Outcome, ...] = (
+    "pass",
+    "fail",
+    "deviates",
+    "unsupported",
+    "inapplicable",
+    "untested",
+    "not_testable",
+)
+OUTCOME_WORDS: Mapping[Outcome, str] = {
+    "pass": "pass",
+    "fail": "fail",
+    "deviates": "known deviation",
+    "unsupported": "unsupported (declared)",
+    "inapplicable": "inapplicable",
+    "untested": "untested",
+    "not_testable": "not testable",
+}
+
+
+@dataclass(frozen=True)
+class ClauseResult:
+    """A clause, its outcome, and the ids of the cases that led to it."""
+
+    clause: Clause
+    outcome: Outcome
+    cases: tuple[str, ...]
+
+
+def observed(report: Report) -> list[Line]:
+    """One observation for each case: of two lines of a case, as a killed run may leave them, the later counts."""
+    return list({line["case"]: line for line in report.observations}.values())
+
+
+def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult]:
+    """Every active clause of the registry with its outcome, in the order of the documents."""
+    by_clause: dict[str, dict[str, Line]] = {}
+    for observation in observed(report):
+        for name in observation["clauses"]:
+            twin = registry.clauses[name].duplicate_of if name in registry.clauses else None
+            by_clause.setdefault(twin or name, {})[observation["case"]] = observation
+    results = {}
+    for clause in registry.clauses.values():
+        if clause.active:
+            cases = by_clause.get(clause.duplicate_of or clause.id, {})
+            results[clause.id] = ClauseResult(clause, _outcome(clause, list(cases.values())), tuple(cases))
+    return results
+
+
+def _outcome(clause: Clause, observations: Sequence[Line]) -> Outcome:
+    if not observations:
+        return "untested" if clause.verify == "test" else "not_testable"
+    if any(counts_against(line) for line in observations):
+        return "fail"
+    if any(line["disposition"] in ("known_deviation", "waived") for line in observations):
+        return "deviates"
+    verdicts = {line["verdict"] for line in observations}
+    if "pass" in verdicts:
+        return "pass"
+    return "unsupported" if "unsupported" in verdicts else "inapplicable"
+
+
+def unknown_clauses(report: Report, registry: Registry) -> list[str]:
+    """Clause ids that the report cites and the registry does not have: it was made with another registry."""
+    cited = {name for line in report.observations for name in line["clauses"]}
+    return sorted(cited - registry.clauses.keys())
+
+
+def tally(results: Iterable[ClauseResult]) -> Tally:
+    """How many clauses have each outcome."""
+    return Counter(result.outcome for result in results)
+
+
+def testable(counts: Tally) -> int:
+    """How many of the counted clauses a test can judge."""
+    return counts.total() - counts["not_testable"]
+
+
+def by_document_and_level(results: Mapping[str, ClauseResult]) -> dict[tuple[str, str], Tally]:
+    """Outcomes of each document's clauses of each level."""
+    table: dict[tuple[str, str], Tally] = {}
+    for result in results.values():
+        table.setdefault((result.clause.document, result.clause.level), Counter())[result.outcome] += 1
+    return table
+
+
+def by_section(results: Mapping[str, ClauseResult]) -> dict[tuple[str, str], Tally]:
+    """Outcomes of the clauses of each document's sections, in the order in which they first appear."""
+    table: dict[tuple[str, str], Tally] = {}
+    for result in results.values():
+        table.setdefault((result.clause.document, result.clause.section), Counter())[result.outcome] += 1
+    return table

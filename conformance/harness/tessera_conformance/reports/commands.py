@@ -1,0 +1,101 @@
+"""The command lines `tessera-conformance report` and `tessera-conformance compare`.
+
+Exit codes of `report`: 0 where the report claims success or partial success, 1 for failure, 2 where the file cannot be
+read or is no whole report; what can be read of it is shown all the same. Of `compare`: 0 where nothing broke, 1 where a
+case broke or disappeared, 2 where one of the files is unreadable or invalid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import Registry, RegistryError, load_registry
+from tessera_conformance.reports.compare import as_json, as_text, compare
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.junit import junit
+from tessera_conformance.reports.markdown import markdown
+from tessera_conformance.reports.page import page
+from tessera_conformance.reports.publish import publish, write_text
+from tessera_conformance.reports.summary import terminal_summary
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Handler = Callable[[argparse.Namespace], int]
+
+HOLDS, FAILS, UNUSABLE = 0, 1, 2
+EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
+FORMATS: dict[str, Callable[[Report, Registry], str]] = {
+    "terminal": terminal_summary,
+    "markdown": markdown,
+    "junit": junit,
+    "html": page,
+}
+
+
+def add_parsers(subparsers: Subparsers) -> None:
+    """Add `report` and `compare`; each sets `handler`, a function from arguments to an exit code."""
+    one = subparsers.add_parser("report", help="render a report file", description="Render a report file.")
+    one.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
+    one.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
+    one.add_argument("--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)")
+    one.set_defaults(handler=_reporting(show))
+    two = subparsers.add_parser("compare", help="hold two reports against each other", description="What changed.")
+    two.add_argument("before", type=Path, metavar="A")
+    two.add_argument("after", type=Path, metavar="B")
+    two.add_argument("--json", action="store_true", help="print a JSON object")
+    two.set_defaults(handler=_reporting(hold_against))
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """`report FILE`."""
+    report, registry = _read(arguments.file), load_registry(clauses_directory())
+    if arguments.format == "all":
+        publish(report, registry, arguments.output)
+    else:
+        _put(FORMATS[arguments.format](report, registry), arguments.output)
+    if report.claim == "invalid":
+        print(f"{report.path}: not a valid report: {report.problem}", file=sys.stderr)
+    return EXIT_CODES[report.claim]
+
+
+def hold_against(arguments: argparse.Namespace) -> int:
+    """`compare A B`."""
+    before, after = _read(arguments.before), _read(arguments.after)
+    comparison = compare(before, after)
+    _put((as_json if arguments.json else as_text)(before, after, comparison), None)
+    for problem in comparison.invalid:
+        print(problem, file=sys.stderr)
+    return comparison.exit_code
+
+
+def _read(path: Path) -> Report:
+    return read(path / FILE_NAME if path.is_dir() else path)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is not None:
+        write_text(output, text if text.endswith("\n") else f"{text}\n")
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, errors="backslashreplace").decode(encoding).removesuffix("\n"))
+
+
+def _reporting(handler: Handler) -> Handler:
+    """The handler, its foreseeable errors told in a line and turned into an exit code."""
+
+    def handle(arguments: argparse.Namespace) -> int:
+        try:
+            return handler(arguments)
+        except (UnreadableReport, RegistryError) as error:
+            print(f"error: {error}", file=sys.stderr)
+        except OSError as error:
+            print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return UNUSABLE
+
+    return handle

@@ -1,0 +1,143 @@
+"""Two reports held against each other: what was fixed, what broke, and what changed otherwise.
+
+A case stands at one of three heights: it passes; it neither passes nor counts against the claim (unsupported,
+inapplicable, a known deviation); or it counts against the claim. A case that climbs is fixed, one that falls is broken,
+so that a pass that turns into unsupported reads as broken. One that keeps its height but changed its verdict, its
+disposition, its reason or what its failing checks found is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from tessera_conformance.reports import wording
+from tessera_conformance.reports.clause_results import observed
+from tessera_conformance.reports.journal import Line, Report, counts_against
+
+NOTHING_BROKE, BROKEN, UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """A case before and after; None where a report does not have it."""
+
+    case: str
+    before: Line | None
+    after: Line | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every case whose result differs, each in one of five lists."""
+
+    fixed: Sequence[Change]
+    broken: Sequence[Change]
+    changed: Sequence[Change]
+    added: Sequence[Change]
+    removed: Sequence[Change]
+    invalid: Sequence[str]
+    """One sentence for each of the two files that is no whole report."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 where nothing broke, 1 where a case broke or disappeared, 2 where a file supports no comparison."""
+        if self.invalid:
+            return UNUSABLE
+        return BROKEN if self.broken or self.removed else NOTHING_BROKE
+
+    def groups(self) -> dict[str, Sequence[Change]]:
+        """The lists by name, in the order of interest."""
+        return {name: getattr(self, name) for name in ("broken", "removed", "fixed", "changed", "added")}
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """What happened to each case from one report to the next."""
+    old = {line["case"]: line for line in observed(before)}
+    new = {line["case"]: line for line in observed(after)}
+    lists: dict[str, list[Change]] = {field.name: [] for field in fields(Comparison) if field.name != "invalid"}
+    for case in sorted(old.keys() | new.keys()):
+        change = Change(case, old.get(case), new.get(case))
+        kind = _kind(change)
+        if kind is not None:
+            lists[kind].append(change)
+    invalid = [f"{report.path} is invalid: {report.problem}" for report in (before, after) if report.claim == "invalid"]
+    return Comparison(**lists, invalid=invalid)
+
+
+def _kind(change: Change) -> str | None:
+    if change.before is None:
+        return "added"
+    if change.after is None:
+        return "removed"
+    height_before, height_after = _height(change.before), _height(change.after)
+    if height_before != height_after:
+        return "fixed" if height_after > height_before else "broken"
+    return None if _shows(change.before) == _shows(change.after) else "changed"
+
+
+def _height(observation: Line) -> int:
+    if counts_against(observation):
+        return 0
+    return 2 if observation["verdict"] == "pass" else 1
+
+
+def _shows(observation: Line) -> object:
+    failing = [check for check in observation["checks"] if not check["passed"]]
+    return [observation[key] for key in ("verdict", "disposition", "reason")], failing
+
+
+def as_text(before: Report, after: Report, comparison: Comparison) -> str:
+    """The comparison for people: counts first, then each case with what it was and what it is."""
+    lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
+    lines += [f"  invalid: {problem}" for problem in comparison.invalid]
+    groups = comparison.groups()
+    lines.append("  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in groups.items()))
+    for name, changes in groups.items():
+        if changes:
+            lines += ["", name, *(line for change in changes for line in _told(change))]
+    return "\n".join(lines)
+
+
+def _named(report: Report) -> str:
+    cases = wording.count(len(observed(report)))
+    who = wording.printable(wording.implementation_name(report))
+    return f"{who}, {wording.selection(report)}: {cases} cases, {report.claim.upper()}"
+
+
+def _told(change: Change) -> Iterator[str]:
+    if change.before is None or change.after is None:
+        yield f"  {change.case}  {_state(change.before or change.after or {})}"
+        return
+    before, after = _state(change.before), _state(change.after)
+    yield f"  {change.case}  {before}" if before == after else f"  {change.case}  {before} -> {after}"
+    for label, line in (("was", change.before), ("is", change.after)):
+        if line["reason"]:
+            yield f"    {label:<4}{wording.printable(line['reason'])}"
+
+
+def _state(observation: Line) -> str:
+    disposition = observation["disposition"]
+    return str(observation["verdict"]) + (f" ({disposition})" if disposition != "none" else "")
+
+
+def as_json(before: Report, after: Report, comparison: Comparison) -> str:
+    """The comparison for programs; a case carries verdict, disposition and reason of both sides."""
+    told = {
+        "before": {"path": str(before.path), "claim": before.claim},
+        "after": {"path": str(after.path), "claim": after.claim},
+        "invalid": list(comparison.invalid),
+    }
+    groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups().items()}
+    return json.dumps(told | groups, indent=2)
+
+
+def _entry(change: Change) -> Mapping[str, object]:
+    return {"case": change.case, "before": _side(change.before), "after": _side(change.after)}
+
+
+def _side(observation: Line | None) -> Mapping[str, object] | None:
+    if observation is None:
+        return None
+    return {key: observation[key] for key in ("verdict", "disposition", "reason")}

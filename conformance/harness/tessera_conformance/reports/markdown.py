@@ -1,0 +1,162 @@
+"""The report as Markdown, for reading in a repository or a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tessera_conformance.registry import Registry
+from tessera_conformance.registry.model import LEVELS
+from tessera_conformance.reports import wording
+from tessera_conformance.reports.clause_results import (
+    OUTCOME_WORDS,
+    OUTCOMES,
+    ClauseResult,
+    Tally,
+    by_document_and_level,
+    clause_results,
+    observed,
+    tally,
+    testable,
+    unknown_clauses,
+)
+from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.verdicts import VERDICTS
+
+SHOWN = 200
+"""Rows of one table; the page and the report file have all of them."""
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&$])")
+
+
+def markdown(report: Report, registry: Registry) -> str:
+    """The whole document."""
+    results = clause_results(report, registry)
+    parts = [
+        _header(report),
+        _claim(report, registry),
+        _cases(report),
+        _coverage(results, registry),
+        _failures(report, results),
+        _deviations(report),
+        _unsupported(report),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _header(report: Report) -> str:
+    run = report.header["run"]
+    rows = [
+        ("implementation", wording.implementation_name(report)),
+        ("named on the command line", report.header["implementation"]["label"]),
+        ("selection", wording.selection(report)),
+        ("time", wording.duration(report)),
+        ("started", run.get("started", "")),
+        ("harness", report.header["harness"]),
+        ("clause registry", f"{report.header['registry']['clauses']} clauses, {report.header['registry']['sha256']}"),
+    ]
+    return f"# Conformance of {text(wording.implementation_name(report))}\n\n" + table(
+        ("", ""), [(key, text(str(value))) for key, value in rows if value]
+    )
+
+
+def _claim(report: Report, registry: Registry) -> str:
+    lines = [f"## Claim: {report.claim.upper()}", f"{text(wording.claim_reason(report))}."]
+    problems = wording.problems_of(report)
+    unknown = unknown_clauses(report, registry)
+    if unknown:
+        problems.append(f"the report cites clauses that this registry does not have: {', '.join(unknown)}")
+    if problems:
+        lines += ["### Problems", "\n".join(f"- {text(problem)}" for problem in problems)]
+    return "\n\n".join(lines)
+
+
+def _cases(report: Report) -> str:
+    lines = observed(report)
+    counts = Counter(line["verdict"] for line in lines)
+    rows = [(verdict.replace("_", " "), wording.count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
+    dispositions = Counter(line["disposition"] for line in lines)
+    rows += [(f"of these {key.replace('_', ' ')}", str(dispositions[key])) for key in dispositions if key != "none"]
+    return "## Cases\n\n" + table(("verdict", "cases"), [*rows, ("all", wording.count(len(lines)))])
+
+
+def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
+    cells = by_document_and_level(results)
+    rows = []
+    for key, document in registry.documents.items():
+        for level in LEVELS:
+            if cells.get((key, level)):
+                rows.append((text(document.title), level, *_numbers(cells[key, level])))
+    rows.append(("**all**", "", *_numbers(tally(results.values()))))
+    note = "A clause passes where at least one of its cases ran and all that ran passed."
+    head = ("document", "level", "testable", *(OUTCOME_WORDS[name] for name in OUTCOMES))
+    return f"## Clauses\n\n{note}\n\n{table(head, rows)}"
+
+
+def _numbers(counts: Tally) -> Iterator[str]:
+    yield str(testable(counts))
+    for name in OUTCOMES:
+        yield str(counts[name] or "")
+
+
+def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
+    failures = wording.cases_that_count(report)
+    if not failures:
+        return ""
+    shown = [_failure(report, line, results) for line in failures[:SHOWN]]
+    return "\n\n".join(["## Failures", *shown, *_more(len(failures))])
+
+
+def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResult]) -> str:
+    lines = [f"### {text(observation['case'])}", text(observation["title"])]
+    lines.append(f"- {text(wording.told_reason(observation))}")
+    for name in observation["clauses"]:
+        summary = results[name].clause.summary if name in results else "not in this registry"
+        lines.append(f"- {text(name)}: {text(summary)}")
+    lines.append(f"- reproduce: {code(wording.reproduce_command(report, observation['case']))}")
+    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+
+
+def _deviations(report: Report) -> str:
+    lines = [line for line in observed(report) if line["disposition"] in ("known_deviation", "waived")]
+    rows = [
+        (text(line["case"]), line["disposition"].replace("_", " "), text(wording.deviation_reason(report, line)))
+        for line in lines
+    ]
+    return _listing("Known deviations", ("case", "", "reason"), rows)
+
+
+def _unsupported(report: Report) -> str:
+    lines = [line for line in observed(report) if line["verdict"] == "unsupported"]
+    rows = [(text(line["case"]), text(", ".join(line["clauses"])), text(line["reason"])) for line in lines]
+    return _listing("Unsupported", ("case", "clauses", "reason"), rows)
+
+
+def _listing(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *_more(len(rows))])
+
+
+def _more(number: int) -> list[str]:
+    return [f"{wording.count(number - SHOWN)} more are in `index.html`."] if number > SHOWN else []
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table of cells that are Markdown already."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def text(value: str) -> str:
+    """Any text as one line of Markdown that shows just these characters."""
+    return _SPECIAL.sub(r"\\\1", " ".join(value.split()))
+
+
+def code(value: str) -> str:
+    """Any text as a Markdown code span."""
+    value = " ".join(value.split())
+    longest = max((len(run) for run in re.findall("`+", value)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {value} {fence}" if longest else f"`{value}`"

@@ -1,0 +1,169 @@
+"""The report as one self-contained HTML page that works from a file, without a network.
+
+The page is `assets/page.html` with its style, its script and two islands of data put in: a JSON object with all that
+the tables and filters need, and one JSON line a case with what was sent, what came back and what was expected, read
+only when a case is opened. A content policy allows exactly this style and this script, by their hashes. The page cuts
+long texts, those of a case that passed sooner; the report file beside it has everything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.registry import Registry
+from tessera_conformance.registry.model import LEVELS
+from tessera_conformance.reports import wording
+from tessera_conformance.reports.clause_results import (
+    OUTCOME_WORDS,
+    OUTCOMES,
+    ClauseResult,
+    clause_results,
+    observed,
+    unknown_clauses,
+)
+from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.verdicts import VERDICTS
+
+LONGEST_PASSED = 2_000
+LONGEST_OTHER = 20_000
+"""Characters of one text that the page keeps, of a case that passed and of any other."""
+
+_ASSETS = Path(__file__).resolve().parent / "assets"
+_PLACE = re.compile(r"@@([A-Z]+)@@")
+
+
+def page(report: Report, registry: Registry) -> str:
+    """The whole HTML document."""
+    style, script = _asset("page.css"), _asset("page.js")
+    places = {
+        "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
+        "POLICY": _policy(script, style),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _island(_data(report, clause_results(report, registry), registry)),
+        "DETAILS": "\n".join(_island(_details(report, line)) for line in _in_order(report)),
+    }
+    return _PLACE.sub(lambda place: places[place[1]], _asset("page.html"))
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing from anywhere, but this very script and this very style."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _island(value: Any) -> str:
+    """JSON that no text inside can end or escape: ASCII alone, and no opening angle bracket."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _in_order(report: Report) -> list[Line]:
+    """Cases that count against the claim first, each part in the report's own order."""
+    return sorted(observed(report), key=lambda line: not counts_against(line))
+
+
+def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
+    problems = [problem for problem in wording.problems_of(report) if problem != report.problem]
+    unknown = unknown_clauses(report, registry)
+    if unknown:
+        problems.append(f"The report cites clauses that this registry does not have: {', '.join(unknown)}")
+    return {
+        "implementation": wording.implementation_name(report),
+        "label": report.header["implementation"]["label"],
+        "claim": report.claim,
+        "reason": wording.claim_reason(report),
+        "problems": problems,
+        "facts": _facts(report),
+        "levels": LEVELS,
+        "verdicts": VERDICTS,
+        "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
+        "documents": [[key, document.title] for key, document in registry.documents.items()],
+        "clauses": [_clause(result) for result in results.values()],
+        "cases": [_case(line) for line in _in_order(report)],
+    }
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    chosen, run = report.header["selection"], report.header["run"]
+    facts = [
+        ("profile", chosen["profile"]),
+        ("level", chosen["level"]),
+        ("selection", chosen["shard"] or ("whole suite" if chosen["complete"] else "part of the suite")),
+        ("time", wording.duration(report)),
+        ("started", str(run.get("started", "")).replace("T", " ").removesuffix("+00:00")),
+        ("harness", report.header["harness"]),
+    ]
+    return [(key, value) for key, value in facts if value]
+
+
+def _clause(result: ClauseResult) -> dict[str, Any]:
+    clause = result.clause
+    return {
+        "id": clause.id,
+        "document": clause.document,
+        "section": clause.section,
+        "level": clause.level,
+        "outcome": result.outcome,
+        "summary": clause.summary,
+        "verify": clause.verify,
+        "twin": clause.duplicate_of,
+        "interpretations": clause.interpretations,
+        "cases": len(result.cases),
+    }
+
+
+def _case(observation: Line) -> dict[str, Any]:
+    seconds = observation["run"].get("seconds")
+    return {
+        "id": observation["case"],
+        "title": observation["title"],
+        "clauses": observation["clauses"],
+        "verdict": observation["verdict"],
+        "disposition": observation["disposition"],
+        "counts": counts_against(observation),
+        "reason": _cut(observation["reason"], 400),
+        "seconds": seconds if isinstance(seconds, int | float) else None,
+    }
+
+
+def _details(report: Report, observation: Line) -> dict[str, Any]:
+    longest = LONGEST_PASSED if observation["verdict"] == "pass" else LONGEST_OTHER
+    details = {
+        "reason": observation["reason"],
+        "command": wording.reproduce_command(report, observation["case"]),
+        "deviation": wording.deviation_reason(report, observation),
+        "checks": observation["checks"],
+        "exchanges": observation["exchanges"],
+    }
+    return {key: _trimmed(value, longest) for key, value in details.items()}
+
+
+def _trimmed(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return _cut(value, longest)
+    if isinstance(value, list):
+        return [_trimmed(item, longest) for item in value]
+    if isinstance(value, dict):
+        return {key: _trimmed(item, longest) for key, item in value.items()}
+    return value
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} more characters)"

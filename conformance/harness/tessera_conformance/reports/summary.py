@@ -1,0 +1,152 @@
+"""The end of a run in a few lines of text: plain ASCII, at most 110 columns, made from the report alone."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tessera_conformance.registry import Registry
+from tessera_conformance.reports import wording
+from tessera_conformance.reports.clause_results import (
+    OUTCOME_WORDS,
+    OUTCOMES,
+    clause_results,
+    observed,
+    tally,
+    testable,
+    unknown_clauses,
+)
+from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.wording import printable
+from tessera_conformance.verdicts import VERDICTS
+
+WIDTH = 110
+SHOWN_FAILURES = 10
+SHOWN_PROBLEMS = 10
+REASON_LINES = 4
+
+_LABEL = 13
+
+
+def terminal_summary(report: Report, registry: Registry) -> str:
+    """Who was judged, clauses and cases by outcome, the claim, the first failures and how to see one again."""
+    lines = [
+        _title(report),
+        *_row("clauses", _clause_counts(report, registry)),
+        *_row("cases", _case_counts(report)),
+        *_row("deviations", _disposition_counts(report)),
+        *_row("claim", [f"{report.claim.upper()}: {wording.claim_reason(report)}"]),
+        *_problems(report, registry),
+        *_failures(report, registry),
+        *_pointers(report),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _title(report: Report) -> str:
+    parts = [wording.implementation_name(report), wording.selection(report), wording.duration(report)]
+    return _cut("     ".join(map(printable, parts)))
+
+
+def _row(label: str, items: Sequence[str]) -> Iterator[str]:
+    """A label and its items, three blanks apart; an item moves to the next line whole where it can."""
+    line = f"  {label:<{_LABEL - 2}}"
+    for item in (printable(item) for item in items):
+        for piece in textwrap.wrap(item, WIDTH - _LABEL) or [""]:
+            gap = "" if len(line) == _LABEL else "   "
+            if len(line) + len(gap) + len(piece) > WIDTH:
+                yield line
+                line, gap = " " * _LABEL, ""
+            line += gap + piece
+    if items:
+        yield line
+
+
+def _clause_counts(report: Report, registry: Registry) -> list[str]:
+    counts = tally(clause_results(report, registry).values())
+    first = f"{wording.count(counts['pass'])} of {wording.count(testable(counts))} pass"
+    rest = [name for name in OUTCOMES if name not in ("pass", "not_testable") and counts[name]]
+    return [first, *(f"{wording.count(counts[name])} {OUTCOME_WORDS[name]}" for name in rest)]
+
+
+def _case_counts(report: Report) -> list[str]:
+    counts = Counter(line["verdict"] for line in observed(report))
+    shown = [f"{wording.count(counts[verdict])} {verdict.replace('_', ' ')}" for verdict in VERDICTS if counts[verdict]]
+    return shown or ["none"]
+
+
+def _disposition_counts(report: Report) -> list[str]:
+    counts = Counter(line["disposition"] for line in observed(report))
+    return [f"{counts[name]} {name.replace('_', ' ')}" for name in sorted(counts) if name != "none"]
+
+
+def _problems(report: Report, registry: Registry) -> Iterator[str]:
+    problems = [problem for problem in wording.problems_of(report) if problem != report.problem]
+    unknown = unknown_clauses(report, registry)
+    if unknown:
+        problems.append(f"made with another clause registry: it cites {', '.join(unknown[:5])}, unknown to this one")
+    if problems:
+        yield "  problems"
+    for problem in problems[:SHOWN_PROBLEMS]:
+        yield from _indented(problem, 4, REASON_LINES)
+    if len(problems) > SHOWN_PROBLEMS:
+        yield f"    and {len(problems) - SHOWN_PROBLEMS} more"
+
+
+def _failures(report: Report, registry: Registry) -> Iterator[str]:
+    failures = wording.cases_that_count(report)
+    if not failures:
+        return
+    yield "  first failures" if len(failures) > SHOWN_FAILURES else "  failures"
+    clause_width = max(len(_first_clause(line)) for line in failures[:SHOWN_FAILURES])
+    case_width = min(48, max(len(line["case"]) for line in failures[:SHOWN_FAILURES]))
+    for line in failures[:SHOWN_FAILURES]:
+        place = f"    {_first_clause(line):<{clause_width}}  {printable(line['case']):<{case_width}}"
+        yield from _failure(place, printable(wording.told_reason(line)), 4 + clause_width + 2)
+    if len(failures) > SHOWN_FAILURES:
+        yield f"    and {wording.count(len(failures) - SHOWN_FAILURES)} more"
+
+
+def _failure(place: str, reason: str, indent: int) -> Iterator[str]:
+    """One line where all of it fits, else the reason on lines of its own below the case."""
+    if len(place) + 2 + len(reason) <= WIDTH:
+        yield f"{place}  {reason}"
+        return
+    yield _cut(place)
+    yield from _indented(reason, indent, REASON_LINES)
+
+
+def _indented(text: str, indent: int, most: int) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * indent,
+        max_lines=most,
+        placeholder=" ...",
+    )
+
+
+def _first_clause(observation: Line) -> str:
+    return str(observation["clauses"][0]) if observation["clauses"] else "-"
+
+
+def _pointers(report: Report) -> Iterator[str]:
+    """The commands and paths one copies: never cut, even where they are longer than a line."""
+    failures = wording.cases_that_count(report)
+    if failures:
+        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, failures[0]['case']))}"
+    page = report.path.parent / "index.html"
+    yield f"  {'report':<{_LABEL - 2}}{printable(str(_near(page if page.exists() else report.path)))}"
+
+
+def _near(path: Path) -> Path:
+    """The path as seen from here, where it lies below."""
+    absolute = path.resolve()
+    return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."

@@ -1,0 +1,127 @@
+"""The words that all renderings share: who was judged, what is claimed and why, how to see a case again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tessera_conformance.reports.clause_results import observed
+from tessera_conformance.reports.journal import Line, Report, counts_against
+
+_NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
+
+
+def implementation_name(report: Report) -> str:
+    """Name, version and device, as the implementation gave them; its label where it did not start."""
+    hello = report.header["implementation"]["hello"] or {}
+    identity = hello.get("implementation", {})
+    if not identity:
+        return str(report.header["implementation"]["label"])
+    device = f" on {identity['device']}" if identity.get("device") else ""
+    return f"{identity['name']} {identity['version']}{device}"
+
+
+def selection(report: Report) -> str:
+    """Profile and level, and the shard where only one was run."""
+    chosen = report.header["selection"]
+    shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{shard}"
+
+
+def duration(report: Report) -> str:
+    """Wall seconds where the run recorded them, else the time spent in cases."""
+    whole = _seconds(report.footer["run"] if report.footer else {})
+    if whole is not None:
+        return f"{whole:.1f} s"
+    return f"{sum(_seconds(line['run']) or 0.0 for line in observed(report)):.1f} s in cases"
+
+
+def _seconds(run: Mapping[str, Any]) -> float | None:
+    seconds = run.get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) else None
+
+
+def claim_reason(report: Report) -> str:
+    """Why the claim is what it is, in one sentence."""
+    if report.claim == "invalid":
+        return f"{report.problem}; {count(len(observed(report)))} of {count(len(report.plan))} planned cases observed"
+    if report.claim == "failure":
+        return _failure_reason(report)
+    if report.claim == "partial":
+        return "nothing failed, but part of the suite was left out"
+    return "no case counts against it"
+
+
+def _failure_reason(report: Report) -> str:
+    failures, problems = len(report.failures), len(report.footer["problems"] if report.footer else [])
+    reasons = []
+    if failures:
+        reasons.append(f"{count(failures)} case{' counts' if failures == 1 else 's count'} against it")
+    if problems:
+        reasons.append(f"{problems} problem{'' if problems == 1 else 's'} with the run")
+    return " and ".join(reasons) or "no case was judged"
+
+
+def told_reason(observation: Line) -> str:
+    """The reason of an observation in one line, led by the verdict where that is not plain from it."""
+    if observation["disposition"] == "unexpected_pass":
+        return "unexpected pass: a known deviation says that this case must fail"
+    verdict = observation["verdict"].replace("_", " ")
+    return str(observation["reason"]) if verdict == "fail" else f"{verdict}: {observation['reason']}"
+
+
+def deviation_reason(report: Report, observation: Line) -> str:
+    """What the known deviations say of a case: reason, owner and expiry of the entry that speaks of it."""
+    for entry in report.header["selection"]["deviations"]:
+        clause = entry.get("clause")
+        if fnmatchcase(observation["case"], entry.get("cases", "")) and clause in (None, *observation["clauses"]):
+            return f"{entry.get('reason')} (owner {entry.get('owner')}, until {entry.get('expires')})"
+    return ""
+
+
+def first_difference_of(observation: Line) -> Line | None:
+    """The difference that the failing check of a case recorded, where it judged bits."""
+    for check in observation["checks"]:
+        if not check["passed"] and check["difference"] is not None:
+            difference: Line = check["difference"]
+            return difference
+    return None
+
+
+def reproduce_command(report: Report, case: str) -> str:
+    """The command that runs just this case again, as it was run."""
+    implementation, chosen = report.header["implementation"], report.header["selection"]
+    hello = implementation["hello"] or {}
+    words = ["tessera-conformance", "reproduce", case, f"--impl={implementation['label']}"]
+    if chosen["profile"] != "extended":
+        words.append(f"--profile={chosen['profile']}")
+    if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
+        words.append(f"--level={chosen['level']}")
+    return shlex.join(words)
+
+
+def problems_of(report: Report) -> list[str]:
+    """What is wrong with the run as a whole, a file that is no whole report first."""
+    found = [] if report.problem is None else [report.problem]
+    fault = report.header["implementation"]["fault"]
+    if fault is not None:
+        found.append(f"the implementation did not start: {fault}")
+    return found + list(report.footer["problems"] if report.footer else [])
+
+
+def cases_that_count(report: Report) -> list[Line]:
+    """Observations that count against the claim, one for each case."""
+    return [line for line in observed(report) if counts_against(line)]
+
+
+def printable(text: str) -> str:
+    """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
+    return _NOT_PRINTABLE.sub(lambda found: ascii(found[0])[1:-1], " ".join(text.split()))
+
+
+def count(number: int) -> str:
+    """A number with its thousands set apart: 4 118."""
+    return f"{number:,}".replace(",", " ")

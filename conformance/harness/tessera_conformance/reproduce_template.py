@@ -1,0 +1,260 @@
+"""Asks an implementation again what one conformance case asked it, and compares the answer with what was expected.
+
+    python THIS_FILE [COMMAND [ARGUMENT ...]]
+
+COMMAND starts an implementation that speaks the line protocol on its standard input and output; without one, the
+implementation that the case was written down for is started. Only the standard library is needed. Exit codes: 0 when the
+answers are as expected, 1 when a difference still shows, 2 when the implementation does not start, crashes or hangs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+CASE: dict[str, Any] = json.loads(r"""{}""")
+
+DEADLINE = 30.0
+METHOD_NOT_FOUND = -32601
+AS_EXPECTED, DIFFERS, NO_ANSWER = 0, 1, 2
+# dtype: hexadecimal digits of a word, words of an element, and for floats all bits of the exponent and of the fraction
+FORMATS = {
+    "fp8_e4m3": (2, 1, 0x78, 0x07),
+    "fp8_e5m2": (2, 1, 0x7C, 0x03),
+    "fp16": (4, 1, 0x7C00, 0x03FF),
+    "bf16": (4, 1, 0x7F80, 0x007F),
+    "fp32": (8, 1, 0x7F800000, 0x007FFFFF),
+    "tf32": (8, 1, 0x7F800000, 0x007FFFFF),
+    "fp64": (16, 1, 0x7FF << 52, (1 << 52) - 1),
+    "complex64": (8, 2, 0x7F800000, 0x007FFFFF),
+    "complex128": (16, 2, 0x7FF << 52, (1 << 52) - 1),
+    "bool": (2, 1, 0, 0),
+    "int8": (2, 1, 0, 0),
+    "int16": (4, 1, 0, 0),
+    "int32": (8, 1, 0, 0),
+    "int64": (16, 1, 0, 0),
+}
+
+
+class NoAnswer(Exception):
+    """The implementation did not start, died, hung, or did not speak the protocol."""
+
+
+class Implementation:
+    """A process that answers one JSON-RPC line with one JSON-RPC line."""
+
+    def __init__(self, command: list[str]) -> None:
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=os.name == "posix"
+            )
+        except OSError as error:
+            raise NoAnswer(f"cannot start {shlex.join(command)}: {error.strerror}") from None
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self._last_id = 0
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def ask(self, method: str, params: Any) -> Any:
+        """The result of one request: `returned`, `rejected` or `unsupported`."""
+        self._last_id += 1
+        request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
+        # Written beside the waiting, so that a process that reads nothing cannot hold us up.
+        threading.Thread(target=self._write, args=(json.dumps(request).encode() + b"\n",), daemon=True).start()
+        try:
+            line = self._lines.get(timeout=DEADLINE)
+        except queue.Empty:
+            raise NoAnswer(f"hang: {method}: no answer within {DEADLINE:g} s") from None
+        if not line:
+            raise NoAnswer(f"crash: {method}: the implementation ended with {self._end()}")
+        return self._result(method, line)
+
+    def _write(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            pass  # it died; the reader tells
+
+    def _result(self, method: str, line: bytes) -> Any:
+        try:
+            answer = json.loads(line)
+            if answer["id"] != self._last_id:
+                raise NoAnswer(f"protocol error: {method}: the answer carries id {answer['id']!r}")
+            if "error" not in answer:
+                return answer["result"]
+            error = answer["error"]
+            if error["code"] == METHOD_NOT_FOUND:
+                return {"unsupported": {"feature": method}}
+            raise NoAnswer(f"crash: {method}: {error['message']}")
+        except (ValueError, KeyError, TypeError):
+            raise NoAnswer(f"protocol error: {method}: {line[:200]!r}") from None
+
+    def _end(self) -> str:
+        try:
+            code = self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            return "its output closed"
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+    def stop(self) -> None:
+        """End the process and all that it started."""
+        if os.name == "posix":
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        self._process.kill()
+        self._process.wait()
+        # Its standard input is left to the writing thread, which may still hold it.
+
+
+def words(tensor: Any) -> list[int]:
+    """The storage codes of a tensor message."""
+    digits, *_ = FORMATS[tensor["dtype"]]
+    bits = tensor["bits"]
+    return [int(bits[start : start + digits], 16) for start in range(0, len(bits), digits)]
+
+
+def same_word(found: int, expected: int, dtype: str) -> bool:
+    """Whether two codes agree; any NaN equals any NaN."""
+    return found == expected or (is_nan(found, dtype) and is_nan(expected, dtype))
+
+
+def is_nan(word: int, dtype: str) -> bool:
+    """Whether a code is a NaN; fp8_e4m3 has one of each sign, and no infinity."""
+    _, _, exponent, fraction = FORMATS[dtype]
+    if not exponent or word & exponent != exponent:
+        return False
+    return word & fraction == fraction if dtype == "fp8_e4m3" else word & fraction != 0
+
+
+def index_of(element: int, shape: list[int]) -> list[int]:
+    """The indices of a row-major element number."""
+    indices = []
+    for extent in reversed(shape):
+        indices.append(element % extent)
+        element //= extent
+    return indices[::-1]
+
+
+def difference(found: Any, expected: Any) -> str | None:
+    """Where two tensor messages first differ, or None."""
+    if not isinstance(found, dict) or not isinstance(found.get("$tensor"), dict):
+        return f"expected a tensor, found {short(found)}"
+    tensor, target = found["$tensor"], expected["$tensor"]
+    form, wanted = ([one.get("dtype"), one.get("shape")] for one in (tensor, target))
+    if form != wanted:
+        return f"expected {wanted[0]} of shape {wanted[1]}, found {form[0]} of shape {form[1]}"
+    actual_words, target_words = words(tensor), words(target)
+    if len(actual_words) != len(target_words):
+        return f"expected {len(target_words)} words, found {len(actual_words)}"
+    digits, per_element, *_ = FORMATS[target["dtype"]]
+    for place, (one, other) in enumerate(zip(actual_words, target_words)):
+        if not same_word(one, other, target["dtype"]):
+            index = index_of(place // per_element, target["shape"])
+            return f"element {index}: 0x{one:0{digits}x}, expected 0x{other:0{digits}x}"
+    return None
+
+
+def at(value: Any, path: list[Any]) -> Any:
+    """What lies inside a nested value, or None."""
+    for key in path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def judge(check: Any, outcomes: list[Any]) -> str | None:
+    """What is wrong with the answers in the light of one check, or None."""
+    outcome = outcomes[check["exchange"]] if check["exchange"] is not None else {}
+    rejected = outcome.get("rejected", {})
+    match check["how"]:
+        case "tensor":
+            return difference(at(outcome, check["path"]), check["expected"])
+        case "value":
+            found = at(outcome, check["path"])
+            same = found == check["expected"] and isinstance(found, bool) == isinstance(check["expected"], bool)
+            return None if same else f"expected {short(check['expected'])}, found {short(found)}"
+        case "returned":
+            return None if "returned" in outcome else f"expected a result, found {short(outcome)}"
+        case "answered":
+            return None if "unsupported" not in outcome else f"claimed, but {short(outcome)}"
+        case "status":
+            passed = rejected.get("code") == check["expected"]
+        case "rejected":
+            passed = refused_rightly(check, rejected)
+        case "unknown":
+            return f"expected {short(check['expected'])}, found then {short(check['actual'])}; only the suite can judge this"
+    return None if passed else f"expected {short(check['expected'])}, found {short(outcome)}"
+
+
+def refused_rightly(check: Any, rejected: Any) -> bool:
+    """Whether a rejection has one of the categories, in one of the phases and at the line that were expected."""
+    entries = [entry for entry in rejected.get("diagnostics", []) if entry.get("severity", "error") == "error"]
+    entries = entries or [{"category": rejected.get("code")}]
+    in_phase = not check["phases"] or rejected.get("phase") in check["phases"]
+    return in_phase and any(
+        entry["category"] in check["categories"] and check["line"] in (None, entry.get("line")) for entry in entries
+    )
+
+
+def short(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= 300 else f"{text[:300]} ... ({len(text)} characters)"
+
+
+def ask_all(command: list[str]) -> list[Any]:
+    """Open a session, send the requests of the case, and print what comes back."""
+    implementation = Implementation(command)
+    try:
+        hello = implementation.ask("session.open", {"protocol": 1, "harness": "reproduce", "exchange": None})
+        print(f"answers  {short(at(hello, ['implementation']))}")
+        outcomes = []
+        for request in CASE["requests"]:
+            print(f"send     {request['method']} {short(request['params'])}")
+            outcomes.append(implementation.ask(request["method"], request["params"]))
+            print(f"came     {short(outcomes[-1])}")
+        return outcomes
+    finally:
+        implementation.stop()
+
+
+def main() -> int:
+    """Ask, judge, and say what was found."""
+    command = sys.argv[1:] or CASE["command"]
+    print(f"case     {CASE['case']}\n         {CASE['title']}")
+    print(f"clauses  {', '.join(CASE['clauses'])}")
+    print(f"then     {CASE['verdict']}: {CASE['reason']}")
+    print(f"command  {shlex.join(command)}")
+    try:
+        outcomes = ask_all(command)
+    except NoAnswer as problem:
+        print(f"result   {problem}")
+        return NO_ANSWER
+    found = [(check["what"], judge(check, outcomes)) for check in CASE["checks"]]
+    for what, problem in found:
+        print(f"check    {what}: {problem or 'as expected'}")
+    differs = any(problem for _, problem in found)
+    print("result   the difference still shows" if differs else "result   as expected")
+    return DIFFERS if differs else AS_EXPECTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

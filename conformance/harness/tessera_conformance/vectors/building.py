@@ -1,0 +1,159 @@
+"""How a source declares vectors: a topic, a function for each case, tensors written by hand.
+
+    topic = Topic(__doc__)
+
+    @topic.vector("{dtype}/k-tail", "LANG-10-06", dtype=["bf16", "fp32"])
+    def k_tail(dtype: str) -> Question:
+        \"\"\"Thirteen products an element, one more than a multiple of four.\"\"\"
+        return programs.matmul(counted(dtype, (2, 13), seed=1), counted(dtype, (13, 2), seed=2))
+
+The docstring is published as the case's comment.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import copysign, isinf, isnan
+from typing import Any, TypeAlias
+
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
+from tessera_conformance.oracle.formats import FORMATS
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.errors import BrokenSource
+from tessera_conformance.vectors.model import Call, Check
+
+Number: TypeAlias = int | float | Fraction
+Nested: TypeAlias = Number | Sequence["Nested"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A program, what it is run on, and the independent check that knows the answer."""
+
+    source: str
+    function: str
+    inputs: Mapping[str, Tensor]
+    check: Check
+    clauses: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> Call:
+        """The protocol call."""
+        params = {"source": self.source, "function": self.function, "inputs": dict(self.inputs)}
+        return Call("language.execute", params)
+
+
+@dataclass(frozen=True)
+class SourceCase:
+    """One declared case, not yet answered."""
+
+    name: str
+    clauses: tuple[str, ...]
+    comment: str
+    question: Question
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    name: str
+    clauses: tuple[str, ...]
+    variants: Mapping[str, Sequence[str]]
+    ask: Callable[..., Question]
+
+    def cases(self) -> Iterator[SourceCase]:
+        comment = " ".join((inspect.getdoc(self.ask) or "").split())
+        if not comment:
+            raise BrokenSource("a case has no docstring", self.name, "say in one sentence what the case shows")
+        for values in product(*self.variants.values()):
+            chosen = dict(zip(self.variants, values, strict=True))
+            question = self.ask(**chosen)
+            clauses = tuple(dict.fromkeys((*question.clauses, *self.clauses)))
+            yield SourceCase(self.name.format(**chosen), clauses, comment, question)
+
+
+class Topic:
+    """The cases of one vector file, in the order of their declaration."""
+
+    def __init__(self, documentation: str | None) -> None:
+        self.documentation = " ".join((documentation or "").split())
+        self._declarations: list[_Declaration] = []
+
+    def vector(
+        self, name: str, *clauses: str, **variants: Sequence[str]
+    ) -> Callable[[Callable[..., Question]], Callable[..., Question]]:
+        """Declare a case, or one for every combination of `variants`, which name it and are passed to it."""
+
+        def declare(ask: Callable[..., Question]) -> Callable[..., Question]:
+            self._declarations.append(_Declaration(name, clauses, variants, ask))
+            return ask
+
+        return declare
+
+    def cases(self) -> list[SourceCase]:
+        """Every case, its question built.
+
+        Raises:
+            BrokenSource: two cases have one name, or one has no docstring.
+        """
+        cases = [case for declaration in self._declarations for case in declaration.cases()]
+        names = [case.name for case in cases]
+        for name in names:
+            if names.count(name) > 1:
+                raise BrokenSource(f"two cases are called {name}", name, "give each its own name")
+        return cases
+
+
+def tensor(dtype: str, elements: Nested) -> Tensor:
+    """A tensor from nested lists of numbers, each of which must be exactly a value of `dtype`."""
+    shape: list[int] = []
+    level: Any = elements
+    while isinstance(level, Sequence):
+        shape.append(len(level))
+        level = level[0] if level else 0.0
+    return Tensor.from_words(dtype, shape, [_code(dtype, number) for number in _leaves(elements)])
+
+
+def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
+    """A tensor from its storage codes."""
+    return Tensor.from_words(dtype, shape, words)
+
+
+def require_different(results: Sequence[Tensor], why: str) -> None:
+    """Make sure that the data of a case tell ways of computing apart: every two results differ.
+
+    Raises:
+        ValueError: two of them are equal, so the case would not show what it claims to.
+    """
+    if len({result.data for result in results}) < len(results):
+        raise ValueError(f"the data do not tell apart: {why}")
+
+
+def _leaves(elements: Nested) -> Iterator[Number]:
+    if isinstance(elements, Sequence):
+        for item in elements:
+            yield from _leaves(item)
+    else:
+        yield elements
+
+
+def _code(dtype: str, number: Number) -> int:
+    value, format_ = _value(number), FORMATS[dtype]
+    code = format_.encode(value, nonfinite=True)
+    if format_.decode(code) != value:
+        raise ValueError(f"{number} is not a value of {dtype}")
+    return code
+
+
+def _value(number: Number) -> Value:
+    if isinstance(number, float):
+        if isnan(number):
+            return NAN
+        if isinf(number):
+            return INFINITY if number > 0 else NEGATIVE_INFINITY
+        if number == 0 and copysign(1, number) < 0:
+            return NEGATIVE_ZERO
+    return Fraction(number)

@@ -1,0 +1,185 @@
+"""The text of a vector file: JSON Lines with sorted keys, a header first, then one vector a line.
+
+Every line but the header ends in knowledge of itself: `sha256` is the hash of the line without that field. A tensor of more
+than `INLINE_LIMIT` bytes is a file of little-endian words beside the vector file, named by its SHA-256. Reading is strict:
+whatever is not exactly what writing would give is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.tensors import MalformedTensor, Tensor
+from tessera_conformance.vectors.errors import DamagedFile
+from tessera_conformance.vectors.model import Call, Check, Provenance, Vector, VectorFile
+
+FORMAT = 1
+SCHEMA = "tessera:vectors/lines"
+INLINE_LIMIT = 16 * 1024
+"""Tensors of more bytes than this are files of their own, so that a line of a diff can still be looked at."""
+
+RESTORE = "restore it from version control; a vector is changed in its source, then `vectors fill --reason ...`"
+
+Read = Callable[[str], bytes]
+"""From a path relative to the vectors' folder, with `/`, to bytes; raises FileNotFoundError."""
+
+
+def path_of(topic: str) -> str:
+    """The vector file of a topic, relative to the vectors' folder."""
+    return f"{topic}.jsonl"
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def render(file: VectorFile) -> dict[str, bytes]:
+    """The files that hold `file`, by path: the vector file itself and its large tensors.
+
+    Raises:
+        DamagedFile: what was to be written does not follow the schema.
+    """
+    path = path_of(file.topic)
+    folder = PurePosixPath(path).parent
+    files: dict[str, bytes] = {}
+
+    def message(tensor: Tensor) -> dict[str, Any]:
+        if len(tensor.data) <= INLINE_LIMIT:
+            return tensor.to_message()
+        name = f"{tensor.sha256}.bin"
+        files[str(folder / name)] = tensor.data
+        described = {"dtype": tensor.dtype, "shape": list(tensor.shape), "file": name, "sha256": tensor.sha256}
+        return {"$tensor": described}
+
+    header = {"format": FORMAT, "topic": file.topic, "documentation": file.documentation}
+    lines = [header, *(_sealed(_case(vector, message)) for vector in file.vectors)]
+    for number, line in enumerate(lines, 1):
+        _require_schema(path, number, line)
+    files[path] = "".join(canonical(line) + "\n" for line in lines).encode()
+    return files
+
+
+def parse(path: str, read: Read, *, strict: bool = True) -> VectorFile:
+    """The vector file at `path`. Without `strict`, formatting and hashes are not examined.
+
+    Raises:
+        DamagedFile: it is not what `render` would have written.
+    """
+    text = _text(path, read(path))
+    documents = [_document(path, number, line) for number, line in enumerate(text.splitlines(), 1)]
+    if not documents:
+        raise DamagedFile("the file is empty", path, RESTORE)
+    for number, document in enumerate(documents, 1):
+        _require_schema(path, number, document)
+        if strict and number > 1 and _sealed(document) != document:
+            raise DamagedFile("the line does not have the hash it names", f"{path}:{number}", RESTORE)
+    if strict and text != "".join(canonical(document) + "\n" for document in documents):
+        raise DamagedFile("the file is not in canonical form (sorted keys, no spaces)", path, RESTORE)
+    header, *cases = documents
+    if path_of(header["topic"]) != path:
+        raise DamagedFile(f"the header names topic {header['topic']!r}", path, RESTORE)
+    vectors = tuple(_vector(path, number, header["topic"], case, read) for number, case in enumerate(cases, 2))
+    return VectorFile(header["topic"], header["documentation"], vectors)
+
+
+def tensor_files(path: str, read: Read) -> set[str]:
+    """The files of large tensors that a vector file names."""
+    documents = [json.loads(line) for line in read(path).splitlines()]
+    return {str(PurePosixPath(path).parent / name) for name in _file_names(documents)}
+
+
+def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[str, Any]:
+    inputs = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
+    provenance = vector.provenance
+    origin = {
+        "reference": provenance.reference,
+        "independent": provenance.check.function,
+        "operands": list(provenance.check.operands),
+        "arguments": dict(provenance.check.arguments),
+        "level": provenance.level,
+    }
+    return {
+        "name": vector.name,
+        "clauses": list(vector.clauses),
+        "comment": vector.comment,
+        "call": {"method": vector.call.method, "params": {**vector.call.params, "inputs": inputs}},
+        "expected": {"outputs": [message(tensor) for tensor in vector.expected]},
+        "provenance": origin if provenance.reason is None else origin | {"reason": provenance.reason},
+    }
+
+
+def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: Read) -> Vector:
+    def tensor(message: Mapping[str, Any]) -> Tensor:
+        try:
+            return _tensor(message["$tensor"], PurePosixPath(path).parent, read)
+        except MalformedTensor as error:
+            raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
+
+    params, origin = case["call"]["params"], case["provenance"]
+    inputs = {name: tensor(message) for name, message in params["inputs"].items()}
+    check = Check(origin["independent"], tuple(origin["operands"]), origin["arguments"])
+    return Vector(
+        topic=topic,
+        name=case["name"],
+        clauses=tuple(case["clauses"]),
+        comment=case["comment"],
+        call=Call(case["call"]["method"], {**params, "inputs": inputs}),
+        expected=tuple(tensor(message) for message in case["expected"]["outputs"]),
+        provenance=Provenance(origin["reference"], check, origin["level"], origin.get("reason")),
+    )
+
+
+def _tensor(body: Mapping[str, Any], folder: PurePosixPath, read: Read) -> Tensor:
+    if "file" not in body:
+        return Tensor.from_message(body)
+    try:
+        tensor = Tensor(body["dtype"], tuple(body["shape"]), read(str(folder / body["file"])))
+    except FileNotFoundError:
+        raise MalformedTensor(f"there is no file {body['file']}") from None
+    if tensor.sha256 != body["sha256"] or body["file"] != f"{tensor.sha256}.bin":
+        raise MalformedTensor(f"{body['file']} holds other bytes than its name and the line say")
+    return tensor
+
+
+def _sealed(case: Mapping[str, Any]) -> dict[str, Any]:
+    """`case` with the hash over everything else in it."""
+    rest = {key: value for key, value in case.items() if key != "sha256"}
+    return rest | {"sha256": digest(canonical(rest).encode())}
+
+
+def _text(path: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DamagedFile(f"byte {error.start} is not UTF-8", path, RESTORE) from None
+
+
+def _document(path: str, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise DamagedFile(f"the line is not JSON: {error}", f"{path}:{number}", RESTORE) from None
+
+
+def _require_schema(path: str, number: int, document: Any) -> None:
+    problem = first_problem(SCHEMA, "header" if number == 1 else "case", document)
+    if problem is not None:
+        raise DamagedFile(problem, f"{path}:{number}", "follow schemas/vectors/lines.schema.json")
+
+
+def _file_names(value: Any) -> set[str]:
+    if isinstance(value, dict) and isinstance(value.get("$tensor"), dict):
+        return {value["$tensor"]["file"]} if "file" in value["$tensor"] else set()
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {name for item in items for name in _file_names(item)}

@@ -1,0 +1,82 @@
+"""A golden vector: one question to an implementation, the bits of the only right answer, and who confirmed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tessera_conformance.oracle import FUNCTIONS
+from tessera_conformance.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Check:
+    """An independent computation of the answer: a published oracle function, the inputs it takes, other arguments."""
+
+    function: str
+    operands: tuple[str, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def answer(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """What the oracle says."""
+        return FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One protocol call; tensors among the parameters are `Tensor` objects."""
+
+    method: str
+    params: Mapping[str, Any]
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The tensors the program is run on, by name."""
+        inputs: Mapping[str, Tensor] = self.params["inputs"]
+        return inputs
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the expected bits come from.
+
+    `reference` is the implementation that was run when they were frozen and `check` the independent computation that
+    agreed with it; `reason` says why an answer that had been frozen before was changed.
+    """
+
+    reference: str
+    check: Check
+    level: str = "strict"
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One case of a topic, as it stands in a line of a vector file."""
+
+    topic: str
+    name: str
+    clauses: tuple[str, ...]
+    comment: str
+    call: Call
+    expected: tuple[Tensor, ...]
+    provenance: Provenance
+
+    @property
+    def id(self) -> str:
+        """Topic and name: `ir/matmul/bf16/k-tail`."""
+        return f"{self.topic}/{self.name}"
+
+
+@dataclass(frozen=True)
+class VectorFile:
+    """All vectors of a topic, in the order of their source."""
+
+    topic: str
+    documentation: str
+    vectors: tuple[Vector, ...]
+
+    def find(self, name: str) -> Vector | None:
+        """The vector of that name."""
+        return next((vector for vector in self.vectors if vector.name == name), None)

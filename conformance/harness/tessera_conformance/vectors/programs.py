@@ -1,0 +1,127 @@
+"""The programs that vectors run, in the language of the specification, each with the oracle function that knows its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.building import Question
+from tessera_conformance.vectors.model import Check
+
+ACCUMULATION = {"fp16": "LANG-15-04", "bf16": "LANG-15-05", "fp8_e4m3": "LANG-15-06", "fp8_e5m2": "LANG-15-14"}
+"""The clause that fixes the accumulator of each narrow type."""
+
+OPERATORS = {
+    "add": ("+", "LANG-02.3-61"),
+    "subtract": ("-", "LANG-02.3-62"),
+    "multiply": ("*", "LANG-02.3-63"),
+    "divide": ("/", "LANG-02.3-64"),
+    "equal": ("==", "LANG-02.3-66"),
+    "not_equal": ("!=", "LANG-02.3-67"),
+    "less": ("<", "LANG-02.3-68"),
+    "greater": (">", "LANG-02.3-69"),
+    "less_or_equal": ("<=", "LANG-02.3-70"),
+    "greater_or_equal": (">=", "LANG-02.3-71"),
+}
+"""The symbol and the clause of each binary operator, by the name of its oracle function."""
+
+ARITHMETIC = ["add", "subtract", "multiply", "divide"]
+COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greater_or_equal"]
+
+
+def matmul(a: Tensor, b: Tensor, out: str | None = None) -> Question:
+    """`op.matmul(A, B)`, with another result type on request."""
+    result = _type(out or a.dtype, (*a.shape[:-1], b.shape[-1]))
+    arguments = {} if out is None else {"out": out}
+    call = "op.matmul(A, B)" if out is None else f"op.matmul(A, B, out={out})"
+    accumulation = (ACCUMULATION[a.dtype], "LANG-10-02") if a.dtype in ACCUMULATION else ()
+    return _question({"A": a, "B": b}, call, result, "matmul", arguments, ("LANG-05.2-02", *accumulation))
+
+
+def matmul_operator(a: Tensor, b: Tensor) -> Question:
+    """`A @ B`."""
+    result = _type(a.dtype, (*a.shape[:-1], b.shape[-1]))
+    return _question({"A": a, "B": b}, "A @ B", result, "matmul", {}, ("LANG-02.3-65",))
+
+
+def softmax(x: Tensor, axis: int | None = None) -> Question:
+    """`op.softmax(X)`, along the last axis unless another is asked for."""
+    arguments = {} if axis is None else {"axis": axis}
+    call = "op.softmax(X)" if axis is None else f"op.softmax(X, axis={axis})"
+    return _question({"X": x}, call, _type_of(x), "softmax", arguments, ("LANG-05.2-03", "LANG-15-07"))
+
+
+def binary(operator: str, a: Tensor, b: Tensor) -> Question:
+    """A binary operator by its name in `OPERATORS`, on two tensors of one shape, or a tensor and a scalar."""
+    symbol, clause = OPERATORS[operator]
+    shape = a.shape or b.shape
+    result = _type("bool" if operator in COMPARISONS else a.dtype, shape)
+    return _question({"A": a, "B": b}, f"A {symbol} B", result, operator, {}, (clause,))
+
+
+def negate(a: Tensor) -> Question:
+    """`-A`."""
+    return _question({"A": a}, "-A", _type_of(a), "negate", {}, ("LANG-14.2-02",))
+
+
+def scale(a: Tensor, factor: str) -> Question:
+    """`A * factor` with a literal."""
+    return _question({"A": a}, f"A * {factor}", _type_of(a), "scale", {"factor": factor}, ("LANG-02.3-63",))
+
+
+def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Question:
+    """`A * B + C`."""
+    clauses = ("LANG-02.3-61", "LANG-02.3-63")
+    return _question({"A": a, "B": b, "C": c}, "A * B + C", _type_of(a), "multiply_add", {}, clauses)
+
+
+def add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Question:
+    """`C + (A @ B)`."""
+    clauses = ("LANG-02.3-61", "LANG-02.3-65")
+    return _question({"A": a, "B": b, "C": c}, "C + (A @ B)", _type_of(c), "add_to_product", {}, clauses)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
+    """softmax(Q K' * factor) V, a statement for each step."""
+    scores, result = _type(q.dtype, (q.shape[0], k.shape[0])), _type(q.dtype, (q.shape[0], v.shape[1]))
+    keys = _type(k.dtype, k.shape[::-1])
+    body = [
+        f"let T: {keys} = op.transpose(K);",
+        f"let S: {scores} = op.matmul(Q, T);",
+        f"let P: {scores} = op.softmax(S * {factor}, axis=-1);",
+        f"let O: {result} = op.matmul(P, V);",
+        "return O;",
+    ]
+    inputs = {"Q": q, "K": k, "V": v}
+    check = Check("oracle.attention", tuple(inputs), {"factor": factor})
+    accumulation = (ACCUMULATION[q.dtype], "LANG-10-02") if q.dtype in ACCUMULATION else ()
+    clauses = ("LANG-05.2-02", "LANG-05.2-03", *accumulation)
+    return Question(_program(inputs, result, body), "f", inputs, check, clauses)
+
+
+def _question(
+    inputs: Mapping[str, Tensor],
+    expression: str,
+    result: str,
+    function: str,
+    arguments: Mapping[str, Any],
+    clauses: tuple[str, ...],
+) -> Question:
+    body = [f"let R: {result} = {expression};", "return R;"]
+    check = Check(f"oracle.{function}", tuple(inputs), arguments)
+    return Question(_program(inputs, result, body), "f", inputs, check, clauses)
+
+
+def _program(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> str:
+    parameters = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.items())
+    lines = "\n".join(f"    {line}" for line in body)
+    return f"module m {{\n  func f({parameters}) -> {result} {{\n{lines}\n  }}\n}}\n"
+
+
+def _type_of(value: Tensor) -> str:
+    return _type(value.dtype, value.shape)
+
+
+def _type(dtype: str, shape: tuple[int, ...]) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype

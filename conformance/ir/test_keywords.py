@@ -1,0 +1,50 @@
+"""The reserved words (language spec, section 2.1)."""
+
+import pytest
+from tessera_conformance.marks import clause
+from tessera_conformance.programs import SYNTAX, func, module, program, returning, tensor_of, value_of
+
+RESERVED = (
+    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
+    "pipeline barrier shared align asm import from as"
+).split()
+WORDS = [pytest.param(word, marks=clause(f"LANG-02.1-{number:02}")) for number, word in enumerate(RESERVED, start=8)]
+ATTRIBUTES_OF_THE_TEXT = ["layout", "dtype", "precision", "op", "align"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_reserved_word_names_no_value(impl, check, word):
+    """A reserved word is refused as the name of a local variable; the word with an underscore after it is free."""
+    check.accepts(impl.language.parse(source=program(f"let {word}_: int32 = 1;")))
+    check.rejects(impl.language.parse(source=program(f"let {word}: int32 = 1;")), **SYNTAX)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_reserved_word_names_no_parameter(impl, check, word):
+    """A reserved word is refused as the name of a parameter; with another letter case it is free."""
+    check.accepts(impl.language.parse(source=program(parameters=f"{word.title()}: int32")))
+    check.rejects(impl.language.parse(source=program(parameters=f"{word}: int32")), **SYNTAX)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_reserved_word_names_no_declaration(impl, check, word):
+    """A reserved word is refused as the name of a func and of a module."""
+    check.accepts(impl.language.parse(source=module(func(name=f"{word}s"), name=f"_{word}")))
+    check.rejects(impl.language.parse(source=module(func(name=word), name=f"_{word}")), **SYNTAX)
+    check.rejects(impl.language.parse(source=module(func(name=f"{word}s"), name=word)), **SYNTAX)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_reserved_word_is_no_expression(impl, check, word):
+    """A reserved word is refused where a value is wanted; an identifier that begins with it is a value."""
+    source = returning(f"{word}_1", f"{word}_1: int32", "int32")
+    check.bits(value_of(impl, check, source, **{f"{word}_1": tensor_of("int32", 4)}), tensor_of("int32", 4))
+    check.rejects(impl.language.parse(source=source.replace(f"return {word}_1", f"return {word}")), **SYNTAX)
+
+
+@clause("LANG-02.3-13")
+@pytest.mark.parametrize("word", ATTRIBUTES_OF_THE_TEXT)
+def test_a_reserved_word_can_name_an_attribute(impl, check, word):
+    """The attributes that the text itself uses can be written, reserved or not (AMB-LANG-01)."""
+    check.accepts(impl.language.parse(source=program(attributes="{" + word + "=1}")))
+    check.rejects(impl.language.parse(source=program(attributes="{" + word + "}")), **SYNTAX)

@@ -1,0 +1,200 @@
+"""Elementwise operations: the operators of the language (spec sections 2.3, 3.2; AMB-LANG-55).
+
+They declare NumPy broadcasting, scalars included, take operands of one dtype and of equal layouts, and round once, to
+the result type. Comparisons give bool.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from ..ir.operation import Environment, NotCarriedOut, Operand, Operation, operation, require
+from ..ir.types import LAYOUTS, Dim, Scalar, Tensor, Type, show_dim
+from ..numerics import arithmetic
+from ..numerics.array import Array
+from ..numerics.formats import dtype
+
+
+class Operator(Protocol):
+    """A function of the canon's arithmetic."""
+
+    def __call__(self, a: Array, b: Array, /) -> Array:
+        """The result."""
+
+
+@dataclass(frozen=True)
+class ElementwiseBinary(Operation):
+    """What all operators of two operands share."""
+
+    a: Operand[Tensor | Scalar]
+    b: Operand[Tensor | Scalar]
+
+    layouts = frozenset(LAYOUTS)
+    defined_on: ClassVar[tuple[str, ...]]
+    compute: ClassVar[Operator]
+
+    def infer(self) -> Type:
+        """The broadcast of the operands; comparisons narrow it to bool."""
+        a, b = self.a, self.b
+        require(
+            a.dtype == b.dtype,
+            "types",
+            f"operands have dtypes {a.dtype} and {b.dtype}",
+            "a.dtype == b.dtype, since nothing is cast implicitly",
+            "LANG-03.1-05",
+            "cast one operand with op.cast",
+        )
+        require(
+            a.dtype.kind in self.defined_on,
+            "types",
+            f"is not defined on {a.dtype}",
+            f"a dtype of kind {' or '.join(self.defined_on)}",
+            "LANG-11-01",
+        )
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            require(
+                a.layout == b.layout,
+                "layouts",
+                f"operands have layouts {a.layout} and {b.layout}",
+                "a.layout == b.layout",
+                "LANG-11-05",
+                "cast one layout at Schedule IR: schedule.layout_cast",
+            )
+        layout = next((type_.layout for type_ in (a, b) if isinstance(type_, Tensor)), None)
+        return Tensor(broadcast(a.shape, b.shape), a.dtype, layout) if layout else a
+
+    def execute(self, a: Array, b: Array, env: Environment) -> Array:
+        """The operation by the canon."""
+        return type(self).compute(a, b)
+
+
+def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """NumPy's rule, on shapes whose dimensions may be names or unknown: what is not known to fit is refused."""
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    shape: list[Dim] = []
+    for x, y in zip(left, right, strict=True):
+        known = isinstance(x, int) and isinstance(y, int)
+        require(
+            x == y or 1 in (x, y),
+            "shapes",
+            f"dimensions {'differ' if known else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
+            "shapes that broadcast: each dimension equal, or 1",
+            "LANG-03.2-03",
+        )
+        shape.append(y if x == 1 else x)
+    return tuple(shape)
+
+
+@dataclass(frozen=True)
+class Arithmetic(ElementwiseBinary):
+    """Operators whose result has the operands' dtype."""
+
+    defined_on = ("float", "int", "complex")
+
+
+@dataclass(frozen=True)
+class Comparison(ElementwiseBinary):
+    """Operators whose result is bool, by IEEE's rules for NaN."""
+
+    defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
+
+    def infer(self) -> Type:
+        """The broadcast shape, as bool."""
+        return super().infer().with_dtype(dtype("bool"))
+
+
+@operation("tessera.graph.add", spellings=("+",), clauses=("LANG-02.3-61",))
+class Add(Arithmetic):
+    """a + b; integers wrap."""
+
+    compute = staticmethod(arithmetic.add)
+
+
+@operation("tessera.graph.subtract", spellings=("-",), clauses=("LANG-02.3-62",))
+class Subtract(Arithmetic):
+    """a - b; integers wrap."""
+
+    compute = staticmethod(arithmetic.subtract)
+
+
+@operation("tessera.graph.multiply", spellings=("*",), clauses=("LANG-02.3-63",))
+class Multiply(Arithmetic):
+    """a * b; integers wrap."""
+
+    compute = staticmethod(arithmetic.multiply)
+
+
+@operation("tessera.graph.divide", spellings=("/",), clauses=("LANG-02.3-64",))
+class Divide(Arithmetic):
+    """a / b; integers truncate toward zero, and fail on zero while they run."""
+
+    compute = staticmethod(arithmetic.divide)
+
+    def infer(self) -> Type:
+        """As every operator; complex quotients have no canon yet."""
+        type_ = super().infer()
+        if type_.dtype.kind == "complex":
+            raise NotCarriedOut("op.divide.complex")
+        return type_
+
+
+@operation("tessera.graph.equal", spellings=("==",), clauses=("LANG-02.3-66",))
+class Equal(Comparison):
+    """a == b; NaN equals nothing."""
+
+    defined_on = ("float", "int", "complex", "bool")
+    compute = staticmethod(arithmetic.equal)
+
+
+@operation("tessera.graph.not_equal", spellings=("!=",), clauses=("LANG-02.3-67",))
+class NotEqual(Comparison):
+    """a != b; true for NaN."""
+
+    defined_on = ("float", "int", "complex", "bool")
+    compute = staticmethod(arithmetic.not_equal)
+
+
+@operation("tessera.graph.less", spellings=("<",), clauses=("LANG-02.3-68",))
+class Less(Comparison):
+    """a < b."""
+
+    compute = staticmethod(arithmetic.less)
+
+
+@operation("tessera.graph.greater", spellings=(">",), clauses=("LANG-02.3-69",))
+class Greater(Comparison):
+    """a > b."""
+
+    compute = staticmethod(arithmetic.greater)
+
+
+@operation("tessera.graph.less_equal", spellings=("<=",), clauses=("LANG-02.3-70",))
+class LessEqual(Comparison):
+    """a <= b."""
+
+    compute = staticmethod(arithmetic.less_equal)
+
+
+@operation("tessera.graph.greater_equal", spellings=(">=",), clauses=("LANG-02.3-71",))
+class GreaterEqual(Comparison):
+    """a >= b."""
+
+    compute = staticmethod(arithmetic.greater_equal)
+
+
+@operation("tessera.graph.negate", spellings=("unary -",), clauses=("LANG-14.2-02",))
+class Negate(Operation):
+    """-x: flips the sign, of zeros too; integers wrap."""
+
+    x: Operand[Tensor | Scalar]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Type:
+        """The operand's type."""
+        require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        return self.x
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The sign flipped."""
+        return arithmetic.negate(x)

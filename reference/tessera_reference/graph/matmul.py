@@ -1,0 +1,81 @@
+"""`tessera.graph.matmul`: the matrix product (spec sections 5.2, 5.4, 10, 15)."""
+
+from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.types import LAYOUTS, Tensor, show_dim
+from ..numerics import arithmetic
+from ..numerics.array import Array
+from ..numerics.formats import DType
+
+
+@operation(
+    "tessera.graph.matmul",
+    spellings=("op.matmul", "@"),
+    clauses=("LANG-05.2-02", "LANG-05.4-01", "LANG-10-02", "LANG-15-01", "LANG-15-03", "LANG-15-04", "LANG-15-15"),
+)
+class MatMul(Operation):
+    """Matrix product, (..., M, K) x (..., K, N) -> (..., M, N), of one dtype.
+
+    Accumulates over ascending k in the accumulator type, rounding the product and the sum, then rounds once to the
+    operands' dtype or to `out` (canon of arithmetic, "matmul"; AMB-LANG-40). The result has the left operand's layout.
+    """
+
+    a: Operand[Tensor]
+    b: Operand[Tensor]
+    accum: Attribute[DType] = derived(lambda self: self.a.dtype.accumulator)
+    out: Attribute[DType | None] = None
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Tensor:
+        """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""
+        a, b = self.a, self.b
+        require(
+            a.dtype == b.dtype,
+            "types",
+            f"operands have dtypes {a.dtype} and {b.dtype}",
+            "a.dtype == b.dtype",
+            "LANG-05.2-02",
+            "cast one operand with op.cast",
+        )
+        require(a.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require(
+            min(a.rank, b.rank) >= 2,
+            "shapes",
+            f"operands have ranks {a.rank} and {b.rank}",
+            "rank at least 2",
+            "LANG-05.2-02",
+        )
+        *batch, m, k = a.shape
+        *other, k2, n = b.shape
+        require(
+            k == k2,
+            "shapes",
+            f"inner dimensions differ: {show_dim(k)} and {show_dim(k2)}"
+            if isinstance(k, int) and isinstance(k2, int)
+            else f"inner dimensions are not known to be equal: {show_dim(k)} and {show_dim(k2)}",
+            "a.shape[-1] == b.shape[-2]",
+            "LANG-05.4-01",
+            "did you mean op.matmul({a}, op.transpose({b}))?" if b.rank == 2 and k == n else "",
+        )
+        require(
+            batch == other,
+            "shapes",
+            f"batch dimensions differ: {a} and {b}",
+            "a.shape[:-2] == b.shape[:-2]",
+            "LANG-03.2-03",
+        )
+        out = self.out or a.dtype
+        require(
+            out.kind != "bool" and (a.dtype.kind != "complex" or out.kind == "complex"),
+            "types",
+            f"a product of {a.dtype} does not become {out}",
+            "a result dtype that the product can be rounded to",
+            "LANG-05.2-02",
+        )
+        if self.accum != a.dtype.accumulator:
+            raise NotCarriedOut("op.matmul.accum")
+        return Tensor((*batch, m, n), out, a.layout)
+
+    def execute(self, a: Array, b: Array, env: Environment) -> Array:
+        """The product by the canon."""
+        return arithmetic.matmul(a, b, self.out)

@@ -1,0 +1,57 @@
+"""`tessera.graph.softmax` (spec sections 5.2, 5.4, 10, 15)."""
+
+from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.types import Tensor
+from ..numerics import arithmetic
+from ..numerics.array import Array
+from ..numerics.formats import DType
+
+
+@operation(
+    "tessera.graph.softmax",
+    spellings=("op.softmax",),
+    clauses=("LANG-05.2-03", "LANG-05.4-02", "LANG-05.4-03", "LANG-10-03", "LANG-15-07", "LANG-15-08", "LANG-15-09"),
+)
+class Softmax(Operation):
+    """exp(x - max) / sum(exp(x - max)) along an axis; same shape and dtype (AMB-LANG-37, AMB-LANG-75).
+
+    Stable by construction: there is no attribute that turns the subtraction off (AMB-LANG-39).
+    """
+
+    x: Operand[Tensor]
+    axis: Attribute[int] = -1
+    accum: Attribute[DType] = derived(lambda self: self.x.dtype.accumulator)
+
+    def infer(self) -> Tensor:
+        """A float tensor with elements along an axis from -rank to rank - 1."""
+        x, axis = self.x, self.axis
+        require(
+            x.dtype.kind == "float",
+            "types",
+            f"is not defined on {x.dtype}",
+            "a float dtype",
+            "LANG-11-01",
+            "cast the operand with op.cast",
+        )
+        require(
+            -x.rank <= axis < x.rank,
+            "shapes",
+            f"axis {axis} is out of range for rank {x.rank}",
+            f"{-x.rank} <= axis <= {x.rank - 1}",
+            "LANG-05.4-02",
+            "the last axis is -1",
+        )
+        require(
+            x.shape[axis] != 0,
+            "shapes",
+            f"axis {axis} has no elements",
+            "an axis of at least 1 element",
+            "LANG-05.2-03",
+        )
+        if self.accum != x.dtype.accumulator:
+            raise NotCarriedOut("op.softmax.accum")
+        return x
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """Softmax by the canon."""
+        return arithmetic.softmax(x, self.axis)

@@ -1,0 +1,95 @@
+"""What a front end or a verifier says about a program: where, what, why, and what now (spec sections 11 and 12).
+
+A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` is the answer to an illegal program,
+`UnsupportedConstruct` the answer to a legal one that this implementation does not carry out: the two never mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Category = Literal["syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics"]
+Phase = Literal["lex", "parse", "verify", "lower", "execute"]
+Severity = Literal["error", "warning"]
+
+TAB = "\t"
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A stretch of source text. Lines and columns count from 1; the end column is the first one outside."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Location:
+    """A span and the file it lies in."""
+
+    filename: str
+    span: Span
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.span.line}:{self.span.column}"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding, with its category from section 11 and the parts that section 12 asks for (LANG-12-01 to -03)."""
+
+    category: Category
+    phase: Phase
+    message: str
+    span: Span
+    filename: str = "<source>"
+    operands: tuple[str, ...] = ()
+    requirement: str = ""
+    clause: str = ""
+    remedy: str = ""
+    severity: Severity = "error"
+
+
+class Rejection(Exception):
+    """The program is illegal, or failed while it ran; the diagnostics say why, in source order."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda diagnostic: diagnostic.span))
+        super().__init__("; ".join(diagnostic.message for diagnostic in self.diagnostics))
+
+
+class UnsupportedConstruct(Exception):
+    """A legal construct that this implementation does not carry out; it never reads as a rejection."""
+
+    def __init__(self, feature: str, location: Location) -> None:
+        self.feature = feature
+        self.location = location
+        super().__init__(f"{location}: {feature} is not supported yet")
+
+
+def render(diagnostic: Diagnostic, source: str) -> str:
+    """A diagnostic as a person reads it: the line, a caret under the place, the requirement and the remedy."""
+    span = diagnostic.span
+    label = f"{span.line:>4} | "
+    gutter = " " * (len(label) - 2) + "| "
+    lines = source.split("\n")
+    text = lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else ""
+    end = span.end_column if span.end_line == span.line else len(text) + 1
+    carets = "^" * max(1, end - span.column)
+    margin = "".join(TAB if character == TAB else " " for character in text[: span.column - 1].ljust(span.column - 1))
+    out = [
+        f"{diagnostic.severity}[{diagnostic.category}]: {diagnostic.message}",
+        f"  --> {diagnostic.filename}:{span.line}:{span.column}",
+        f"{label}{text}",
+        f"{gutter}{margin}{carets} {', '.join(diagnostic.operands)}".rstrip(),
+    ]
+    if diagnostic.requirement:
+        clause = f"   ({diagnostic.clause})" if diagnostic.clause else ""
+        out.append(f"   = requires {diagnostic.requirement}{clause}")
+    if diagnostic.remedy:
+        out.append(f"   = {diagnostic.remedy}")
+    return "\n".join(out)

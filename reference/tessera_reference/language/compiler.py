@@ -1,0 +1,54 @@
+"""The front door of the language: source text in, verified Graph IR out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
+from ..ir.module import Module
+from ..ir.verifier import verify
+from .lower import lower_program
+from .parser import parse
+from .scope import Findings
+from .unsupported import refuse_unsupported
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """A legal program as Graph IR, with what a lint had to say about it."""
+
+    modules: tuple[Module, ...]
+    warnings: tuple[Diagnostic, ...]
+    source: str
+    filename: str
+
+    @property
+    def module(self) -> Module:
+        """The only module. Raises `ValueError` when there are none or several."""
+        if len(self.modules) != 1:
+            raise ValueError(f"{self.filename} has {len(self.modules)} modules, not one")
+        return self.modules[0]
+
+
+def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
+    """Compile a program to Graph IR.
+
+    Raises `Rejection` for an illegal program, `UnsupportedConstruct` for a legal one that goes beyond this reference.
+    """
+    try:
+        return _compile(source, filename)
+    except RecursionError:
+        place = Location(filename, Span(1, 1, 1, 2))
+        raise UnsupportedConstruct("language.deep_nesting", place) from None
+
+
+def _compile(source: str, filename: str) -> CompiledModule:
+    program = parse(source, filename)
+    refuse_unsupported(program)
+    findings = Findings(source, filename)
+    modules = lower_program(program, findings)
+    if any(diagnostic.severity == "error" for diagnostic in findings.diagnostics):
+        raise Rejection(findings.diagnostics)
+    for module in modules:
+        verify(module)
+    return CompiledModule(modules, tuple(findings.diagnostics), source, filename)

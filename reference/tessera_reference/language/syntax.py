@@ -1,0 +1,381 @@
+"""The syntax tree of the DSL: one frozen class per production of spec section 2.3, each knowing its span.
+
+Literals keep their spelling: what number they are depends on the type their place asks for (AMB-LANG-54).
+`Group` stays in the tree because a lint rule and the diagnostics care about parentheses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.diagnostics import Span
+
+
+@dataclass(frozen=True)
+class Node:
+    """Anything with a place in the source."""
+
+    span: Span
+
+
+# Types -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LayoutSpec(Node):
+    """`row_major` or `blocked(bm=128, bn=128)` (AMB-LANG-24)."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Dimension(Node):
+    """Digits, `?` or a name (AMB-LANG-08)."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TensorType(Node):
+    """`tensor<128x64xbf16; layout=row_major>`."""
+
+    shape: tuple[Dimension, ...]
+    dtype: str
+    layout: LayoutSpec | None
+
+
+@dataclass(frozen=True)
+class NamedType(Node):
+    """A dtype, or a type alias (AMB-LANG-50)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class MemrefType(Node):
+    """`memref<128x64xbf16>[addrspace=shared]`."""
+
+    shape: tuple[Dimension, ...]
+    dtype: str
+    address_space: str | None
+
+
+@dataclass(frozen=True)
+class FragmentType(Node):
+    """`fragment<16,16,16,bf16; layout=row_major>`."""
+
+    m: str
+    n: str
+    k: str
+    dtype: str
+    layout: LayoutSpec | None
+
+
+@dataclass(frozen=True)
+class MeshType(Node):
+    """`mesh<axes=[dp, tp], shape=[4, 2]>`."""
+
+    axes: tuple[str, ...]
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FunctionType(Node):
+    """`fn(tensor<4xfp32>) -> fp32`."""
+
+    parameters: tuple[TypeExpr, ...]
+    result: TypeExpr
+
+
+TypeExpr = TensorType | NamedType | MemrefType | FragmentType | MeshType | FunctionType
+
+
+# Expressions and attribute values ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IntLiteral(Node):
+    """Decimal digits, in an attribute value with their sign."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class FloatLiteral(Node):
+    """A decimal number with a point or an exponent, in an attribute value with its sign."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StringLiteral(Node):
+    """A string, its escapes resolved."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class BoolLiteral(Node):
+    """`true` or `false`."""
+
+    value: bool
+
+
+@dataclass(frozen=True)
+class Name(Node):
+    """A variable; in attributes a bare word."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ListValue(Node):
+    """`[1, 0]` in an attribute or a keyword argument."""
+
+    items: tuple[AttributeValue, ...]
+
+
+@dataclass(frozen=True)
+class Group(Node):
+    """A parenthesized expression."""
+
+    inner: Expr
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    """`-a` or `+a`."""
+
+    operator: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    """`a + b`, with one of the eleven operators."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class SliceRange(Node):
+    """`[start]:[stop][:step]` (AMB-LANG-23)."""
+
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None
+
+
+@dataclass(frozen=True)
+class Index(Node):
+    """`X[i, a:b]`."""
+
+    operand: Expr
+    slices: tuple[Expr | SliceRange, ...]
+
+
+@dataclass(frozen=True)
+class TensorExpr(Node):
+    """A tensor type in expression position."""
+
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Attribute(Node):
+    """`name=value`, in an attribute block."""
+
+    name: str
+    value: AttributeValue
+
+
+@dataclass(frozen=True)
+class Keyword(Node):
+    """`name=value`, among the arguments (AMB-LANG-14)."""
+
+    name: str
+    value: Expr | ListValue
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """`op.softmax(X, axis=1) @{...}`; the callee is its dotted name."""
+
+    callee: tuple[str, ...]
+    arguments: tuple[Expr, ...]
+    keywords: tuple[Keyword, ...]
+    attributes: tuple[Attribute, ...]
+
+    @property
+    def named(self) -> tuple[Keyword | Attribute, ...]:
+        """Everything given by name, in either place."""
+        return (*self.keywords, *self.attributes)
+
+
+Literal = IntLiteral | FloatLiteral | StringLiteral | BoolLiteral
+Expr = Literal | Name | Group | Unary | Binary | Index | TensorExpr | Call
+AttributeValue = Literal | Name | ListValue
+
+
+# Statements --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block(Node):
+    """`{ ... }`."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Let(Node):
+    """`let name: type = value;`, as a statement or a declaration."""
+
+    name: str
+    type: TypeExpr
+    value: Expr | None
+
+
+@dataclass(frozen=True)
+class Assign(Node):
+    """`name[slices] = value;`."""
+
+    name: str
+    slices: tuple[Expr | SliceRange, ...] | None
+    value: Expr
+
+
+@dataclass(frozen=True)
+class CallStatement(Node):
+    """A call for its effect."""
+
+    call: Call
+
+
+@dataclass(frozen=True)
+class If(Node):
+    """`if (condition) {...} else {...}`."""
+
+    condition: Expr
+    then: Block
+    otherwise: Block | None
+
+
+@dataclass(frozen=True)
+class For(Node):
+    """`for (i in start:stop:step) {...}`; two names parse and mean nothing (AMB-LANG-28)."""
+
+    names: tuple[str, ...]
+    start: Expr
+    stop: Expr
+    step: Expr | None
+    body: Block
+
+
+@dataclass(frozen=True)
+class While(Node):
+    """`while (condition) {...}`."""
+
+    condition: Expr
+    body: Block
+
+
+@dataclass(frozen=True)
+class Return(Node):
+    """`return a, b;`."""
+
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Barrier(Node):
+    """`barrier("label");`."""
+
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Assert(Node):
+    """`assert(condition, "message");`."""
+
+    condition: Expr
+    message: str | None
+
+
+Statement = Let | Assign | CallStatement | If | For | While | Return | Barrier | Assert
+
+
+# Declarations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter(Node):
+    """`name: type = default`."""
+
+    name: str
+    type: TypeExpr
+    default: Expr | None
+
+
+@dataclass(frozen=True)
+class Annotation(Node):
+    """`@schedule(...)` (AMB-LANG-16)."""
+
+    arguments: tuple[Expr, ...]
+    keywords: tuple[Keyword, ...]
+
+
+@dataclass(frozen=True)
+class FunctionDecl(Node):
+    """A `func`; a `kernel` is its subclass. `name_span` is where its name stands."""
+
+    name: str
+    name_span: Span
+    parameters: tuple[Parameter, ...]
+    result: TypeExpr | None
+    attributes: tuple[Attribute, ...]
+    annotations: tuple[Annotation, ...]
+    body: Block
+
+
+@dataclass(frozen=True)
+class KernelDecl(FunctionDecl):
+    """A `kernel`, an entry point for a device."""
+
+
+@dataclass(frozen=True)
+class TypeDecl(Node):
+    """`type name = type;`."""
+
+    name: str
+    type: TypeExpr
+
+
+@dataclass(frozen=True)
+class MeshDecl(Node):
+    """`mesh name = mesh<...>;`."""
+
+    name: str
+    type: MeshType
+
+
+Declaration = FunctionDecl | KernelDecl | TypeDecl | Let | MeshDecl
+
+
+@dataclass(frozen=True)
+class ModuleDecl(Node):
+    """`module name { ... }`."""
+
+    name: str
+    declarations: tuple[Declaration, ...]
+
+
+@dataclass(frozen=True)
+class Program(Node):
+    """A possibly empty list of modules (LANG-02.3-01), and the file they came from."""
+
+    modules: tuple[ModuleDecl, ...]
+    filename: str

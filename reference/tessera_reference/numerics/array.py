@@ -1,0 +1,76 @@
+"""An array of one dtype: its values, held exactly, and its storage bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .encoding import code_dtype, decode, encode
+from .errors import MalformedStorage, NotRepresentable, WrongCarrier
+from .formats import DType
+
+__all__ = ["Array"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Values of `dtype`, of any shape, held in `dtype.carrier` and read-only.
+
+    That each value is one of `dtype` is the maker's promise; `Array.checked` verifies it.
+    Raises `WrongCarrier` when `values` is of another numpy dtype. Compare arrays by `to_bits`.
+    """
+
+    dtype: DType
+    values: npt.NDArray[Any]
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.dtype != self.dtype.carrier:
+            raise WrongCarrier(self.dtype, values.dtype)
+        values = values.view()
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each dimension."""
+        return self.values.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self.values.ndim
+
+    @classmethod
+    def checked(cls, dtype: DType, values: npt.ArrayLike) -> Array:
+        """Build an array from numbers, each of which must be a value of `dtype`. Raises `NotRepresentable`."""
+        given = np.asarray(values)
+        with np.errstate(all="ignore"):
+            held = cls(dtype, given.astype(dtype.carrier))
+            again = cls.from_bits(dtype, held.shape, held.to_bits()).values
+            equal = np.asarray(again.astype(object) == given.astype(object), bool)  # exact, as Python compares
+            same = equal | ((again != again) & (given != given))
+        if not same.all():
+            index = tuple(int(i) for i in np.argwhere(~same)[0])
+            raise NotRepresentable(dtype, index, given[index].item())
+        return held
+
+    @classmethod
+    def from_bits(cls, dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:
+        """Read row-major little-endian storage codes, complex as real, imaginary part. Raises `MalformedStorage`."""
+        expected = prod(shape) * dtype.storage_bytes
+        if len(data) != expected:
+            raise MalformedStorage(expected, len(data))
+        stored = dtype.component if dtype.kind == "complex" else dtype
+        values = decode(np.frombuffer(data, code_dtype(stored)), stored)
+        return cls(dtype, values.view(dtype.carrier).reshape(shape))
+
+    def to_bits(self) -> bytes:
+        """Return the row-major little-endian storage codes, NaN as its one canonical code."""
+        stored = self.dtype.component if self.dtype.kind == "complex" else self.dtype
+        flat = np.ascontiguousarray(self.values).reshape(-1)
+        return encode(flat.view(stored.carrier), stored).tobytes()

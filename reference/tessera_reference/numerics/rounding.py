@@ -1,0 +1,133 @@
+"""Rounding to a dtype, once, and casts between dtypes.
+
+Canon of arithmetic ("formats"): to nearest, ties to even, from the exact value: fp64 to bf16 never passes through fp32.
+Overflow to fp8 saturates unless `overflow="nonfinite"` (AMB-RT-29); other floats overflow to infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .array import Array
+from .errors import UnsupportedDType
+from .formats import DTYPES, DType
+
+__all__ = ["Overflow", "cast", "round_exact", "round_operand", "round_to"]
+
+Overflow: TypeAlias = Literal["saturate", "nonfinite"]
+Values: TypeAlias = npt.NDArray[Any]
+
+
+def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Overflow = "saturate") -> Values:
+    """Round float32 or float64 `values`, taken as exact, to a float dtype; same shape, in `dtype.carrier`.
+
+    Under "saturate" an fp8 result too large, infinite ones included, becomes the largest finite value of its sign;
+    under "nonfinite" infinity, or NaN in fp8_e4m3. tf32 is stored as fp32, so this rounds to fp32 (AMB-RT-28).
+    """
+    if dtype.kind != "float":
+        raise UnsupportedDType("round_to", dtype)
+    if values.dtype not in (np.float32, np.float64):
+        raise TypeError(f"round_to takes float32 or float64, not {values.dtype}")
+    with np.errstate(all="ignore"):
+        if not dtype.is_narrow:
+            return np.asarray(values).astype(dtype.carrier, copy=False)
+        return _nearest(values, dtype, _beyond(dtype, overflow)).astype(np.float32)
+
+
+def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Round fp32 `values` to tf32's 10 fraction bits, as matmul does with tf32 operands; same shape."""
+    with np.errstate(all="ignore"):
+        return _nearest(values, DTYPES["tf32"], math.inf).astype(np.float32)
+
+
+def round_exact(value: Fraction, dtype: DType, overflow: Overflow = "saturate") -> float:
+    """Round a rational number to a float dtype, once. A zero result of a negative value is -0."""
+    dtype = dtype.storage
+    magnitude = abs(value)
+    exponent = max(_floor_log2(magnitude), dtype.min_exponent) if magnitude else dtype.min_exponent
+    quantum = Fraction(2) ** (exponent - dtype.fraction_bits)
+    rounded = round(magnitude / quantum) * quantum  # of a Fraction: to nearest, ties to even
+    result = float(rounded) if rounded <= Fraction(dtype.max_finite) else _beyond(dtype, overflow)
+    return -result if value < 0 else result
+
+
+def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
+    """Convert every element of `array` to `dtype`, rounding at most once; same shape.
+
+    To bool: whether the element differs from zero. Integers wrap into integers. A float is truncated toward zero and
+    saturates into an integer, NaN giving 0. A real number becomes a complex one with imaginary part +0. A complex
+    number does not become a real one: `UnsupportedDType`. `overflow` concerns fp8 only.
+    """
+    source = array.dtype
+    with np.errstate(all="ignore"):
+        if dtype.kind == "bool":
+            return Array(dtype, np.asarray(array.values != 0))
+        if source.kind == "complex":
+            if dtype.kind != "complex":
+                raise UnsupportedDType(f"cast to {dtype}", source)
+            return Array(dtype, array.values.astype(dtype.carrier))
+        if dtype.kind == "complex":
+            return Array(dtype, _to_float(array, dtype.component, overflow).astype(dtype.carrier))
+        if dtype.kind == "float":
+            return Array(dtype, _to_float(array, dtype, overflow))
+        if source.kind == "float":
+            return Array(dtype, _truncate(array.values, dtype))
+        return Array(dtype, array.values.astype(dtype.carrier))
+
+
+def _nearest(values: npt.NDArray[np.floating[Any]], dtype: DType, beyond: float) -> npt.NDArray[np.float64]:
+    """Round to the grid of `dtype`; magnitudes that round to more than its largest become `beyond`."""
+    exact = np.asarray(values).astype(np.float64)
+    _, exponent = np.frexp(exact)
+    quantum = np.maximum(exponent - 1, dtype.min_exponent) - dtype.fraction_bits  # integers
+    rounded = np.ldexp(np.rint(np.ldexp(exact, -quantum)), quantum)
+    too_large = np.abs(rounded) > dtype.max_finite
+    return np.where(too_large, np.copysign(beyond, exact), rounded)
+
+
+def _beyond(dtype: DType, overflow: Overflow) -> float:
+    """Return what a positive result too large for `dtype` becomes."""
+    if dtype.bits == 8 and overflow == "saturate":
+        return dtype.max_finite
+    return math.inf if dtype.has_infinity else math.nan
+
+
+def _floor_log2(value: Fraction) -> int:
+    estimate = value.numerator.bit_length() - value.denominator.bit_length()
+    return estimate if Fraction(2) ** estimate <= value else estimate - 1
+
+
+def _to_float(array: Array, dtype: DType, overflow: Overflow) -> Values:
+    if array.dtype.kind == "float":
+        return round_to(array.values, dtype, overflow)
+    if dtype.name == "fp64":
+        return array.values.astype(np.float64)
+    return round_to(_odd_float64(array.values.astype(np.int64)), dtype, overflow)
+
+
+def _odd_float64(integers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Convert to float64, an inexact result going to the neighbour with an odd significand.
+
+    Rounding that to any type of at most 51 bits then gives what rounding the integer itself would give: the odd last
+    bit keeps the value on its own side of every midpoint.
+    """
+    low = np.int64((1 << 11) - 1)
+    sticky = ((integers & low) != 0).astype(np.int64)
+    to_odd = (integers & ~low) | (sticky << 11)
+    fits = (integers >= -(1 << 53)) & (integers <= 1 << 53)
+    return np.where(fits, integers, to_odd).astype(np.float64)
+
+
+def _truncate(values: npt.NDArray[np.floating[Any]], dtype: DType) -> Values:
+    """Truncate to an integer dtype, saturating; only values in range meet numpy's conversion."""
+    whole = np.trunc(values.astype(np.float64))
+    limit = 2.0 ** (dtype.bits - 1)
+    inside = (whole >= -limit) & (whole < limit)
+    result = np.where(inside, whole, 0.0).astype(dtype.carrier)
+    result = np.where(whole >= limit, np.array(dtype.int_max, dtype.carrier), result)
+    return np.where(whole < -limit, np.array(dtype.int_min, dtype.carrier), result)

@@ -1,0 +1,107 @@
+"""Who may import whom (DESIGN: arrows run one way, and the suite never sees the reference)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SUITE = ("abi", "ir", "runtime", "collectives", "harness", "vector_sources")
+BRIDGES = {"tessera_reference.adapter", "tessera_reference.cli", "tessera_reference.serve"}
+ROOMS = ("numerics", "ir", "graph", "language")
+"""The rooms of the reference in the order in which each may import only those before it."""
+
+
+def imported_names(tree: ast.Module, module: str = "", package: bool = False) -> Iterator[str]:
+    """Every dotted name that a module imports when it runs, wherever the statement stands; relative ones resolved."""
+    for node in _running(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                keep = len(parts) - node.level + (1 if package else 0)
+                base = ".".join([*parts[:keep], *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            yield from _running(node)
+
+
+def graph_of(modules: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """Which modules of the project each module imports; a package imports itself through its members' names only."""
+    packages = {name for name in modules if any(other.startswith(name + ".") for other in modules)}
+    graph = {}
+    for name, tree in modules.items():
+        names = set(imported_names(tree, name, name in packages))
+        exact = {found for found in names if found in modules}
+        graph[name] = {found for found in exact if found != name and not _only_a_parent(found, names, modules)}
+    return graph
+
+
+def _only_a_parent(found: str, names: set[str], modules: Mapping[str, ast.Module]) -> bool:
+    """`from package import module` depends on the module; the package is named only on the way to it."""
+    members = {name for name in names if name.startswith(found + ".") and name.count(".") == found.count(".") + 1}
+    return bool(members) and all(member in modules for member in members)
+
+
+def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
+    """The modules of a circle, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_circles(modules: Mapping[str, ast.Module]) -> None:
+    assert circle_in(graph_of(modules)) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    sources = {"p": "", "p.a": "from p import b", "p.b": "def f():\n    from .a import x"}
+    assert set(circle_in(graph_of({name: ast.parse(text) for name, text in sources.items()}))) == {"p.a", "p.b"}
+
+
+@pytest.mark.parametrize("folder", SUITE)
+def test_suite_and_harness_do_not_import_the_reference(root: Path, folder: str) -> None:
+    offenders = [
+        str(path.relative_to(root))
+        for path in sorted((root / "conformance" / folder).rglob("*.py"))
+        if any(name.split(".")[0] == "tessera_reference" for name in imported_names(ast.parse(path.read_text())))
+    ]
+    assert offenders == []
+
+
+def test_the_reference_meets_the_harness_only_at_the_bridges(modules: Mapping[str, ast.Module]) -> None:
+    offenders = [
+        name
+        for name, tree in modules.items()
+        if name.startswith("tessera_reference") and name not in BRIDGES
+        if any(found.split(".")[0] == "tessera_conformance" for found in imported_names(tree, name))
+    ]
+    assert offenders == []
+
+
+def test_arrows_between_the_rooms_run_one_way(modules: Mapping[str, ast.Module]) -> None:
+    offenders = []
+    for name, imported in graph_of(modules).items():
+        room = _room(name)
+        later = ROOMS[ROOMS.index(room) + 1 :] if room in ROOMS else ()
+        offenders += [f"{name} imports {found}" for found in sorted(imported) if _room(found) in later]
+    assert offenders == []
+
+
+def _room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "tessera_reference" and len(parts) > 1 else ""

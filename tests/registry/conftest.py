@@ -1,0 +1,153 @@
+"""A small registry, written by hand, that the tests spoil in one way each."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.registry.commands import add_parser
+from tessera_conformance.registry.errors import RegistryError
+from tessera_conformance.registry.examine import examine
+from tessera_conformance.registry.load import load_registry
+from tessera_conformance.registry.model import Registry
+
+HEADERS = {
+    "runtime_abi": ("RT", "# 1. Streams\n\nA stream is   a queue.\n  Work runs in order.\n"),
+    "language_ir": ("LANG", "# 2. Words\nThe word if is taken.\nThe word for is taken.\n"),
+    "host_io": ("HIO", "nothing\n"),
+    "collectives": ("COLL", "nothing\n"),
+    "wsp": ("WSP", "nothing\n"),
+}
+
+QUEUE = "A stream is a queue."
+ORDER = "Work runs in order."
+IF = "The word if is taken."
+FOR = "The word for is taken."
+
+
+def digest(normalised: str) -> str:
+    return "sha256:" + hashlib.sha256(normalised.encode()).hexdigest()
+
+
+def clause(clause_id: str, line: int, text: str, area: str, more: str = "") -> str:
+    return f"""
+[[clause]]
+id = "{clause_id}"
+section = "{clause_id.split("-")[1].lstrip("0")}"
+lines = [{line}, {line}]
+source = "{digest(text)}"
+level = "MUST"
+kind = "requirement"
+summary = "What line {line} says"
+verify = "test"
+area = "{area}"
+topic = "small-registry"
+feature = "core"
+profile = "core"
+since = "0.1.0"
+status = "active"
+{more}"""
+
+
+CLAUSES = {
+    "runtime_abi": clause("RT-01-01", 3, QUEUE, "runtime")
+    + clause("RT-01-02", 4, ORDER, "runtime", 'interpretations = ["AMB-RT-01"]\n')
+    + clause("RT-01-03", 4, ORDER, "runtime", 'duplicate_of = "RT-01-02"\n'),
+    "language_ir": clause("LANG-02-01", 2, IF, "ir") + clause("LANG-02-02", 3, FOR, "ir"),
+}
+
+INTERPRETATION = """
+format = 1
+
+[[interpretation]]
+id = "AMB-RT-01"
+document = "runtime_abi"
+sections = ["RT 1"]
+issue = "Which order is not said."
+decision = "The order of submission."
+why = "No other order is in the text."
+alternatives = ["the order of completion"]
+affects = ["RT-01-02"]
+asserted = "the decision"
+since = "0.1.0"
+status = "active"
+"""
+
+
+@dataclass
+class Workshop:
+    """The small registry's directories, and ways to spoil and to question them."""
+
+    clauses: Path
+    specs: Path
+    suite: Path
+    capture: pytest.CaptureFixture[str]
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace the one place where `old` stands."""
+        path = (self.specs if file.endswith(".txt") else self.clauses) / file
+        text = path.read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        path.write_text(text.replace(old, new))
+
+    def append(self, file: str, text: str) -> None:
+        path = self.clauses / file
+        path.write_text(path.read_text() + text)
+
+    def add_tests(self, name: str, text: str) -> None:
+        path = self.suite / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def problems(self) -> list[RegistryError]:
+        return examine(self.clauses)[1]
+
+    def load(self) -> Registry:
+        return load_registry(self.clauses)
+
+    def run(self, action: str, *arguments: str) -> tuple[int, str]:
+        """The exit code and the output of `clauses ACTION` on the small registry."""
+        parser = argparse.ArgumentParser()
+        add_parser(parser.add_subparsers(required=True))
+        suite = ["--suite", str(self.suite)] if action in ("list", "show", "coverage") else []
+        args = parser.parse_args(["clauses", action, "--registry", str(self.clauses), *suite, *arguments])
+        code = args.handler(args)
+        return code, self.capture.readouterr().out
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Workshop:
+    """The small registry, sound and locked."""
+    made = Workshop(tmp_path / "clauses", tmp_path / "specs", tmp_path / "suite", capsys)
+    for directory in (made.clauses, made.specs, made.suite):
+        directory.mkdir()
+    for key, (prefix, text) in HEADERS.items():
+        (made.specs / f"{key}.txt").write_text(text)
+        header = (
+            f'format = 1\n[document]\nkey = "{key}"\ntitle = "{key}"\nprefix = "{prefix}"\nfile = "{key}.txt"\n'
+            f'lines = {text.count(chr(10))}\nsha256 = "{hashlib.sha256(text.encode()).hexdigest()}"\n'
+        )
+        (made.clauses / f"{key}.toml").write_text(header + CLAUSES.get(key, ""))
+    (made.clauses / "interpretations.toml").write_text(INTERPRETATION)
+    (made.clauses / "chapters.toml").write_text("format = 1\n")
+    assert made.run("lock")[0] == 0
+    return made
+
+
+@pytest.fixture
+def only(workshop: Workshop) -> Callable[[type[RegistryError]], RegistryError]:
+    """The one problem that the spoilt registry has, of the type expected, which explains itself wholly."""
+
+    def the_only(expected: type[RegistryError]) -> RegistryError:
+        (problem,) = workshop.problems()
+        assert type(problem) is expected, str(problem)
+        explanation = problem.explain()
+        assert all((explanation.what, explanation.where, explanation.expected, explanation.remedy))
+        return problem
+
+    return the_only
