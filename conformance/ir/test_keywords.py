@@ -1,6 +1,7 @@
 """The reserved words (language spec, section 2.1)."""
 
 import pytest
+
 from tessera_conformance.marks import clause
 from tessera_conformance.programs import SYNTAX, func, module, program, returning, tensor_of, value_of
 

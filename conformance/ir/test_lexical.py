@@ -1,6 +1,7 @@
 """Tokens: identifiers, literals, comments and white space (language spec, sections 2.1 and 14.1)."""
 
 import pytest
+
 from tessera_conformance.marks import clause
 from tessera_conformance.programs import SYNTAX, declared, func, module, program, returning, tensor_of, value_of
 
@@ -72,7 +73,7 @@ def test_grammar_words_that_are_not_reserved_are_identifiers(impl, check, word):
 
 @clause("LANG-02.1-02", "LANG-14.1-02")
 @pytest.mark.parametrize(
-    "literal, dtype, value",
+    ("literal", "dtype", "value"),
     [
         ("0", "int32", 0),
         ("7", "int32", 7),
@@ -96,7 +97,7 @@ def test_no_other_spelling_of_an_integer(impl, check, literal):
 
 
 @clause("LANG-02.1-03")
-@pytest.mark.parametrize("literal, value", [("1e5", 1e5), ("2E+3", 2e3), ("25e-2", 0.25)])
+@pytest.mark.parametrize(("literal", "value"), [("1e5", 1e5), ("2E+3", 2e3), ("25e-2", 0.25)])
 def test_a_float_literal_can_have_an_exponent_and_no_point(impl, check, literal, value):
     """An exponent alone makes a float (AMB-LANG-04)."""
     check.bits(value_of(impl, check, returning(literal, result="fp64")), tensor_of("fp64", value))
@@ -104,7 +105,7 @@ def test_a_float_literal_can_have_an_exponent_and_no_point(impl, check, literal,
 
 @clause("LANG-02.1-03", "LANG-14.1-03")
 @pytest.mark.parametrize(
-    "literal, value",
+    ("literal", "value"),
     [("1.5", 1.5), ("1.", 1.0), ("0.5", 0.5), ("12.5e1", 125.0), ("1.5E+3", 1500.0), ("50.0e-2", 0.5), ("3.e2", 300.0)],
 )
 def test_a_float_literal_has_digits_and_a_point(impl, check, literal, value):
@@ -114,7 +115,7 @@ def test_a_float_literal_has_digits_and_a_point(impl, check, literal, value):
 
 @clause("LANG-02.1-03", "LANG-14.1-03")
 @pytest.mark.parametrize(
-    "legal, illegal",
+    ("legal", "illegal"),
     [
         pytest.param("0.5", ".5", id="no-digit-before-the-point"),
         pytest.param("1.5e1", "1.5e", id="empty-exponent"),
@@ -273,7 +274,7 @@ def test_the_first_star_slash_ends_a_block_comment(impl, check):
 
 @clause("LANG-14.1-10")
 def test_block_comments_do_not_nest(impl, check):
-    """A second slash-star opens nothing (AMB-LANG-71), so that one star-slash ends the comment and a second is stray."""
+    """A second slash-star opens nothing (AMB-LANG-71): one star-slash ends the comment, a second is stray."""
     check.accepts(impl.language.parse(source=program() + "/* outer /* inner */"))
     check.rejects(impl.language.parse(source=program() + "/* outer /* inner */ */"), **SYNTAX)
 
@@ -306,7 +307,7 @@ def test_no_white_space_is_needed_beside_punctuation(impl, check):
 
 @clause("LANG-14.1-05")
 @pytest.mark.parametrize(
-    "legal, illegal",
+    ("legal", "illegal"),
     [("a <= b", "a < = b"), ("a == b", "a = = b"), ("a != b", "a ! = b"), ("a >= b", "a > = b")],
     ids=["le", "eq", "ne", "ge"],
 )

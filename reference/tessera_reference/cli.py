@@ -65,7 +65,12 @@ def add_commands(subparsers: Any) -> None:
     run.add_argument("--function", metavar="NAME", help="the function, or MODULE.NAME; needed when there are several")
     run.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
     run.add_argument("--output", action="append", default=[], metavar="NAME=FILE.npy", help="where a result goes")
-    run.add_argument("--level", choices=("strict", "deterministic", "fast"), default="strict", help="numerics level")
+    run.add_argument(
+        "--level",
+        choices=("strict", "deterministic", "fast"),
+        default="strict",
+        help="numerics level; the reference computes the strict bits under each",
+    )
     _command(subparsers, "verify", _verify, "check a program and say what is wrong with it")
     lower = _command(subparsers, "lower", _lower, "print a program's IR")
     lower.add_argument("--to", choices=("graph",), default="graph", help="the IR level")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
 
+collect_ignore = ["sample_suite"]
+
 FAKES = Path(__file__).parent / "fakes"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -32,3 +41,73 @@ def fake_session(fake_command: Callable[[str], str]) -> Iterator[Callable[..., S
     yield open_session
     for session in opened:
         session.close()
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the harness with a small suite of its own, in which pytest can be run."""
+
+    directory: Path
+
+    def run(self, *options: str, report: str = "report", command: Sequence[str] = ()) -> CompletedRun:
+        """Run the suite; the report, as far as there is one, comes with the result."""
+        report_directory = self.directory / report
+        shutil.rmtree(report_directory, ignore_errors=True)
+        arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *command, *options]
+        if not any(option.startswith("--impl") for option in options):
+            arguments.append("--impl=py:echo:Echo")
+        done = subprocess.run(
+            [*arguments, f"--report-dir={report_directory}", "conformance"],
+            cwd=self.directory,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(["conformance/harness", str(FAKES)])},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        path = report_directory / "report.jsonl"
+        return CompletedRun(done.returncode, done.stdout + done.stderr, read(path) if path.exists() else None, path)
+
+
+@dataclass(frozen=True)
+class CompletedRun:
+    """What a run printed, its exit code and its report."""
+
+    exit_code: int
+    output: str
+    report: Report | None
+    path: Path
+
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of each case, by the last part of its id."""
+        assert self.report is not None, self.output
+        return {line["case"].removeprefix("ir/sample/"): line["verdict"] for line in self.report.observations}
+
+    def observation(self, case: str) -> Mapping[str, Any]:
+        """One line of the report."""
+        assert self.report is not None, self.output
+        return next(line for line in self.report.observations if line["case"] == f"ir/sample/{case}")
+
+
+@pytest.fixture(scope="session")
+def shared_checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout that tests may run in but not change."""
+    return make_checkout(tmp_path_factory.mktemp("checkout"))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout of the test's own."""
+    return make_checkout(tmp_path / "checkout")
+
+
+def make_checkout(directory: Path) -> Checkout:
+    """Copy what the harness needs, and the sample suite as chapter `ir`."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=ignore)
+    shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
+    shutil.copytree(ROOT / "schemas", directory / "schemas")
+    shutil.copytree(Path(__file__).parent / "sample_suite", directory / "conformance" / "ir", ignore=ignore)
+    shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
+    (directory / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib --strict-markers\n")
+    return Checkout(directory)

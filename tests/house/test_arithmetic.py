@@ -19,14 +19,14 @@ EXACT = frozenset(
     frombuffer ndindex unravel_index load save copyto shape ndim
     dtype ndarray generic number integer floating complexfloating unsignedinteger signedinteger inexact bool_ bool
     int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 intp
-    iinfo finfo errstate newaxis nan inf issubdtype typing lib
+    iinfo finfo errstate newaxis nan inf issubdtype result_type typing lib
     """.split()
 )
 INEXACT_METHODS = frozenset("sum mean dot prod cumsum cumprod std var trace round matmul reduce accumulate".split())
 
 
 INTEGERS_ONLY = frozenset({"maximum", "minimum"})
-"""Exact on integers; on floats the sign of a zero is not the same everywhere. A line that uses one says `# integers`."""
+"""Exact on integers; on floats the sign of a zero may differ. A line that uses one says `# integers`."""
 
 
 def violations(source: str) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """A standalone script that asks an implementation again what one case asked it, and judges the answers.
 
-The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and of its checks those that
-can be judged again from the answers alone. A check of bits or of a plain value is tied to the place in the answers where
-the value stood; a refusal, a status and a result to the exchange just before. What cannot be tied is shown, and judged
-only by the suite itself.
+The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and of its checks those
+that can be judged again from the answers alone. A check of bits or of a plain value is tied to the place in the answers
+where the value stood; a refusal, a status or a result to the exchange that gave it. What cannot be tied is shown, and
+judged by the suite alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def write_script(directory: Path, implementation: str, case: Case) -> Path:
     content = json.dumps(_content(implementation, case), indent=1, default=repr)
     template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
-    # No quote in the text can end the raw literal: inside JSON, \u0022 can stand for one only within strings, so the
-    # three quotes of the literal are made single ones, which JSON itself never uses.
+    # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
     literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"reproduce-{slug(case.id).replace('/', '-')}.py"

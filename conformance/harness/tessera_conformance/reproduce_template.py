@@ -3,12 +3,14 @@
     python THIS_FILE [COMMAND [ARGUMENT ...]]
 
 COMMAND starts an implementation that speaks the line protocol on its standard input and output; without one, the
-implementation that the case was written down for is started. Only the standard library is needed. Exit codes: 0 when the
-answers are as expected, 1 when a difference still shows, 2 when the implementation does not start, crashes or hangs.
+implementation that the case was written down for is started. Only the standard library is needed. Exit codes: 0 when
+the answers are as expected, 1 when a difference still shows, 2 when it does not start, crashes or hangs.
+The case itself, its requests and what was expected, stands at the end of this file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -18,8 +20,6 @@ import subprocess
 import sys
 import threading
 from typing import Any
-
-CASE: dict[str, Any] = json.loads(r"""{}""")
 
 DEADLINE = 30.0
 METHOD_NOT_FOUND = -32601
@@ -83,11 +83,10 @@ class Implementation:
 
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # it died; the reader tells
+        rest = memoryview(line)
+        with contextlib.suppress(OSError):  # where it has died, the reading tells
+            while rest:
+                rest = rest[os.write(self._process.stdin.fileno(), rest) :]
 
     def _result(self, method: str, line: bytes) -> Any:
         try:
@@ -113,13 +112,10 @@ class Implementation:
     def stop(self) -> None:
         """End the process and all that it started."""
         if os.name == "posix":
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
         self._process.kill()
         self._process.wait()
-        # Its standard input is left to the writing thread, which may still hold it.
 
 
 def words(tensor: Any) -> list[int]:
@@ -163,7 +159,7 @@ def difference(found: Any, expected: Any) -> str | None:
     if len(actual_words) != len(target_words):
         return f"expected {len(target_words)} words, found {len(actual_words)}"
     digits, per_element, *_ = FORMATS[target["dtype"]]
-    for place, (one, other) in enumerate(zip(actual_words, target_words)):
+    for place, (one, other) in enumerate(zip(actual_words, target_words, strict=True)):
         if not same_word(one, other, target["dtype"]):
             index = index_of(place // per_element, target["shape"])
             return f"element {index}: 0x{one:0{digits}x}, expected 0x{other:0{digits}x}"
@@ -200,7 +196,8 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
         case "rejected":
             passed = refused_rightly(check, rejected)
         case "unknown":
-            return f"expected {short(check['expected'])}, found then {short(check['actual'])}; only the suite can judge this"
+            recorded = f"expected {short(check['expected'])}, found then {short(check['actual'])}"
+            return f"{recorded}; only the suite can judge this"
     return None if passed else f"expected {short(check['expected'])}, found {short(outcome)}"
 
 
@@ -245,16 +242,17 @@ def main() -> int:
     print(f"command  {shlex.join(command)}")
     try:
         outcomes = ask_all(command)
-    except NoAnswer as problem:
-        print(f"result   {problem}")
+    except NoAnswer as stop:
+        print(f"result   {stop}")
         return NO_ANSWER
-    found = [(check["what"], judge(check, outcomes)) for check in CASE["checks"]]
-    for what, problem in found:
-        print(f"check    {what}: {problem or 'as expected'}")
-    differs = any(problem for _, problem in found)
-    print("result   the difference still shows" if differs else "result   as expected")
-    return DIFFERS if differs else AS_EXPECTED
+    wrong = [judge(check, outcomes) for check in CASE["checks"]]
+    for check, reason in zip(CASE["checks"], wrong, strict=True):
+        print(f"check    {check['what']}: {reason or 'as expected'}")
+    print(f"result   {'a difference still shows' if any(wrong) else 'as expected'}")
+    return DIFFERS if any(wrong) else AS_EXPECTED
 
+
+CASE: dict[str, Any] = json.loads(r"""{}""")
 
 if __name__ == "__main__":
     sys.exit(main())

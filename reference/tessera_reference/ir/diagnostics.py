@@ -55,7 +55,7 @@ class Diagnostic:
 
 
 class Rejection(Exception):
-    """The program is illegal, or failed while it ran; the diagnostics say why, in source order."""
+    """The program is illegal, or failed while it ran; the diagnostics, all of them errors, say why, in source order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda diagnostic: diagnostic.span))

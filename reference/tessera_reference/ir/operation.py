@@ -146,7 +146,9 @@ class Operation:
         for name, type_ in self.operand_types:
             kinds = self.kinds.get(name, (object,))
             expected = " or ".join(kind.__name__.lower() for kind in kinds)
-            require(isinstance(type_, kinds), "types", f"{name} is {type_}, not a {expected}", clause="LANG-11-01")
+            require(
+                isinstance(type_, kinds), "types", f"{name} is {type_}, not a {expected}", f"a {expected}", "LANG-11-01"
+            )
             if isinstance(type_, Tensor):
                 require(
                     type_.layout.name in self.layouts,

@@ -47,8 +47,9 @@ def _compile(source: str, filename: str) -> CompiledModule:
     refuse_unsupported(program)
     findings = Findings(source, filename)
     modules = lower_program(program, findings)
-    if any(diagnostic.severity == "error" for diagnostic in findings.diagnostics):
-        raise Rejection(findings.diagnostics)
+    errors = [diagnostic for diagnostic in findings.diagnostics if diagnostic.severity == "error"]
+    if errors:
+        raise Rejection(errors)
     for module in modules:
         verify(module)
     return CompiledModule(modules, tuple(findings.diagnostics), source, filename)

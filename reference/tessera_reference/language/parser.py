@@ -163,7 +163,7 @@ def _remedy(source: str, token: Token, error: UnexpectedToken) -> str:
     """A word about the mistakes that people bring from other languages."""
     before, after = source[: token.start_pos].rstrip(), source[token.end_pos :]
     accepts = error.accepts or set()
-    if token in COMPARISONS and "SIGN" in accepts:
+    if token in COMPARISONS and "AT" in accepts:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
     if token == "if" and before.endswith("else"):
         return "else takes a block: else { if (...) { ... } }"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tessera_conformance.oracle.compositions import add_to_product, attention, multiply_add
+from tessera_conformance.oracle.compositions import add_to_product, attention, multiply_add, scale
 from tessera_conformance.oracle.elementwise import (
     add,
     divide,
@@ -46,6 +46,7 @@ _PUBLISHED: tuple[Callable[..., Tensor], ...] = (
     multiply_add,
     negate,
     not_equal,
+    scale,
     softmax,
     subtract,
     transpose,

@@ -1,16 +1,27 @@
-"""Short programs of several operators, each operator rounding for itself."""
+"""Short programs of several operators, each operator rounding for itself.
+
+A literal factor comes as the text of the program and is rounded once from its decimal value (AMB-LANG-54).
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from tessera_conformance.oracle.elementwise import add, multiply, transpose
+from tessera_conformance.oracle.formats import tensor_of
 from tessera_conformance.oracle.reductions import matmul
 from tessera_conformance.oracle.softmax import softmax
 from tessera_conformance.tensors import Tensor
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, scale: Tensor) -> Tensor:
-    """softmax(q @ transpose(k) * scale) @ v, every step rounded to the operands' type."""
-    return matmul(softmax(multiply(matmul(q, transpose(k)), scale)), v)
+def attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Tensor:
+    """softmax(q @ transpose(k) * factor) @ v, every step rounded to the operands' type."""
+    return matmul(softmax(scale(matmul(q, transpose(k)), factor=factor)), v)
+
+
+def scale(a: Tensor, *, factor: str) -> Tensor:
+    """a * factor."""
+    return multiply(a, tensor_of(a.dtype, (), [Fraction(factor)]))
 
 
 def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ def tally(results: Iterable[ClauseResult]) -> Tally:
     return Counter(result.outcome for result in results)
 
 
-def testable(counts: Tally) -> int:
+def judgeable(counts: Tally) -> int:
     """How many of the counted clauses a test can judge."""
     return counts.total() - counts["not_testable"]
 

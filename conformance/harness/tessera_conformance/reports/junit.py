@@ -28,7 +28,8 @@ def junit(report: Report, registry: Registry) -> str:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)
     for chapter, lines in chapters.items():
         _suite(root, chapter, [_case(report, line) for line in lines])
-    problems = wording.problems_of(report)
+    problems = [report.problem] if report.problem is not None else []
+    problems += wording.problems_of(report, registry)
     if problems:
         _suite(root, "report", [_problem(number, text) for number, text in enumerate(problems, start=1)])
     for attribute in ("tests", "failures", "errors", "skipped"):

@@ -16,10 +16,9 @@ from tessera_conformance.reports.clause_results import (
     Tally,
     by_document_and_level,
     clause_results,
+    judgeable,
     observed,
     tally,
-    testable,
-    unknown_clauses,
 )
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.verdicts import VERDICTS
@@ -28,6 +27,7 @@ SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&$])")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def markdown(report: Report, registry: Registry) -> str:
@@ -63,10 +63,7 @@ def _header(report: Report) -> str:
 
 def _claim(report: Report, registry: Registry) -> str:
     lines = [f"## Claim: {report.claim.upper()}", f"{text(wording.claim_reason(report))}."]
-    problems = wording.problems_of(report)
-    unknown = unknown_clauses(report, registry)
-    if unknown:
-        problems.append(f"the report cites clauses that this registry does not have: {', '.join(unknown)}")
+    problems = wording.problems_of(report, registry)
     if problems:
         lines += ["### Problems", "\n".join(f"- {text(problem)}" for problem in problems)]
     return "\n\n".join(lines)
@@ -95,7 +92,7 @@ def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
 
 
 def _numbers(counts: Tally) -> Iterator[str]:
-    yield str(testable(counts))
+    yield str(judgeable(counts))
     for name in OUTCOMES:
         yield str(counts[name] or "")
 
@@ -151,12 +148,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def text(value: str) -> str:
     """Any text as one line of Markdown that shows just these characters."""
-    return _SPECIAL.sub(r"\\\1", " ".join(value.split()))
+    return _SPECIAL.sub(r"\\\1", _one_line(value))
 
 
 def code(value: str) -> str:
     """Any text as a Markdown code span."""
-    value = " ".join(value.split())
+    value = _one_line(value)
     longest = max((len(run) for run in re.findall("`+", value)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {value} {fence}" if longest else f"`{value}`"
+
+
+def _one_line(value: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], " ".join(value.split()))

@@ -26,7 +26,6 @@ from tessera_conformance.reports.clause_results import (
     ClauseResult,
     clause_results,
     observed,
-    unknown_clauses,
 )
 from tessera_conformance.reports.journal import Line, Report, counts_against
 from tessera_conformance.verdicts import VERDICTS
@@ -80,16 +79,12 @@ def _in_order(report: Report) -> list[Line]:
 
 
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
-    problems = [problem for problem in wording.problems_of(report) if problem != report.problem]
-    unknown = unknown_clauses(report, registry)
-    if unknown:
-        problems.append(f"The report cites clauses that this registry does not have: {', '.join(unknown)}")
     return {
         "implementation": wording.implementation_name(report),
         "label": report.header["implementation"]["label"],
         "claim": report.claim,
         "reason": wording.claim_reason(report),
-        "problems": problems,
+        "problems": wording.problems_of(report, registry),
         "facts": _facts(report),
         "levels": LEVELS,
         "verdicts": VERDICTS,

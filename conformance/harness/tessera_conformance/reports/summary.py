@@ -13,10 +13,9 @@ from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
     OUTCOMES,
     clause_results,
+    judgeable,
     observed,
     tally,
-    testable,
-    unknown_clauses,
 )
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.reports.wording import printable
@@ -39,7 +38,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{report.claim.upper()}: {wording.claim_reason(report)}"]),
         *_problems(report, registry),
-        *_failures(report, registry),
+        *_failures(report),
         *_pointers(report),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -66,7 +65,7 @@ def _row(label: str, items: Sequence[str]) -> Iterator[str]:
 
 def _clause_counts(report: Report, registry: Registry) -> list[str]:
     counts = tally(clause_results(report, registry).values())
-    first = f"{wording.count(counts['pass'])} of {wording.count(testable(counts))} pass"
+    first = f"{wording.count(counts['pass'])} of {wording.count(judgeable(counts))} pass"
     rest = [name for name in OUTCOMES if name not in ("pass", "not_testable") and counts[name]]
     return [first, *(f"{wording.count(counts[name])} {OUTCOME_WORDS[name]}" for name in rest)]
 
@@ -83,10 +82,7 @@ def _disposition_counts(report: Report) -> list[str]:
 
 
 def _problems(report: Report, registry: Registry) -> Iterator[str]:
-    problems = [problem for problem in wording.problems_of(report) if problem != report.problem]
-    unknown = unknown_clauses(report, registry)
-    if unknown:
-        problems.append(f"made with another clause registry: it cites {', '.join(unknown[:5])}, unknown to this one")
+    problems = wording.problems_of(report, registry)
     if problems:
         yield "  problems"
     for problem in problems[:SHOWN_PROBLEMS]:
@@ -95,27 +91,17 @@ def _problems(report: Report, registry: Registry) -> Iterator[str]:
         yield f"    and {len(problems) - SHOWN_PROBLEMS} more"
 
 
-def _failures(report: Report, registry: Registry) -> Iterator[str]:
+def _failures(report: Report) -> Iterator[str]:
     failures = wording.cases_that_count(report)
     if not failures:
         return
     yield "  first failures" if len(failures) > SHOWN_FAILURES else "  failures"
     clause_width = max(len(_first_clause(line)) for line in failures[:SHOWN_FAILURES])
-    case_width = min(48, max(len(line["case"]) for line in failures[:SHOWN_FAILURES]))
     for line in failures[:SHOWN_FAILURES]:
-        place = f"    {_first_clause(line):<{clause_width}}  {printable(line['case']):<{case_width}}"
-        yield from _failure(place, printable(wording.told_reason(line)), 4 + clause_width + 2)
+        yield _cut(f"    {_first_clause(line):<{clause_width}}  {printable(line['case'])}")
+        yield from _indented(wording.told_reason(line), 6 + clause_width, REASON_LINES)
     if len(failures) > SHOWN_FAILURES:
         yield f"    and {wording.count(len(failures) - SHOWN_FAILURES)} more"
-
-
-def _failure(place: str, reason: str, indent: int) -> Iterator[str]:
-    """One line where all of it fits, else the reason on lines of its own below the case."""
-    if len(place) + 2 + len(reason) <= WIDTH:
-        yield f"{place}  {reason}"
-        return
-    yield _cut(place)
-    yield from _indented(reason, indent, REASON_LINES)
 
 
 def _indented(text: str, indent: int, most: int) -> list[str]:

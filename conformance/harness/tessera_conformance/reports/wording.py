@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tessera_conformance.reports.clause_results import observed
+from tessera_conformance.registry import Registry
+from tessera_conformance.reports.clause_results import observed, unknown_clauses
 from tessera_conformance.reports.journal import Line, Report, counts_against
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
@@ -95,20 +96,23 @@ def reproduce_command(report: Report, case: str) -> str:
     """The command that runs just this case again, as it was run."""
     implementation, chosen = report.header["implementation"], report.header["selection"]
     hello = implementation["hello"] or {}
-    words = ["tessera-conformance", "reproduce", case, f"--impl={implementation['label']}"]
+    words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
     if chosen["profile"] != "extended":
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
-    return shlex.join(words)
+    return " ".join(words)
 
 
-def problems_of(report: Report) -> list[str]:
-    """What is wrong with the run as a whole, a file that is no whole report first."""
-    found = [] if report.problem is None else [report.problem]
+def problems_of(report: Report, registry: Registry) -> list[str]:
+    """What is wrong with the run as a whole; why a file is no whole report is said by its claim."""
+    found = []
     fault = report.header["implementation"]["fault"]
     if fault is not None:
         found.append(f"the implementation did not start: {fault}")
+    unknown = unknown_clauses(report, registry)
+    if unknown:
+        found.append(f"made with another clause registry: it cites {', '.join(unknown)}, unknown to this one")
     return found + list(report.footer["problems"] if report.footer else [])
 
 

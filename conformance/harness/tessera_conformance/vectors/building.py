@@ -70,9 +70,13 @@ class _Declaration:
             raise BrokenSource("a case has no docstring", self.name, "say in one sentence what the case shows")
         for values in product(*self.variants.values()):
             chosen = dict(zip(self.variants, values, strict=True))
-            question = self.ask(**chosen)
+            name = self.name.format(**chosen)
+            try:
+                question = self.ask(**chosen)
+            except Exception as error:
+                raise BrokenSource(f"{type(error).__name__}: {error}", name, "correct the source") from error
             clauses = tuple(dict.fromkeys((*question.clauses, *self.clauses)))
-            yield SourceCase(self.name.format(**chosen), clauses, comment, question)
+            yield SourceCase(name, clauses, comment, question)
 
 
 class Topic:

@@ -1,8 +1,8 @@
 """The text of a vector file: JSON Lines with sorted keys, a header first, then one vector a line.
 
-Every line but the header ends in knowledge of itself: `sha256` is the hash of the line without that field. A tensor of more
-than `INLINE_LIMIT` bytes is a file of little-endian words beside the vector file, named by its SHA-256. Reading is strict:
-whatever is not exactly what writing would give is refused.
+In every line but the header, `sha256` is the hash of the line without that field. A tensor of more than `INLINE_LIMIT`
+bytes is a file of little-endian words beside the vector file, named by its SHA-256. Reading is strict: whatever is not
+exactly what writing would give is refused.
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ def parse(path: str, read: Read, *, strict: bool = True) -> VectorFile:
         DamagedFile: it is not what `render` would have written.
     """
     text = _text(path, read(path))
-    documents = [_document(path, number, line) for number, line in enumerate(text.splitlines(), 1)]
-    if not documents:
-        raise DamagedFile("the file is empty", path, RESTORE)
+    documents = [_document(path, number, line) for number, line in enumerate(text.removesuffix("\n").split("\n"), 1)]
     for number, document in enumerate(documents, 1):
         _require_schema(path, number, document)
         if strict and number > 1 and _sealed(document) != document:
@@ -95,7 +93,7 @@ def parse(path: str, read: Read, *, strict: bool = True) -> VectorFile:
 
 def tensor_files(path: str, read: Read) -> set[str]:
     """The files of large tensors that a vector file names."""
-    documents = [json.loads(line) for line in read(path).splitlines()]
+    documents = [json.loads(line) for line in read(path).decode().removesuffix("\n").split("\n")]
     return {str(PurePosixPath(path).parent / name) for name in _file_names(documents)}
 
 

@@ -1,4 +1,4 @@
-"""The programs that vectors run, in the language of the specification, each with the oracle function that knows its answer."""
+"""The programs that vectors run, in the language of the specification, each with the oracle function that checks it."""
 
 from __future__ import annotations
 

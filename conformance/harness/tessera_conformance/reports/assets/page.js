@@ -74,10 +74,12 @@ function measure(tag, name, members) {
   return make(tag, "measure", title, bar, number);
 }
 
+const OTHERWISE = { static: "checked statically", inspection: "by inspection", untestable: "not testable" };
+
 function clauseRow(clause) {
   const twin = clause.twin ? ` (says what ${clause.twin} says)` : "";
-  const why = clause.outcome === "not_testable" ? `by ${clause.verify}` : outcomeWords.get(clause.outcome);
-  const outcome = make("span", `outcome is-${clause.outcome}`, clause.verify === "untestable" && why.startsWith("by") ? "not testable" : why);
+  const why = clause.outcome === "not_testable" ? OTHERWISE[clause.verify] : outcomeWords.get(clause.outcome);
+  const outcome = make("span", `outcome is-${clause.outcome}`, why);
   const name = clause.cases ? clauseLink(clause.id) : make("span", "bits", clause.id);
   if (clause.cases) name.title = `show ${plural(clause.cases, "case")}`;
   return make("li", "", name, make("span", "level", clause.level), outcome, make("span", "summary", clause.summary + twin));
@@ -125,7 +127,7 @@ function showCoverage() {
   const counts = tally(data.clauses);
   $("covered").textContent =
     `${grouped(counts.get("pass"))} of ${grouped(total(counts))} testable clauses pass; ` +
-    `${grouped(data.clauses.length - total(counts))} more are verified by other means`;
+    `${grouped(data.clauses.length - total(counts))} more cannot be judged by a test`;
   for (const outcome of BARS) if (counts.get(outcome)) $("legend").append(make("li", `is-${outcome}`, `${outcomeWords.get(outcome)} ${grouped(counts.get(outcome))}`));
   for (const level of data.levels) $("by-level").append(measure("div", level, data.clauses.filter((clause) => clause.level === level)));
   for (const [key, title] of data.documents) {
@@ -304,9 +306,14 @@ function exchanged(exchange) {
   const [kind, told] = Object.entries(exchange.observation)[0];
   const tone = { returned: "pass", rejected: "deviates", unsupported: "unsupported", fault: "crash" }[kind];
   const parts = [make("span", "method", exchange.method), make("span", "seconds", seconds(exchange.run.seconds ?? null)), ...fields(exchange.params)];
-  parts.push(make("p", "field", make("span", `verdict is-${tone}`, kind === "fault" ? words(told.kind) : kind)), shown(told));
+  parts.push(make("p", "field", make("span", `verdict is-${tone}`, kind === "fault" ? words(told.kind) : kind)), shown(kind === "fault" ? faultText(told) : told));
   if (exchange.run.stderr) parts.push(make("p", "field", "standard error"), make("pre", "stderr", exchange.run.stderr));
   return make("li", "", ...parts);
+}
+
+function faultText(fault) {
+  const again = { true: "; it came back when the calls were replayed", false: "; it did not come back when the calls were replayed" };
+  return fault.detail + (again[fault.reproducible] ?? "");
 }
 
 const fields = (object) => Object.entries(object).flatMap(([key, value]) => [make("p", "field", key), shown(value)]);
@@ -333,10 +340,13 @@ const unquoted = (text) => text.replaceAll('"\\u0001', "").replaceAll('\\u0002"'
 
 // ---- keys and addresses
 
-function openAddressed() {
+/** Show the case that the address names, and let the keyboard follow where a reader asked for it. */
+function openAddressed(event) {
   const name = location.hash.startsWith("#case=") ? decodeURIComponent(location.hash.slice(6)) : null;
   const item = name === null ? null : data.cases.find((one) => one.id === name);
-  if (item) open(item);
+  if (!item) return;
+  open(item);
+  if (event) $("detail").focus({ preventScroll: matchMedia("(min-width: 1001px)").matches });
 }
 
 document.addEventListener("keydown", (event) => {
@@ -368,5 +378,8 @@ new IntersectionObserver((entries) => {
   if (entries.some((entry) => entry.isIntersecting) && !$("more").hidden && rendered > 0) showMore();
 }, { rootMargin: "600px" }).observe($("more"));
 addEventListener("hashchange", openAddressed);
+$("list").addEventListener("click", (event) => {
+  if (event.target.closest("a")?.getAttribute("href") === location.hash) openAddressed(event);
+});
 openAddressed();
 if (!current && data.cases.length && data.cases[0].counts) open(data.cases[0]);

@@ -1,0 +1,33 @@
+"""Golden vectors: questions to an implementation with the bits of the only right answer, frozen and confirmed twice.
+
+`load("ir/matmul")` gives the vectors of a topic. They are written by `tessera-conformance vectors fill` from the
+modules in `conformance/vector_sources/`, never by hand; `vectors check` notices any edited byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tessera_conformance import locations
+from tessera_conformance.vectors.errors import Unanswerable
+from tessera_conformance.vectors.folder import reader
+from tessera_conformance.vectors.lines import parse, path_of
+from tessera_conformance.vectors.model import Call, Check, Provenance, Vector, VectorFile
+
+__all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
+
+
+def load(topic: str, folder: Path | None = None) -> list[Vector]:
+    """The vectors of a topic, in the order of their source.
+
+    Raises:
+        Unanswerable: there is no such topic.
+        DamagedFile: the file is not what was frozen.
+    """
+    read = reader(folder or locations.vectors_directory())
+    try:
+        return list(parse(path_of(topic), read).vectors)
+    except FileNotFoundError:
+        raise Unanswerable(
+            "no vectors of this topic are frozen", topic, "run `tessera-conformance vectors fill`"
+        ) from None

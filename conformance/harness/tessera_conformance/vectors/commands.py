@@ -1,0 +1,142 @@
+"""The command line `tessera-conformance vectors`: fill, check, diff.
+
+Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when the question cannot be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tessera_conformance import locations
+from tessera_conformance.session import Session
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import FORMS, locate
+from tessera_conformance.vectors import check as checks
+from tessera_conformance.vectors.diff import differences, load_side
+from tessera_conformance.vectors.errors import Unanswerable, VectorProblem
+from tessera_conformance.vectors.fill import Filled, Freezer, open_session
+from tessera_conformance.vectors.sources import load_sources
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Handler = Callable[[argparse.Namespace], int]
+
+SOUND, PROBLEMS, UNANSWERABLE = 0, 1, 2
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command `vectors`; each of its parsers sets `handler`, a function from arguments to an exit code."""
+    parser = subparsers.add_parser("vectors", help="the golden vectors: fill, check, diff")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    filling = _add(actions, "fill", "freeze the answers of an implementation that the oracle confirms", fill)
+    filling.add_argument("--impl", default="reference", help=f"{FORMS} (default: reference)")
+    filling.add_argument("--reason", metavar="TEXT", help="why frozen questions or answers change; kept in the line")
+    filling.add_argument("names", nargs="*", metavar="NAME", help="chapters, topics or cases, such as ir/matmul")
+    checking = _add(actions, "check", "examine the frozen vectors and compare them with their sources", check)
+    checking.add_argument("--recompute", action="store_true", help="compute every answer again with the oracle")
+    diffing = _add(actions, "diff", "show what changed between two sets of vectors", diff)
+    diffing.add_argument("old", metavar="OLD", help="a folder, a vector file, or a git revision such as HEAD")
+    diffing.add_argument("new", nargs="?", metavar="NEW", help="the same (default: the folder of vectors)")
+
+
+def default_sources() -> Path:
+    """The sources of this checkout's vectors."""
+    return locations.suite_directory() / "vector_sources"
+
+
+def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=help_text, description=help_text)
+    parser.add_argument("--vectors", type=Path, metavar="DIR", help="the frozen vectors (default: this suite's own)")
+    parser.add_argument("--sources", type=Path, metavar="DIR", help="their sources (default: this suite's own)")
+    parser.set_defaults(handler=_reporting(handler))
+    return parser
+
+
+def _reporting(handler: Handler) -> Handler:
+    """The handler, with every foreseen error printed instead of raised."""
+
+    @functools.wraps(handler)
+    def guarded(args: argparse.Namespace) -> int:
+        try:
+            return handler(args)
+        except (VectorProblem, ImplementationUnavailable) as error:
+            print(f"error: {error}")
+        except OSError as error:
+            print(f"error: {error.filename}: {error.strerror}")
+        return UNANSWERABLE
+
+    return guarded
+
+
+def fill(args: argparse.Namespace) -> int:
+    """Freeze every topic that is named, or all; a topic with a problem stays as it was."""
+    sources, wanted = _sources(args), tuple(args.names)
+    topics = list(load_sources(sources, wanted))
+    if not topics:
+        raise Unanswerable("no source is called that", " ".join(wanted) or str(sources), "see the files of the sources")
+    session = Session(locate(args.impl))
+    freezer = Freezer(session, _vectors(args), wanted, args.reason)
+    try:
+        open_session(session)
+        filled = [_announced(freezer.fill(topic)) for topic in topics]
+    finally:
+        session.close()
+    return PROBLEMS if any(topic.problems for topic in filled) else SOUND
+
+
+def check(args: argparse.Namespace) -> int:
+    """Print everything that is wrong with the frozen vectors."""
+    folder, sources = _vectors(args), _sources(args)
+    if not folder.is_dir():
+        raise Unanswerable("there is no such folder", str(folder), "name the folder of vectors with --vectors")
+    problems = list(checks.integrity(folder))
+    files = checks.read_all(folder, problems)
+    vectors = [vector for file in files for vector in file.vectors]
+    problems.extend(checks.in_step(files, load_sources(sources)))
+    if args.recompute:
+        problems.extend(checks.recompute(vectors))
+    _print_problems(problems)
+    how = "recomputed" if args.recompute else "compared with their sources"
+    print(f"{len(vectors)} vectors in {len(files)} files {how}: {len(problems)} problem(s)")
+    return PROBLEMS if problems else SOUND
+
+
+def diff(args: argparse.Namespace) -> int:
+    """Print the differences between two sets of vectors; 1 when there are any."""
+    folder = _vectors(args)
+    old, new = load_side(args.old, folder), load_side(args.new or str(folder), folder)
+    lines = list(differences(old, new))
+    print("\n".join(lines) if lines else f"{len(new)} vectors, no differences")
+    return PROBLEMS if lines else SOUND
+
+
+def _announced(filled: Filled) -> Filled:
+    _print_problems(filled.problems)
+    if filled.problems:
+        print(f"{filled.topic}: {len(filled.problems)} problem(s), nothing written")
+    else:
+        print(f"{filled.topic}: {filled.vectors} vectors, {', '.join(filled.changed) or 'unchanged'}")
+    return filled
+
+
+def _print_problems(problems: Sequence[VectorProblem]) -> None:
+    for problem in problems:
+        print(f"error: {problem}")
+
+
+def _vectors(args: argparse.Namespace) -> Path:
+    folder: Path = args.vectors or locations.vectors_directory()
+    return folder
+
+
+def _sources(args: argparse.Namespace) -> Path:
+    sources: Path = args.sources or default_sources()
+    if not sources.is_dir():
+        remedy = "run this in a source checkout, or name the folder with --sources"
+        raise Unanswerable("the sources of the vectors are not here", str(sources), remedy)
+    return sources

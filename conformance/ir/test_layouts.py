@@ -1,0 +1,174 @@
+"""Layouts of tensors (language spec, sections 2.3, 3.3, 5.3 and 15)."""
+
+import pytest
+
+from tessera_conformance.marks import clause
+from tessera_conformance.programs import SYNTAX, graph_of, program, returning, tensor_of, tensor_type, value_of
+
+LAYOUTS = [
+    pytest.param("row_major", marks=clause("LANG-02.3-40"), id="row-major"),
+    pytest.param("col_major", marks=clause("LANG-02.3-81"), id="col-major"),
+    pytest.param("blocked(bm=2, bn=4)", marks=clause("LANG-02.3-82"), id="blocked"),
+]
+
+
+def spelled(layout, shape="4x8", dtype="bf16"):
+    """A tensor type with a layout."""
+    return f"tensor<{shape}x{dtype}; layout={layout}>"
+
+
+def layout_of(check, text):
+    """The layout in a lowered type, without blanks."""
+    found = tensor_type(text)
+    check.true(found is not None, f"{text} is a tensor type")
+    return found.layout
+
+
+@clause("LANG-02.3-39", "LANG-02.3-56", "LANG-02.2-14")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_name_is_accepted(impl, check, layout):
+    """The three layouts of the text are accepted on parameters, variables and results."""
+    matrix = spelled(layout)
+    check.accepts(
+        impl.language.verify(
+            source=program(f"let B: {matrix} = A;", "return B;", parameters=f"A: {matrix}", result=matrix)
+        )
+    )
+
+
+@clause("LANG-03.3-01", "LANG-05.1-01", "LANG-05.3-03")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_kept_in_the_type(impl, check, layout):
+    """Arguments and results of the lowered function state the layout of the program."""
+    graph = graph_of(impl, check, returning("A", f"A: {spelled(layout)}", spelled(layout)))
+    for text in (*graph.arguments, *graph.results):
+        check.equal(layout_of(check, text), layout.replace(" ", ""), f"the layout of {text}")
+
+
+@clause("LANG-05.1-01")
+def test_the_layout_of_a_tensor_type_is_optional(impl, check):
+    """A type without layout is the same type as one in row_major (AMB-LANG-67)."""
+    check.accepts(impl.language.verify(source=returning("A", "A: tensor<4x8xbf16>", spelled("row_major"))))
+    check.accepts(impl.language.verify(source=returning("A", f"A: {spelled('row_major')}", "tensor<4x8xbf16>")))
+
+
+@clause("LANG-03.3-01")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_no_transposition(impl, check, layout):
+    """A layout says how a tensor is stored; its elements stay where they are."""
+    matrix = spelled(layout, "2x4", "int32")
+    tensor = tensor_of("int32", [[1, 2, 3, 4], [5, 6, 7, 8]])
+    check.bits(value_of(impl, check, returning("A", f"A: {matrix}", matrix), A=tensor), tensor)
+
+
+@clause("LANG-03.3-01")
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("row_major", "col_major"), ("col_major", "row_major"), ("blocked(bm=2, bn=4)", "blocked(bm=4, bn=2)")],
+    ids=["row-to-col", "col-to-row", "block-sizes"],
+)
+def test_a_layout_does_not_change_silently(impl, check, given, wanted):
+    """A tensor in one layout is refused where another is declared: let and result."""
+    parameters = f"A: {spelled(given)}"
+    check.accepts(impl.language.verify(source=program(f"let B: {spelled(given)} = A;", parameters=parameters)))
+    check.accepts(impl.language.verify(source=returning("A", parameters, spelled(given))))
+    for source in (
+        program(f"let B: {spelled(wanted)} = A;", parameters=parameters),
+        returning("A", parameters, spelled(wanted)),
+    ):
+        check.rejects(impl.language.verify(source=source), category=("layouts", "types"), at_line=3)
+
+
+@clause("LANG-02.3-39")
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [
+        pytest.param("layout=row_major", "layout=", id="name"),
+        pytest.param("layout=row_major", "layout row_major", id="equals-sign"),
+        pytest.param("layout=row_major", 'layout="row_major"', id="string"),
+        pytest.param("layout=row_major", "layout=1", id="number"),
+        pytest.param("layout=row_major", "layouts=row_major", id="other-word"),
+        pytest.param("layout=blocked(bm=2, bn=4)", "layout=blocked(bm=2, bn=4", id="open-parenthesis"),
+        pytest.param("layout=blocked(bm=2, bn=4)", "layout=blocked(bm=2 bn=4)", id="no-comma"),
+        pytest.param("layout=blocked(bm=2, bn=4)", "layout=blocked(bm=2, bn=)", id="no-value"),
+        pytest.param("layout=blocked(bm=2, bn=4)", "layout=blocked[bm=2, bn=4]", id="brackets"),
+    ],
+)
+def test_a_layout_is_a_name_with_optional_parameters(impl, check, legal, illegal):
+    """An identifier, and where wanted parameters `name = integer` in parentheses (AMB-LANG-24)."""
+    check.accepts(impl.language.parse(source=program(parameters=f"A: tensor<4x8xbf16; {legal}>")))
+    check.rejects(impl.language.parse(source=program(parameters=f"A: tensor<4x8xbf16; {illegal}>")), **SYNTAX)
+
+
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [
+        pytest.param("row_major", "row_mayor", id="row-major", marks=clause("LANG-02.3-40", "LANG-02.3-39")),
+        pytest.param("col_major", "column_major", id="col-major", marks=clause("LANG-02.3-81", "LANG-02.3-39")),
+        pytest.param("blocked(bm=2, bn=4)", "blocky(bm=2, bn=4)", id="blocked", marks=clause("LANG-02.3-82")),
+        pytest.param("blocked(bm=2, bn=4)", "blocked(bm=2, br=4)", id="parameter", marks=clause("LANG-02.3-82")),
+    ],
+)
+def test_an_unknown_layout_is_refused(impl, check, legal, illegal):
+    """A layout that no operator can know is refused; its twin differs in a letter or two."""
+    check.accepts(impl.language.verify(source=program(parameters=f"A: {spelled(legal)}")))
+    check.rejects(
+        impl.language.verify(source=program(parameters=f"A: {spelled(illegal)}")),
+        category=("layouts", "types"),
+        at_line=2,
+    )
+
+
+@clause("LANG-15-03", "LANG-03.3-01")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_product_has_the_layout_of_its_left_operand(impl, check, layout):
+    """The product of two tensors in one layout is in that layout, inferred and lowered (AMB-LANG-67)."""
+    parameters = f"A: {spelled(layout, '8x8')}, B: {spelled(layout, '8x8')}"
+    graph = graph_of(impl, check, returning("op.matmul(A, B)", parameters))
+    (product,) = graph.named("tessera.graph.matmul") or [None]
+    check.true(product is not None, "the product is one tessera.graph.matmul")
+    for text in (*product["result_types"], *graph.results):
+        check.equal(layout_of(check, text), layout.replace(" ", ""), f"the layout of {text}")
+
+
+@clause("LANG-15-03")
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("row_major", "col_major"), ("col_major", "row_major"), ("blocked(bm=2, bn=4)", "row_major")],
+    ids=["row-col", "col-row", "blocked-row"],
+)
+def test_the_right_operand_does_not_decide_the_layout_of_a_product(impl, check, left, right):
+    """With operands in two castable layouts the left one's is the result's; declaring the right one's is refused."""
+    parameters = f"A: {spelled(left, '8x8')}, B: {spelled(right, '8x8')}"
+    check.accepts(impl.language.verify(source=returning("op.matmul(A, B)", parameters, spelled(left, "8x8"))))
+    check.rejects(
+        impl.language.verify(source=returning("op.matmul(A, B)", parameters, spelled(right, "8x8"))),
+        category=("layouts", "types"),
+        at_line=3,
+    )
+
+
+@clause("LANG-15-03", "LANG-05.3-03")
+def test_the_attribute_layout_overrides_the_layout_of_a_product(impl, check):
+    """With `layout=col_major` a product of row_major operands is in col_major, and no longer in row_major."""
+    parameters = f"A: {spelled('row_major', '8x8')}, B: {spelled('row_major', '8x8')}"
+    product = "op.matmul(A, B) @{layout=col_major}"
+    check.accepts(impl.language.verify(source=returning(product, parameters, spelled("col_major", "8x8"))))
+    check.rejects(
+        impl.language.verify(source=returning(product, parameters, spelled("row_major", "8x8"))),
+        category=("layouts", "types"),
+    )
+    check.equal(layout_of(check, graph_of(impl, check, returning(product, parameters)).results[0]), "col_major")
+
+
+@clause("LANG-15-02")
+def test_a_product_over_a_layout_without_cast_is_refused(impl, check):
+    """A layout that is not one of the castable three makes the product illegal (AMB-LANG-67)."""
+    for layout, legal in (("col_major", True), ("swizzled", False)):
+        observation = impl.language.verify(
+            source=returning("op.matmul(A, B)", f"A: {spelled('row_major', '8x8')}, B: {spelled(layout, '8x8')}")
+        )
+        if legal:
+            check.accepts(observation)
+        else:
+            check.rejects(observation, category=("layouts", "types"))

@@ -1,0 +1,59 @@
+"""A request that cannot be met is refused in words: what was tried, what is wrong, what to do; and no traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+USAGE = pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("implementation", "words"),
+    [
+        ("py:nowhere:make", ["importing nowhere failed", "No module named 'nowhere'", "to fix: run `python -c"]),
+        ("py:echo:Absent", ["module echo has no callable 'Absent'", "to fix: name a function or class"]),
+        ("py:echo", ["module or factory is missing", "use py:module:factory"]),
+        ("py:broken_import:make", ["importing broken_import failed", "acme driver 3 or newer", "to fix"]),
+        ("rpc:no-such-program --x", ["no program 'no-such-program' is on PATH", "to fix: give the command"]),
+        ("rpc:'unbalanced", ["No closing quotation", "balance the quotes"]),
+        ("cabi:/lib/acme.so", ["C libraries cannot be loaded by this version", "line protocol"]),
+        ("acme", ["unknown form", "use reference, py:module:factory or rpc:command"]),
+    ],
+)
+def test_an_implementation_that_cannot_be_found(shared_checkout, implementation, words):
+    done = shared_checkout.run(f"--impl={implementation}")
+    assert done.exit_code == USAGE
+    assert done.report is None
+    assert [word for word in words if word not in done.output] == []
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "half"])
+def test_a_malformed_shard(shared_checkout, shard):
+    done = shared_checkout.run(f"--shard={shard}")
+    assert (done.exit_code, "expected k/N" in done.output) == (USAGE, True)
+
+
+def test_a_case_to_reproduce_that_does_not_exist(shared_checkout):
+    done = shared_checkout.run("--reproduce=ir/sample/no-such-case")
+    assert (done.exit_code, "no such case" in done.output) == (USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ('@clause("LANG-02.1-99")\ndef test_x(check): ...', ["LANG-02.1-99", "LANG-02.1-09"]),
+        ("def test_x(check): ...", ["no clause: every test of the suite names the clauses it judges"]),
+        ('@clause("LANG-02-01")\n@level("quick")\ndef test_x(check): ...', ["unknown level 'quick'"]),
+        (
+            '@clause("LANG-02-01")\n@pytest.mark.parametrize("x", ["a b", "a-b"])\ndef test_x(check, x): ...',
+            ["case id ir/more/x/a-b is also that of"],
+        ),
+    ],
+)
+def test_a_test_that_is_not_tagged_soundly_stops_the_run(checkout, test, words):
+    """Unknown clause ids, missing tags and clashing case ids are errors of collection."""
+    text = f"import pytest\nfrom tessera_conformance.marks import clause, level\n\n{test}\n"
+    (checkout.directory / "conformance" / "ir" / "test_more.py").write_text(text)
+    done = checkout.run()
+    assert done.exit_code == USAGE, done.output
+    assert [word for word in words if word not in done.output] == []

@@ -1,0 +1,178 @@
+"""A whole run over the sample suite: each case gets the verdict that it deserves, and the report holds together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import read, without_run
+
+EXPECTED = {
+    "belongs-to-an-unclaimed-document": "inapplicable",
+    "differs-in-one-bit": "fail",
+    "is-broken": "harness_error",
+    "is-refused": "pass",
+    "is-refused-for-the-wrong-reason": "fail",
+    "is-skipped-by-hand": "harness_error",
+    "judges-another-level": "inapplicable",
+    "makes-no-check": "harness_error",
+    "needs-a-core-feature": "fail",
+    "needs-an-unclaimed-feature": "unsupported",
+    "passes/1": "pass",
+    "passes/2": "pass",
+}
+
+
+def test_each_case_gets_its_verdict(shared_checkout):
+    done = shared_checkout.run()
+    assert done.verdicts() == EXPECTED
+    assert done.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert done.report.claim == "failure"
+
+
+def test_a_failing_case_says_what_was_sent_and_where_it_first_differs(shared_checkout):
+    line = shared_checkout.run("-k", "one_bit").observation("differs-in-one-bit")
+    (exchange,) = line["exchanges"]
+    assert exchange["method"] == "language.execute"
+    assert exchange["params"]["inputs"]["A"]["$tensor"]["bits"] == "3f803f803f813f80"
+    assert exchange["observation"]["returned"]["outputs"][0]["$tensor"]["bits"] == "3f803f803f813f80"
+    assert [check["kind"] for check in line["checks"]] == ["returns", "equal", "bits"]
+    difference = line["checks"][-1]["difference"]
+    assert (difference["index"], difference["expected_bits"], difference["actual_bits"]) == ([1, 0], "0x3f80", "0x3f81")
+    assert (difference["ulp"], difference["elements"], difference["of"]) == (1, 1, 4)
+
+
+def test_a_claimed_feature_that_is_unsupported_fails(shared_checkout):
+    line = shared_checkout.run("-k", "core_feature").observation("needs-a-core-feature")
+    assert line["verdict"] == "fail"
+    assert "claimed, but the implementation answered that it does not support language.missing" in line["reason"]
+
+
+def test_a_case_without_checks_is_never_a_pass(shared_checkout):
+    done = shared_checkout.run("-k", "no_check")
+    assert "made no checks" in done.observation("makes-no-check")["reason"]
+    assert done.exit_code == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_narrowed_run_without_failures_is_only_partial(shared_checkout):
+    done = shared_checkout.run("-k", "passes")
+    assert (done.exit_code, done.report.claim) == (0, "partial")
+
+
+def test_profile_core_leaves_out_extended_clauses(shared_checkout):
+    verdicts = shared_checkout.run("--profile=core").verdicts()
+    assert verdicts["needs-an-unclaimed-feature"] == "inapplicable"
+    assert {name: verdict for name, verdict in verdicts.items() if EXPECTED[name] != verdict} == {
+        "needs-an-unclaimed-feature": "inapplicable"
+    }
+
+
+def test_another_level_runs_other_cases(shared_checkout):
+    assert shared_checkout.run("--level=fast").verdicts()["judges-another-level"] == "fail"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fake", "verdict"),
+    [
+        ("dies_at_start", "crash"),
+        ("speaks_another_protocol", "protocol_error"),
+        ("answers_with_wrong_id", "protocol_error"),
+        ("returns_too_many_outputs", "fail"),
+        ("answers_twice", "fail"),
+        ("splits_a_message_over_writes", "fail"),
+        ("splits_a_message_over_lines", "protocol_error"),
+        ("sends_text", "protocol_error"),
+        ("floods_stderr", "fail"),
+        ("hangs", "hang"),
+        ("crashes_in_a_call", "crash"),
+        ("claims_what_it_lacks", "fail"),
+        ("implements_no_method", "fail"),
+        ("claims_nothing", "inapplicable"),
+        ("returns_nothing", "protocol_error"),
+        ("answers_with_expectations", "protocol_error"),
+        ("answers_with_malformed_tensors", "protocol_error"),
+        ("closes_its_output", "protocol_error"),
+    ],
+)
+def test_no_fault_of_an_implementation_ends_the_run(shared_checkout, fake_command, fake, verdict):
+    """Each fake is run over three cases, and each case has the verdict of that fault."""
+    done = shared_checkout.run(f"--impl=rpc:{fake_command(fake)}", "-k", "passes or one_bit", "--deadline=0.5")
+    assert done.report.problem is None
+    assert set(done.verdicts()) == {"passes/1", "passes/2", "differs-in-one-bit"}
+    assert set(done.verdicts().values()) == {verdict}
+
+
+def test_in_process_and_rpc_give_the_same_report(shared_checkout):
+    direct = shared_checkout.run(report="direct")
+    command = f"{sys.executable} -m tessera_conformance.cli serve py:echo:Echo"
+    rpc = shared_checkout.run(f"--impl=rpc:{command}", report="rpc")
+    assert rpc.verdicts() == direct.verdicts()
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_report_is_the_same_bytes_in_any_order_and_under_xdist(shared_checkout, workers):
+    pytest.importorskip("xdist", reason="pip install pytest-xdist")
+    plain = shared_checkout.run(report="plain", command=["-p", "no:randomly"])
+    other = shared_checkout.run(report="other", command=["-n", workers, "-p", "reversed_order"])
+    assert _canonical(other.path) == _canonical(plain.path)
+
+
+def _canonical(path: Path) -> list[object]:
+    return [without_run(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def test_shards_divide_the_suite(shared_checkout):
+    parts = [set(shared_checkout.run(f"--shard={k}/3").verdicts()) for k in (1, 2, 3)]
+    assert set().union(*parts) == set(EXPECTED)
+    assert sum(len(part) for part in parts) == len(EXPECTED)
+
+
+def test_a_killed_run_leaves_a_readable_and_invalid_report(checkout, fake_command):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", f"--impl=rpc:{fake_command('hangs')}", "--deadline=0.6", "conformance"],
+        cwd=checkout.directory,
+        env={**os.environ, "PYTHONPATH": "conformance/harness"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    path = checkout.directory / "report" / "report.jsonl"
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and (not path.exists() or path.read_text().count("\n") < 3):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    report = read(path)
+    assert report.problem is not None
+    assert "footer" in report.problem or "cut off" in report.problem
+    assert report.claim == "invalid"
+    assert len(report.observations) >= 1
+    assert len(report.plan) == len(EXPECTED)
+
+
+def test_a_worker_that_dies_is_a_crash_of_its_case(shared_checkout):
+    pytest.importorskip("xdist", reason="pip install pytest-xdist")
+    done = shared_checkout.run("--impl=py:kills_its_process:KillsItsProcess", "-k", "one_bit", command=["-n", "1"])
+    assert done.verdicts() == {"differs-in-one-bit": "crash"}
+    assert done.report.claim == "failure"
+
+
+def test_a_python_hang_is_a_hang(shared_checkout):
+    done = shared_checkout.run("--impl=py:sleeps:Sleeps", "-k", "one_bit", "--deadline=0.2")
+    assert done.verdicts() == {"differs-in-one-bit": "hang"}
+
+
+def test_an_exception_of_an_adapter_is_a_crash_with_its_traceback(shared_checkout):
+    done = shared_checkout.run("--impl=py:raises:Raises", "-k", "one_bit")
+    line = done.observation("differs-in-one-bit")
+    assert (line["verdict"], line["reason"]) == ("crash", "LookupError: no such register")
+    assert "raises.py" in line["exchanges"][0]["run"]["stderr"]
+
+

@@ -1,0 +1,78 @@
+"""Clauses brought to one outcome."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.reports.clause_results import (
+    by_document_and_level,
+    by_section,
+    clause_results,
+    judgeable,
+    tally,
+    unknown_clauses,
+)
+
+
+def test_every_active_clause_has_the_outcome_of_its_cases(build, registry, observations):
+    results = clause_results(build(observations), registry)
+    assert {name: result.outcome for name, result in results.items()} == {
+        "RT-10.1-01": "pass",
+        "RT-10.1-02": "pass",
+        "RT-12-01": "fail",
+        "RT-12-02": "unsupported",
+        "RT-13-01": "not_testable",
+        "LANG-05-01": "deviates",
+        "LANG-05-02": "fail",
+        "LANG-15-01": "fail",
+        "LANG-15-02": "fail",
+        "COLL-01-01": "inapplicable",
+        "COLL-01-02": "untested",
+    }
+    assert results["LANG-15-02"].cases == ("ir/matmul/k-tail", "ir/matmul/nasty")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome"),
+    [
+        (["pass", "pass"], "pass"),
+        (["pass", "unsupported"], "pass"),
+        (["pass", "inapplicable"], "pass"),
+        (["pass", "fail"], "fail"),
+        (["pass", "not_run"], "fail"),
+        (["unsupported", "inapplicable"], "unsupported"),
+        (["unsupported", "unsupported"], "unsupported"),
+        (["inapplicable"], "inapplicable"),
+        (["unsupported", "harness_error"], "fail"),
+        ([], "untested"),
+    ],
+)
+def test_a_clause_passes_only_where_a_case_ran_and_all_that_ran_passed(build, registry, observation, verdicts, outcome):
+    lines = [observation(f"abi/c/{number}", verdict) for number, verdict in enumerate(verdicts)]
+    results = clause_results(build([*lines, observation("abi/other", clauses=["RT-12-01"])]), registry)
+    assert results["RT-10.1-01"].outcome == outcome
+
+
+def test_a_case_of_a_twin_judges_both(build, registry, observation):
+    results = clause_results(build([observation("ir/t", clauses=["LANG-15-02"])]), registry)
+    assert (results["LANG-15-01"].outcome, results["LANG-15-02"].outcome) == ("pass", "pass")
+
+
+def test_a_static_clause_that_a_case_judges_after_all_has_its_outcome(build, registry, observation):
+    results = clause_results(build([observation("abi/t", clauses=["RT-13-01"])]), registry)
+    assert results["RT-13-01"].outcome == "pass"
+
+
+def test_tables_add_up(build, registry, observations):
+    results = clause_results(build(observations), registry)
+    whole = tally(results.values())
+    assert whole.total() == 11
+    assert judgeable(whole) == 10
+    assert sum(by_document_and_level(results).values(), start=type(whole)()) == whole
+    assert sum(by_section(results).values(), start=type(whole)()) == whole
+    assert by_document_and_level(results)["runtime_abi", "MUST"] == {"pass": 2, "fail": 1}
+    assert by_section(results)["runtime_abi", "10.1"] == {"pass": 2}
+
+
+def test_clauses_of_another_registry_are_named(build, registry, observation):
+    assert unknown_clauses(build([observation("abi/t", clauses=["XX-01-01", "RT-12-01"])]), registry) == ["XX-01-01"]

@@ -1,0 +1,93 @@
+"""Two reports held against each other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tessera_conformance.reports.compare import as_json, as_text, compare
+from tessera_conformance.reports.journal import read
+
+
+@pytest.fixture
+def against(build, observation):
+    """Compares two reports of one case, each given as a verdict and a disposition."""
+
+    def make(before, after):
+        sides = []
+        for name, (verdict, disposition) in (("before", before), ("after", after)):
+            lines = [observation("abi/a", verdict, disposition=disposition), observation("abi/z")]
+            sides.append(build(lines, name=name))
+        return compare(*sides)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "group", "code"),
+    [
+        (("fail", "none"), ("pass", "none"), "fixed", 0),
+        (("unsupported", "none"), ("pass", "none"), "fixed", 0),
+        (("fail", "known_deviation"), ("pass", "none"), "fixed", 0),
+        (("fail", "none"), ("fail", "known_deviation"), "fixed", 0),
+        (("pass", "none"), ("fail", "none"), "broken", 1),
+        (("pass", "none"), ("unsupported", "none"), "broken", 1),
+        (("pass", "none"), ("inapplicable", "none"), "broken", 1),
+        (("pass", "none"), ("pass", "unexpected_pass"), "broken", 1),
+        (("unsupported", "none"), ("crash", "none"), "broken", 1),
+        (("fail", "none"), ("crash", "none"), "changed", 0),
+        (("unsupported", "none"), ("inapplicable", "none"), "changed", 0),
+        (("pass", "none"), ("pass", "none"), None, 0),
+        (("fail", "none"), ("fail", "none"), None, 0),
+    ],
+)
+def test_a_case_is_fixed_broken_or_changed(against, before, after, group, code):
+    comparison = against(before, after)
+    assert {name for name, changes in comparison.groups().items() if changes} == ({group} if group else set())
+    assert comparison.exit_code == code
+
+
+def test_other_bits_and_another_reason_are_changes(build, observation, observations):
+    (before,) = (line for line in observations if line["case"] == "ir/matmul/k-tail")
+    after = json.loads(json.dumps(before))
+    after["checks"][1]["difference"]["actual_bits"] = "0x3f812001"
+    comparison = compare(build([before], name="before"), build([after], name="after"))
+    assert [change.case for change in comparison.changed] == ["ir/matmul/k-tail"]
+    reason = compare(
+        build([observation("abi/a", "hang", reason="then")], name="then"),
+        build([observation("abi/a", "hang", reason="now")], name="now"),
+    )
+    assert len(reason.changed) == 1
+
+
+def test_added_and_removed_cases(build, observation):
+    before = build([observation("abi/a"), observation("abi/gone")], name="before")
+    after = build([observation("abi/a"), observation("abi/new", "fail")], name="after")
+    comparison = compare(before, after)
+    assert [change.case for change in comparison.added] == ["abi/new"]
+    assert [change.case for change in comparison.removed] == ["abi/gone"]
+    assert comparison.exit_code == 1
+    assert compare(before, before).exit_code == 0
+
+
+def test_an_invalid_side_supports_no_comparison(build, killed, observation):
+    whole, cut = build([observation("abi/a")]), read(killed([observation("abi/a")]))
+    for sides in ((whole, cut), (cut, whole)):
+        comparison = compare(*sides)
+        assert comparison.exit_code == 2
+        assert "the run did not end" in as_text(*sides, comparison)
+
+
+def test_text_and_json_tell_the_same(build, observation):
+    before = build([observation("abi/a"), observation("abi/gone")], name="before")
+    after = build([observation("abi/a", "fail", reason="\x1b[31mred")], name="after")
+    comparison = compare(before, after)
+    text = as_text(before, after, comparison)
+    assert "1 broken   1 removed   0 fixed   0 changed   0 added" in text
+    assert "  abi/a  pass -> fail\n    is  \\x1b[31mred" in text
+    told = json.loads(as_json(before, after, comparison))
+    (broken,) = told["broken"]
+    assert broken["before"] == {"verdict": "pass", "disposition": "none", "reason": ""}
+    assert broken["after"]["verdict"] == "fail"
+    assert [entry["case"] for entry in told["removed"]] == ["abi/gone"]

@@ -1,0 +1,55 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.reports.journal import read
+from tessera_conformance.reports.markdown import SHOWN, code, markdown, text
+
+
+def test_it_holds_the_claim_the_tables_and_the_failures(build, registry, observations):
+    document = markdown(build(observations, problems=["deviation 'x' expired"]), registry)
+    for part in (
+        "# Conformance of acme-runtime 2.1 on acme-x1\n",
+        "## Claim: FAILURE\n\n7 cases count against it and 1 problem with the run.",
+        "- deviation 'x' expired",
+        "| protocol error | 1 |",
+        "| Language and IR | MUST | 4 |  | 3 | 1 |  |  |  |  |",
+        "| **all** |  | 10 | 2 | 4 | 1 | 1 | 1 | 1 | 1 |",
+        "### ir/matmul/k-tail",
+        "- LANG-15-01: What LANG-15-01 demands",
+        "- reproduce: `tessera-conformance reproduce ir/matmul/k-tail ",
+        "| ir/known/rounding | known deviation | rounds twice (owner ada, until 2027-01-01) |",
+        "| runtime/fp8/cast | RT-12-02 | because of unsupported |",
+    ):
+        assert part in document, part
+
+
+def test_nothing_an_implementation_says_becomes_markup(build, registry, observations):
+    document = markdown(build(observations), registry)
+    assert "<script" not in document.replace("\\<script", "")
+    assert "\x00" not in document
+
+
+def test_an_invalid_report_says_so(killed, registry, observation):
+    document = markdown(read(killed([observation("abi/a")])), registry)
+    assert "## Claim: INVALID\n\nthere is no footer: the run did not end; 1 of 1 planned cases observed." in document
+
+
+def test_long_tables_are_cut_and_say_so(build, registry, observation):
+    lines = [observation(f"abi/{number:03}", "unsupported") for number in range(SHOWN + 3)]
+    assert "\n3 more are in `index.html`." in markdown(build(lines), registry)
+
+
+@pytest.mark.parametrize(
+    ("raw", "escaped"),
+    [("a|b", "a\\|b"), ("*x* _y_", "\\*x\\* \\_y\\_"), ("<b>", "\\<b\\>"), ("a\n# b", "a \\# b"), ("\x07", "\\x07")],
+)
+def test_text_is_escaped(raw, escaped):
+    assert text(raw) == escaped
+
+
+def test_code_spans_hold_backticks():
+    assert code("a b") == "`a b`"
+    assert code("a `b`` c") == "``` a `b`` c ```"
