@@ -148,19 +148,6 @@ def test_the_right_operand_does_not_decide_the_layout_of_a_product(impl, check, 
     )
 
 
-@clause("LANG-15-03", "LANG-05.3-03")
-def test_the_attribute_layout_overrides_the_layout_of_a_product(impl, check):
-    """With `layout=col_major` a product of row_major operands is in col_major, and no longer in row_major."""
-    parameters = f"A: {spelled('row_major', '8x8')}, B: {spelled('row_major', '8x8')}"
-    product = "op.matmul(A, B) @{layout=col_major}"
-    check.accepts(impl.language.verify(source=returning(product, parameters, spelled("col_major", "8x8"))))
-    check.rejects(
-        impl.language.verify(source=returning(product, parameters, spelled("row_major", "8x8"))),
-        category=("layouts", "types"),
-    )
-    check.equal(layout_of(check, graph_of(impl, check, returning(product, parameters)).results[0]), "col_major")
-
-
 @clause("LANG-15-02")
 def test_a_product_over_a_layout_without_cast_is_refused(impl, check):
     """A layout that is not one of the castable three makes the product illegal (AMB-LANG-67)."""

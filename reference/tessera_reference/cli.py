@@ -77,6 +77,10 @@ def add_commands(subparsers: Any) -> None:
     lower.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
 
 
+    serve = subparsers.add_parser("serve", help="answer the conformance protocol on standard input and output")
+    serve.set_defaults(run=_serve, source_text="")
+
+
 def _command(subparsers: Any, name: str, run: Any, summary: str, epilog: str = "") -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -114,6 +118,14 @@ def _lower(options: argparse.Namespace) -> int:
     for module in _compile(options).modules:
         print(print_module(module, export=options.export), end="")
     return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from tessera_conformance.server import serve  # only this command needs the harness
+
+    from .adapter import make
+
+    return serve(make())
 
 
 def _compile(options: argparse.Namespace) -> CompiledModule:

@@ -44,7 +44,15 @@ def test_long_tables_are_cut_and_say_so(build, registry, observation):
 
 @pytest.mark.parametrize(
     ("raw", "escaped"),
-    [("a|b", "a\\|b"), ("*x* _y_", "\\*x\\* \\_y\\_"), ("<b>", "\\<b\\>"), ("a\n# b", "a \\# b"), ("\x07", "\\x07")],
+    [
+        ("a|b", "a\\|b"),
+        ("*x* _y_", "\\*x\\* \\_y\\_"),
+        ("<b>", "\\<b\\>"),
+        ("a\n# b", "a \\# b"),
+        ("\x07", "\\\\x07"),
+        ("- 1", "\\- 1"),
+        ("12. a", "12\\. a"),
+    ],
 )
 def test_text_is_escaped(raw, escaped):
     assert text(raw) == escaped

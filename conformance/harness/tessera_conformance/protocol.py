@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tessera_conformance.observations import Diagnostic, Observation, Rejected, Returned, Unsupported
-from tessera_conformance.schemas import first_problem, has_definition, validator
-from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.schemas import decoded_validator, explain, first_problem, has_definition
+from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
 METHOD_NOT_FOUND = -32601
@@ -107,17 +107,6 @@ def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _require_valid(method: str, schema: str, definition: str, value: Any) -> None:
-    shape = _without_bits(value)
-    if not validator(schema, definition).is_valid(shape):
-        raise ProtocolViolation(f"{method}: {first_problem(schema, definition, shape)}")
-
-
-def _without_bits(value: Any) -> Any:
-    """`value` with tensors as messages without their data, which `Tensor` itself has checked."""
-    if isinstance(value, Tensor):
-        return {"$tensor": {"dtype": value.dtype, "shape": list(value.shape), "bits": ""}}
-    if isinstance(value, dict):
-        return {key: _without_bits(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_bits(item) for item in value]
-    return value
+    judge = decoded_validator(schema, definition)
+    if not judge.is_valid(value):
+        raise ProtocolViolation(f"{method}: {explain(judge, value)}")

@@ -18,6 +18,7 @@ from typing import Any
 from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Returned, Unsupported, describe
+from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case
@@ -57,19 +58,30 @@ def _content(implementation: str, case: Case) -> dict[str, Any]:
         "reason": judgement.reason if judgement else "",
         "command": start_command(implementation),
         "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
+        "outcomes": [_outcome(one) for one in case.exchanges],
         "checks": [*_checks(case), *_unanswered(case)],
+        "suite_only": list(_suite_only(case)),
     }
 
 
+def _outcome(exchange: Exchange) -> Any:
+    observation = exchange.observation
+    return {"fault": observation.kind} if isinstance(observation, Fault) else to_wire(write_outcome(observation))
+
+
 def _checks(case: Case) -> Iterator[dict[str, Any]]:
-    """The checks that can be judged again, and a failing one that cannot."""
+    """The checks that can be judged again from the answers."""
     for record in case.check.records:
         how = _how(record, case.exchanges)
         if how is not None:
-            yield {"what": record.what, "exchange": None} | how
-        elif not record.passed:
-            told = {"expected": plain(record.expected), "actual": plain(record.actual)}
-            yield {"what": record.what, "exchange": None, "how": "unknown"} | told
+            yield {"what": record.what} | how
+
+
+def _suite_only(case: Case) -> Iterator[dict[str, Any]]:
+    """The failing check, where it cannot be judged from the answers alone."""
+    for record in case.check.records:
+        if not record.passed and _how(record, case.exchanges) is None:
+            yield {"what": record.what, "expected": plain(record.expected), "actual": plain(record.actual)}
 
 
 def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:

@@ -12,12 +12,13 @@ from functools import cache
 from typing import Any, cast
 
 import jsonschema
-import referencing
-from referencing.jsonschema import DRAFT202012
 
 from tessera_conformance.locations import schemas_directory
+from tessera_conformance.tensors import Tensor
 
 Validator = jsonschema.protocols.Validator
+
+TENSOR = "tessera:protocol/messages#/$defs/tensor"
 
 
 @cache
@@ -32,11 +33,45 @@ def schemas() -> Mapping[str, dict[str, Any]]:
 
 @cache
 def validator(schema: str, definition: str = "") -> Validator:
-    """A validator for a whole schema, or for one definition: `("tessera:protocol/messages", "outcome")`."""
-    resources = [(name, DRAFT202012.create_resource(document)) for name, document in schemas().items()]
-    registry: referencing.Registry[Any] = referencing.Registry().with_resources(resources)
-    reference = {"$ref": f"{schema}#/$defs/{definition}" if definition else schema}
-    return cast(Validator, jsonschema.Draft202012Validator(reference, registry=registry))
+    """A validator for a whole schema, or for one definition: `("tessera:protocol/messages", "outcome")`.
+
+    References are replaced by what they name beforehand: resolving them at each use takes most of the time of a small
+    message. No schema of the project refers to itself.
+    """
+    return cast(Validator, jsonschema.Draft202012Validator(_part(schema, definition)))
+
+
+@cache
+def decoded_validator(schema: str, definition: str) -> Validator:
+    """The same for messages whose tensors are already `Tensor` objects, which have checked themselves."""
+    return cast(Validator, _DecodedValidator(_part(schema, definition, {TENSOR: {"type": "tensor"}})))
+
+
+_DecodedValidator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "tensor", lambda checker, value: isinstance(value, Tensor)
+    ),
+)
+
+
+def _part(schema: str, definition: str, instead: Mapping[str, Any] | None = None) -> Any:
+    document = schemas()[schema]
+    return _inlined(document["$defs"][definition] if definition else document, schema, instead or {})
+
+
+def _inlined(node: Any, schema: str, instead: Mapping[str, Any]) -> Any:
+    """`node` with every reference replaced by what it names, or by what stands for that in `instead`."""
+    if isinstance(node, list):
+        return [_inlined(item, schema, instead) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target, _, definition = node["$ref"].partition("#/$defs/")
+        target = target or schema
+        reference = f"{target}#/$defs/{definition}"
+        return instead.get(reference) or _part(target, definition, instead)
+    return {key: _inlined(value, schema, instead) for key, value in node.items() if key != "$defs"}
 
 
 def has_definition(schema: str, definition: str) -> bool:
@@ -46,7 +81,12 @@ def has_definition(schema: str, definition: str) -> bool:
 
 def first_problem(schema: str, definition: str, value: Any) -> str | None:
     """What is wrong with `value`: the field's path and the complaint of the deepest error, or None."""
-    error = jsonschema.exceptions.best_match(validator(schema, definition).iter_errors(value))
+    return explain(validator(schema, definition), value)
+
+
+def explain(judge: Validator, value: Any) -> str | None:
+    """The deepest error that a validator finds, with its place; None where it finds none."""
+    error = jsonschema.exceptions.best_match(judge.iter_errors(value))
     if error is None:
         return None
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)

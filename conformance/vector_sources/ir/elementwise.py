@@ -34,7 +34,17 @@ def float_edges(dtype: str) -> Tensor:
     """Zeros, subnormals, the neighbours of one and of the limits, infinities where the type has them, and NaN."""
     format_ = float_format(dtype)
     epsilon, smallest, normal, largest = format_.epsilon, format_.smallest, format_.smallest_normal, format_.largest
-    positive = [smallest, 3 * smallest, normal - smallest, normal, Fraction(1, 2), 1, 1 + epsilon, 3, largest]
+    positive: list[int | Fraction] = [
+        smallest,
+        3 * smallest,
+        normal - smallest,
+        normal,
+        Fraction(1, 2),
+        1,
+        1 + epsilon,
+        3,
+        largest,
+    ]
     infinities = [inf, -inf] if format_.has_infinity else []
     return tensor(dtype, [0, -0.0, *positive, *(-number for number in positive[::2]), *infinities, nan])
 

@@ -55,4 +55,24 @@ _PUBLISHED: tuple[Callable[..., Tensor], ...] = (
 FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {f"oracle.{function.__name__}": function for function in _PUBLISHED}
 """The functions that a golden vector may name as its independent check."""
 
-__all__ = ["FUNCTIONS", *(function.__name__ for function in _PUBLISHED)]
+__all__ = [
+    "FUNCTIONS",
+    "add",
+    "add_to_product",
+    "attention",
+    "divide",
+    "equal",
+    "greater",
+    "greater_or_equal",
+    "less",
+    "less_or_equal",
+    "matmul",
+    "multiply",
+    "multiply_add",
+    "negate",
+    "not_equal",
+    "scale",
+    "softmax",
+    "subtract",
+    "transpose",
+]

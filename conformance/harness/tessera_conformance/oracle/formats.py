@@ -182,7 +182,9 @@ def float_format(dtype: str) -> FloatFormat:
 def values_of(tensor: Tensor) -> list[Value]:
     """The exact value of every element, row-major."""
     decode = FORMATS[tensor.dtype].decode
-    return [decode(code) for code in tensor.words().tolist()]
+    codes = tensor.words().tolist()
+    known = {code: decode(code) for code in set(codes)}
+    return [known[code] for code in codes]
 
 
 def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfinite: bool = False) -> Tensor:

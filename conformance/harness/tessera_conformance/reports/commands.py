@@ -30,6 +30,7 @@ Handler = Callable[[argparse.Namespace], int]
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
+COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
 FORMATS: dict[str, Callable[[Report, Registry], str]] = {
     "terminal": terminal_summary,
     "markdown": markdown,
@@ -45,9 +46,9 @@ def add_parsers(subparsers: Subparsers) -> None:
     one.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
     one.add_argument("--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)")
     one.set_defaults(handler=_reporting(show))
-    two = subparsers.add_parser("compare", help="hold two reports against each other", description="What changed.")
-    two.add_argument("before", type=Path, metavar="A")
-    two.add_argument("after", type=Path, metavar="B")
+    two = subparsers.add_parser("compare", help="hold two reports against each other", description=COMPARES)
+    two.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
+    two.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
     two.add_argument("--json", action="store_true", help="print a JSON object")
     two.set_defaults(handler=_reporting(hold_against))
 

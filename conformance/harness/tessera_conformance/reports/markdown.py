@@ -27,6 +27,7 @@ SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&$])")
+_LIST = re.compile(r"^(\d*)([-+=.)])")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -148,7 +149,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def text(value: str) -> str:
     """Any text as one line of Markdown that shows just these characters."""
-    return _SPECIAL.sub(r"\\\1", _one_line(value))
+    return _LIST.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", _one_line(value)))
 
 
 def code(value: str) -> str:

@@ -40,7 +40,7 @@ _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 def page(report: Report, registry: Registry) -> str:
     """The whole HTML document."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = _asset("page.css"), _asset("case.js") + _asset("page.js")
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
         "POLICY": _policy(script, style),

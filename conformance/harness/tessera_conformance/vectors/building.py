@@ -27,7 +27,7 @@ from tessera_conformance.vectors.errors import BrokenSource
 from tessera_conformance.vectors.model import Call, Check
 
 Number: TypeAlias = int | float | Fraction
-Nested: TypeAlias = Number | Sequence["Nested"]
+Nested: TypeAlias = Number | Sequence[Any]
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ def _reporting(handler: Handler) -> Handler:
             return handler(args)
         except (VectorProblem, ImplementationUnavailable) as error:
             print(f"error: {error}")
+        except BrokenPipeError:
+            raise
         except OSError as error:
             print(f"error: {error.filename}: {error.strerror}")
         return UNANSWERABLE
@@ -110,6 +112,8 @@ def diff(args: argparse.Namespace) -> int:
     """Print the differences between two sets of vectors; 1 when there are any."""
     folder = _vectors(args)
     old, new = load_side(args.old, folder), load_side(args.new or str(folder), folder)
+    if not old and not new:
+        raise Unanswerable("there are no vectors on either side", f"{args.old} and {args.new or folder}", "fill some")
     lines = list(differences(old, new))
     print("\n".join(lines) if lines else f"{len(new)} vectors, no differences")
     return PROBLEMS if lines else SOUND

@@ -1,6 +1,5 @@
 
-"use strict";
-
+// The head, the coverage, the list and its filters, the keys.
 // Everything shown comes from the two islands and enters the page as text, never as markup.
 
 const CHUNK = 200;
@@ -21,7 +20,11 @@ function make(tag, className, ...children) {
 const words = (name) => name.replaceAll("_", " ");
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
-const seconds = (value) => (value === null ? "" : value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(1)} s`);
+
+function seconds(value) {
+  if (value === undefined) return "";
+  return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(1)} s`;
+}
 
 // ---- the head of the page
 
@@ -46,7 +49,7 @@ const BARS = data.outcomes.map(([name]) => name).filter((name) => name !== "not_
 
 function tally(members) {
   const counts = new Map(BARS.map((name) => [name, 0]));
-  for (const clause of members) if (counts.has(clause.outcome)) counts.set(clause.outcome, counts.get(clause.outcome) + 1);
+  for (const { outcome } of members) if (counts.has(outcome)) counts.set(outcome, counts.get(outcome) + 1);
   return counts;
 }
 
@@ -82,7 +85,8 @@ function clauseRow(clause) {
   const outcome = make("span", `outcome is-${clause.outcome}`, why);
   const name = clause.cases ? clauseLink(clause.id) : make("span", "bits", clause.id);
   if (clause.cases) name.title = `show ${plural(clause.cases, "case")}`;
-  return make("li", "", name, make("span", "level", clause.level), outcome, make("span", "summary", clause.summary + twin));
+  const summary = make("span", "summary", clause.summary + twin);
+  return make("li", "", name, make("span", "level", clause.level), outcome, summary);
 }
 
 /** A button that shows the cases of one clause. */
@@ -90,9 +94,7 @@ function clauseLink(id) {
   const button = make("button", "link", id);
   button.type = "button";
   button.addEventListener("click", () => {
-    $("filters").reset();
-    $("clause").value = id;
-    filter();
+    filterAnew(id);
     $("cases").scrollIntoView();
   });
   return button;
@@ -109,8 +111,7 @@ function folding(name, members, inside) {
 
 function sections(members) {
   return [...groupBy(members, "section")].map(([section, inside]) => {
-    const name = /^\d/.test(section) ? `Section ${section}` : section;
-    return folding(name, inside, () => [make("ul", "clauses", ...inside.map(clauseRow))]);
+    return folding(sectionName(section), inside, () => [make("ul", "clauses", ...inside.map(clauseRow))]);
   });
 }
 
@@ -125,16 +126,19 @@ function groupBy(members, key) {
 
 function showCoverage() {
   const counts = tally(data.clauses);
+  const ofLevel = (members, level) => members.filter((clause) => clause.level === level);
   $("covered").textContent =
     `${grouped(counts.get("pass"))} of ${grouped(total(counts))} testable clauses pass; ` +
     `${grouped(data.clauses.length - total(counts))} more cannot be judged by a test`;
-  for (const outcome of BARS) if (counts.get(outcome)) $("legend").append(make("li", `is-${outcome}`, `${outcomeWords.get(outcome)} ${grouped(counts.get(outcome))}`));
-  for (const level of data.levels) $("by-level").append(measure("div", level, data.clauses.filter((clause) => clause.level === level)));
+  for (const outcome of BARS.filter((name) => counts.get(name))) {
+    $("legend").append(make("li", `is-${outcome}`, `${outcomeWords.get(outcome)} ${grouped(counts.get(outcome))}`));
+  }
+  for (const level of data.levels) $("by-level").append(measure("div", level, ofLevel(data.clauses, level)));
   for (const [key, title] of data.documents) {
     const members = data.clauses.filter((clause) => clause.document === key);
-    const levels = () => data.levels.filter((level) => members.some((clause) => clause.level === level));
+    const levels = data.levels.filter((level) => ofLevel(members, level).length);
     $("by-document").append(folding(title, members, () => [
-      ...levels().map((level) => make("div", "inside", measure("div", level, members.filter((clause) => clause.level === level)))),
+      ...levels.map((level) => make("div", "inside", measure("div", level, ofLevel(members, level)))),
       ...sections(members),
     ]));
   }
@@ -143,7 +147,8 @@ function showCoverage() {
 // ---- cases: filters and list
 
 for (const item of data.cases) {
-  item.found = [item.id, item.title, item.reason, item.verdict, item.disposition, ...item.clauses].join("\n").toLowerCase();
+  const { id, title, reason, verdict, disposition } = item;
+  item.found = [id, title, reason, verdict, disposition, ...item.clauses].join("\n").toLowerCase();
   item.judged = item.clauses.map((id) => clauses.get(id)).filter(Boolean);
 }
 const chosen = new Set();
@@ -153,7 +158,8 @@ function showFilters() {
   const counts = new Map();
   for (const item of data.cases) counts.set(item.verdict, (counts.get(item.verdict) ?? 0) + 1);
   for (const verdict of data.verdicts.filter((name) => counts.has(name))) {
-    const chip = make("button", `chip verdict is-${verdict}`, words(verdict), make("b", "", grouped(counts.get(verdict))));
+    const number = make("b", "", grouped(counts.get(verdict)));
+    const chip = make("button", `chip verdict is-${verdict}`, words(verdict), " ", number);
     chip.type = "button";
     chip.dataset.verdict = verdict;
     chip.setAttribute("aria-pressed", "false");
@@ -167,38 +173,45 @@ function showFilters() {
   const option = (value, text) => Object.assign(make("option", "", text), { value });
   $("document").append(...data.documents.map(([key, title]) => option(key, title)));
   $("level").append(...data.levels.map((level) => option(level, level)));
-  $("clause-ids").append(...data.clauses.filter((clause) => clause.cases).map((clause) => option(clause.id, clause.summary)));
+  const judged = data.clauses.filter((clause) => clause.cases);
+  $("clause-ids").append(...judged.map((clause) => option(clause.id, clause.summary)));
   $("filters").addEventListener("input", filter);
   $("filters").addEventListener("submit", (event) => event.preventDefault());
-  $("filters").addEventListener("reset", () => {
-    chosen.clear();
-    for (const chip of $("verdicts").children) chip.setAttribute("aria-pressed", "false");
-    queueMicrotask(filter);
-  });
+  $("clear").addEventListener("click", () => filterAnew(""));
 }
 
-/** Whether a case is tagged with the clause typed, one that begins so, or one that says the same. */
+/** Only the cases of one clause, or all of them. */
+function filterAnew(clause) {
+  $("filters").reset();
+  $("clause").value = clause;
+  chosen.clear();
+  for (const chip of $("verdicts").children) chip.setAttribute("aria-pressed", "false");
+  filter();
+}
+
+const spellings = new Map(data.clauses.map(({ id }) => [id.toUpperCase(), id]));
+const clauseNamed = (typed) => spellings.get(typed.toUpperCase()) ?? typed.toUpperCase();
+
+/** Whether a case is tagged with the clause typed or one that says the same, or with any that begins so. */
 function speaksOf(item, typed) {
-  const twin = clauses.get(typed)?.twin?.toUpperCase();
-  const exact = clauses.has(typed);
-  return item.clauses.some((id) => {
-    const name = id.toUpperCase(), own = clauses.get(id)?.twin?.toUpperCase();
-    return name === typed || name === twin || own === typed || (twin && own === twin) || (!exact && name.startsWith(typed));
-  });
+  const first = (id) => clauses.get(id)?.twin ?? id;
+  return item.clauses.some((id) => (clauses.has(typed) ? first(id) === first(typed) : id.startsWith(typed)));
 }
 
 function filter() {
-  const text = $("text").value.trim().toLowerCase().split(/\s+/), typed = $("clause").value.trim().toUpperCase();
-  const document_ = $("document").value, level = $("level").value;
+  const parts = $("text").value.trim().toLowerCase().split(/\s+/);
+  const typed = clauseNamed($("clause").value.trim());
+  const wanted = [["document", $("document").value], ["level", $("level").value]].filter(([, value]) => value);
   matching = data.cases.filter((item) =>
     (chosen.size === 0 || chosen.has(item.verdict)) &&
-    text.every((part) => item.found.includes(part)) &&
+    parts.every((part) => item.found.includes(part)) &&
     (!typed || speaksOf(item, typed)) &&
-    ((!document_ && !level) || item.judged.some((clause) => (!document_ || clause.document === document_) && (!level || clause.level === level))));
-  $("shown").textContent = matching.length === data.cases.length ? plural(matching.length, "case") : `${grouped(matching.length)} of ${plural(data.cases.length, "case")}`;
-  $("list").replaceChildren();
+    (!wanted.length || item.judged.some((clause) => wanted.every(([key, value]) => clause[key] === value))));
+  const all = plural(data.cases.length, "case");
+  $("shown").textContent = matching.length === data.cases.length ? all : `${grouped(matching.length)} of ${all}`;
   rendered = 0;
-  if (matching.length === 0) $("list").append(make("li", "empty", data.cases.length ? "No case matches these filters." : "The report holds no cases."));
+  const nothing = data.cases.length ? "No case matches these filters." : "The report holds no cases.";
+  $("list").replaceChildren(...(matching.length ? [] : [make("li", "empty", nothing)]));
   showMore();
 }
 
@@ -223,121 +236,6 @@ function listed(item) {
   return make("li", "", link);
 }
 
-// ---- one case
-
-let details = null;
-
-function detailsOf(item) {
-  details ??= $("details").textContent.split("\n");
-  return JSON.parse(details[data.cases.indexOf(item)]);
-}
-
-function open(item) {
-  current = item;
-  for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
-  const place = matching.indexOf(item);
-  if (place >= 0 && place < rendered) $("list").children[place].firstChild.setAttribute("aria-current", "true");
-  const detail = detailsOf(item);
-  const failing = detail.checks.find((check) => !check.passed);
-  $("detail").replaceChildren(
-    badge(item), make("h2", "", item.id), make("p", "title", item.title),
-    ...(detail.reason ? [make("p", "reason", detail.reason)] : []),
-    ...(detail.deviation ? part("Known deviation", make("p", "", detail.deviation)) : []),
-    ...(failing ? part("First failing check", judged(failing)) : []),
-    ...part("See it again", command(detail.command)),
-    ...part("Clauses", make("ul", "clause-list", ...item.clauses.map(cited))),
-    ...(detail.exchanges.length ? part("What was sent and what came back", make("ol", "exchanges", ...detail.exchanges.map(exchanged))) : []),
-    ...(detail.checks.length ? part(plural(detail.checks.length, "check"), make("ol", "checks", ...detail.checks.map(judged).map((check) => make("li", "", check)))) : []),
-  );
-  $("detail").hidden = false;
-  $("detail").scrollTop = 0;
-}
-
-const part = (title, ...children) => [make("h3", "", title), ...children];
-
-function cited(id) {
-  const clause = clauses.get(id);
-  if (!clause) return make("li", "", make("span", "bits", id), make("span", "", "not in this registry"));
-  const place = [clause.level, documentTitles.get(clause.document), /^\d/.test(clause.section) ? `section ${clause.section}` : clause.section];
-  const read = clause.interpretations.length ? [`read as in ${clause.interpretations.join(", ")}`] : [];
-  return make("li", "", clauseLink(id), make("span", "", clause.summary, make("small", "", [...place, ...read].join(", "))));
-}
-
-function command(text) {
-  const shown = make("pre", "", text), copy = make("button", "copy", "Copy");
-  copy.type = "button";
-  copy.addEventListener("click", () => {
-    getSelection().selectAllChildren(shown);
-    navigator.clipboard?.writeText(text).then(() => (copy.textContent = "Copied"), () => {});
-  });
-  return make("div", "command", shown, copy);
-}
-
-function facts(...rows) {
-  return make("dl", "facts", ...rows.flatMap(([key, value]) => [make("dt", "", key), make("dd", "", value)]));
-}
-
-/** A check: for bits its first differing element, and always what was expected and what was found. */
-function judged(check) {
-  const outcome = make("span", `verdict is-${check.passed ? "pass" : "fail"}`, check.what);
-  const rows = [];
-  const difference = check.difference;
-  if (difference && difference.index !== null) {
-    rows.push(["first differing", `element [${difference.index.join(", ")}]`]);
-    rows.push(["expected bits", marked(difference.expected_bits, difference.actual_bits)]);
-    rows.push(["found bits", marked(difference.actual_bits, difference.expected_bits)]);
-    if (difference.ulp !== null) rows.push(["distance", `${difference.ulp} ULP`]);
-    rows.push(["differ", `${grouped(difference.elements)} of ${plural(difference.of, "element")}`]);
-  } else if (difference) {
-    rows.push(["difference", difference.reason]);
-  }
-  if (check.passed && JSON.stringify(check.expected) === JSON.stringify(check.actual)) rows.push(["as expected", shown(check.actual)]);
-  else rows.push(["expected", shown(check.expected)], ["found", shown(check.actual)]);
-  return make("div", "", outcome, facts(...rows));
-}
-
-/** Hexadecimal digits, those that differ from the other's marked. */
-function marked(bits, other) {
-  const digits = [...bits].map((digit, place) => (digit === other[place] ? digit : make("mark", "", digit)));
-  return make("span", "bits", ...digits);
-}
-
-function exchanged(exchange) {
-  const [kind, told] = Object.entries(exchange.observation)[0];
-  const tone = { returned: "pass", rejected: "deviates", unsupported: "unsupported", fault: "crash" }[kind];
-  const parts = [make("span", "method", exchange.method), make("span", "seconds", seconds(exchange.run.seconds ?? null)), ...fields(exchange.params)];
-  parts.push(make("p", "field", make("span", `verdict is-${tone}`, kind === "fault" ? words(told.kind) : kind)), shown(kind === "fault" ? faultText(told) : told));
-  if (exchange.run.stderr) parts.push(make("p", "field", "standard error"), make("pre", "stderr", exchange.run.stderr));
-  return make("li", "", ...parts);
-}
-
-function faultText(fault) {
-  const again = { true: "; it came back when the calls were replayed", false: "; it did not come back when the calls were replayed" };
-  return fault.detail + (again[fault.reproducible] ?? "");
-}
-
-const fields = (object) => Object.entries(object).flatMap(([key, value]) => [make("p", "field", key), shown(value)]);
-
-/** Any value: text as text, tensors word by word, everything else as JSON. */
-function shown(value) {
-  if (typeof value === "string") return value.includes("\n") ? make("pre", "", value) : make("span", "", value);
-  const inside = JSON.stringify(value, (key, item) => (item && item.$tensor ? tensorText(item.$tensor) : item), 2);
-  const oneLine = JSON.stringify(JSON.parse(inside));
-  return make("pre", "", unquoted(oneLine.length <= 90 ? oneLine : inside));
-}
-
-const DIGITS = { fp8_e4m3: 2, fp8_e5m2: 2, int8: 2, bool: 2, fp16: 4, bf16: 4, int16: 4, fp64: 16, int64: 16, complex128: 16 };
-
-/** A tensor as its type and its words, between marks that `unquoted` takes away together with JSON's quotes. */
-function tensorText(tensor) {
-  const digits = tensor.bits ?? tensor.head ?? "", width = DIGITS[tensor.dtype] ?? 8;
-  const split = digits.match(new RegExp(`.{1,${width}}`, "g")) ?? [];
-  const rest = tensor.bits === undefined && tensor.sha256 ? ` ... sha256 ${tensor.sha256}` : "";
-  return `\u0001${tensor.dtype}[${tensor.shape.join(", ")}] ${split.join(" ")}${rest}\u0002`;
-}
-
-const unquoted = (text) => text.replaceAll('"\\u0001', "").replaceAll('\\u0002"', "");
-
 // ---- keys and addresses
 
 /** Show the case that the address names, and let the keyboard follow where a reader asked for it. */
@@ -345,7 +243,7 @@ function openAddressed(event) {
   const name = location.hash.startsWith("#case=") ? decodeURIComponent(location.hash.slice(6)) : null;
   const item = name === null ? null : data.cases.find((one) => one.id === name);
   if (!item) return;
-  open(item);
+  openCase(item);
   if (event) $("detail").focus({ preventScroll: matchMedia("(min-width: 1001px)").matches });
 }
 
@@ -360,7 +258,8 @@ document.addEventListener("keydown", (event) => {
     const link = document.activeElement.closest?.("#list a");
     if (!link) return;
     event.preventDefault();
-    const next = event.key === "ArrowDown" ? link.parentElement.nextElementSibling : link.parentElement.previousElementSibling;
+    const row = link.parentElement;
+    const next = event.key === "ArrowDown" ? row.nextElementSibling : row.previousElementSibling;
     next?.querySelector("a")?.focus();
   }
 });
@@ -382,4 +281,4 @@ $("list").addEventListener("click", (event) => {
   if (event.target.closest("a")?.getAttribute("href") === location.hash) openAddressed(event);
 });
 openAddressed();
-if (!current && data.cases.length && data.cases[0].counts) open(data.cases[0]);
+if (!current && data.cases.length && data.cases[0].counts) openCase(data.cases[0]);

@@ -1,0 +1,20 @@
+"""`tessera-conformance clauses check` as a whole process, against starting Python and importing jsonschema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from measurement import Measurement, in_turns
+
+
+def measure() -> Measurement:
+    """Schema, references and lock of the whole registry."""
+    check = [sys.executable, "-m", "tessera_conformance.cli", "clauses", "check"]
+    start = [sys.executable, "-c", "import jsonschema"]
+
+    def run(command: list[str]) -> None:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    ours, peer = in_turns(lambda: run(check), lambda: run(start), 7)
+    return Measurement("clauses check", ours, "import jsonschema", peer, ours, "s", 1)

@@ -1,0 +1,65 @@
+"""What the harness adds to each case in process: the same trivial tests with the plugin and under bare pytest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measurement import Measurement, in_turns
+
+ROOT = Path(__file__).parents[1]
+CASES = 1000
+WITH_HARNESS = f"""
+import pytest
+from tessera_conformance.marks import clause
+from tessera_conformance.tensors import Tensor
+ONE = Tensor.from_words("fp32", (1,), [0x3F800000])
+@clause("LANG-02-01")
+@pytest.mark.parametrize("i", range({CASES}))
+def test_case(impl, check, i):
+    value = check.returns(impl.language.execute(source="", function="f", inputs={{"A": ONE}}))
+    check.bits(value["outputs"][0], ONE)
+"""
+BARE = f"""
+import pytest
+ONE = b"1234"
+@pytest.mark.parametrize("i", range({CASES}))
+def test_case(tmp_path_factory, i):
+    assert bytes(ONE) == ONE
+"""
+
+
+def measure() -> Measurement:
+    """Whole processes, one case and many, so that start-up and import cancel out."""
+    with tempfile.TemporaryDirectory() as scratch:
+        checkout, bare = Path(scratch) / "checkout", Path(scratch) / "bare"
+        _make_checkout(checkout)
+        bare.mkdir()
+        (bare / "pytest.ini").write_text("[pytest]\n")
+        (bare / "test_bare.py").write_text(BARE)
+
+        def run(directory: Path, *options: str) -> None:
+            environment = {**os.environ, "PYTHONPATH": f"conformance/harness:{ROOT / 'benchmarks'}"}
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
+            subprocess.run(command, cwd=directory, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+        one = ["-k", "test_case and 999"]
+        ours, peer = in_turns(lambda: run(checkout, "conformance"), lambda: run(bare), 5)
+        ours_one, peer_one = in_turns(lambda: run(checkout, "conformance", *one), lambda: run(bare, *one), 5)
+    ours, peer = (ours - ours_one) / (CASES - 1), (peer - peer_one) / (CASES - 1)
+    return Measurement("harness overhead per case", ours, "bare pytest", peer, (ours - peer) * 1e3, "ms", 1)
+
+
+def _make_checkout(directory: Path) -> None:
+    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness")
+    shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
+    shutil.copytree(ROOT / "schemas", directory / "schemas")
+    shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
+    (directory / "conformance" / "ir").mkdir()
+    (directory / "conformance" / "ir" / "test_many.py").write_text(WITH_HARNESS)
+    options = "--import-mode=importlib --impl=py:echo_adapter:Echo"
+    (directory / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\n")

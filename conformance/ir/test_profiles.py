@@ -1,0 +1,107 @@
+"""Numerics profiles as attributes (language spec, sections 2, 4, 5.3 and 10)."""
+
+import pytest
+
+from tessera_conformance.marks import clause, level
+from tessera_conformance.programs import func, module, program, tensor_of, value_of
+
+PROFILES = [
+    pytest.param("fast", marks=clause("LANG-10-08")),
+    pytest.param("deterministic", marks=clause("LANG-10-09")),
+    pytest.param("strict", marks=clause("LANG-10-10")),
+]
+BIG = 2.0**24
+
+
+def product(attributes, length):
+    """A func that multiplies a row by a column, under an attribute block."""
+    return program(
+        "return A @ B;",
+        parameters=f"A: tensor<1x{length}xfp32>, B: tensor<{length}x1xfp32>",
+        result="tensor<1x1xfp32>",
+        attributes=attributes,
+    )
+
+
+@clause("LANG-02-07", "LANG-05.3-06")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("spelling", ['"{}"', "{}"], ids=["string", "identifier"])
+def test_a_numerics_profile_is_accepted(impl, check, profile, spelling):
+    """The attribute numerics_profile of a func takes the three profiles; exact results are the same in each."""
+    source = product("{numerics_profile=" + spelling.format(profile) + "}", 3)
+    row, column = tensor_of("fp32", [[1, 2, 3]]), tensor_of("fp32", [[4], [5], [6]])
+    check.bits(value_of(impl, check, source, A=row, B=column), tensor_of("fp32", [[32]]))
+
+
+@clause("LANG-10-04", "LANG-02-07", "LANG-05.3-06")
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [
+        pytest.param('"fast"', '"faster"', id="longer"),
+        pytest.param('"fast"', '"FAST"', id="capitals"),
+        pytest.param('"strict"', '"stric"', id="shorter"),
+        pytest.param('"deterministic"', '"determined"', id="other-word"),
+        pytest.param('"strict"', '""', id="empty"),
+        pytest.param('"strict"', "1", id="number"),
+        pytest.param("strict", "loose", id="identifier"),
+        pytest.param("strict", "[strict]", id="list"),
+    ],
+)
+def test_another_numerics_profile_is_refused(impl, check, legal, illegal):
+    """Only fast, deterministic and strict are profiles."""
+    check.accepts(impl.language.verify(source=program("return;", attributes="{numerics_profile=" + legal + "}")))
+    check.rejects(
+        impl.language.verify(source=program("return;", attributes="{numerics_profile=" + illegal + "}")),
+        category=("numerics", "types"),
+    )
+
+
+@clause("LANG-05.3-06", "LANG-01-07")
+@pytest.mark.parametrize("profile", ["fast", "deterministic", "strict"])
+def test_the_numerics_profile_is_kept_in_graph_ir(impl, check, profile):
+    """The printed IR carries the attribute numerics_profile with its value."""
+    lowered = check.accepts(impl.language.lower(source=product('{numerics_profile="' + profile + '"}', 3), to="graph"))
+    text = "".join(lowered["text"].split()).replace('"', "")
+    check.true(f"numerics_profile={profile}" in text, "the attribute is printed", lowered["text"])
+
+
+@clause("LANG-04-04")
+@level("strict", "deterministic")
+@pytest.mark.parametrize("profile", ["deterministic", "strict"])
+def test_a_stricter_profile_gives_the_same_bits_on_every_run(impl, check, profile):
+    """A sum whose value depends on its order is the same in ten runs."""
+    source = product('{numerics_profile="' + profile + '"}', 64)
+    row = tensor_of("fp32", [[(-1.0) ** (index // 3) * 2.0 ** (index * 7 % 29) for index in range(64)]])
+    column = tensor_of("fp32", [[1 + index % 5] for index in range(64)])
+    first = value_of(impl, check, source, A=row, B=column)
+    for _ in range(9):
+        check.bits(value_of(impl, check, source, A=row, B=column), first, "the same bits again")
+
+
+@clause("LANG-04-04")
+@level("strict")
+@pytest.mark.parametrize(
+    ("row", "total"), [([BIG, 1, -BIG], 0), ([1, BIG, -BIG], 0), ([BIG, -BIG, 1], 1)], ids=["lost", "early", "kept"]
+)
+@pytest.mark.parametrize("asked", ["strict", "deterministic", "fast"])
+def test_the_profile_of_a_function_counts_and_not_that_of_the_run(impl, check, row, total, asked):
+    """A func marked strict adds in ascending order even where the run asks for another profile (AMB-LANG-111)."""
+    source = product('{numerics_profile="strict"}', 3)
+    inputs = {"A": tensor_of("fp32", [row]), "B": tensor_of("fp32", [[1], [1], [1]])}
+    observation = impl.language.execute(source=source, function="f", inputs=inputs, level=asked)
+    outputs = check.returns(observation)["outputs"]
+    check.equal(len(outputs), 1, "the number of returned values")
+    check.bits(outputs[0], tensor_of("fp32", [[total]]))
+
+
+@clause("LANG-10-08", "LANG-10-09", "LANG-10-10")
+def test_functions_of_a_module_have_their_own_profiles(impl, check):
+    """Three functions of one module, each under another profile."""
+    source = module(
+        *(
+            func("return a;", parameters="a: int32", attributes="{numerics_profile=" + profile + "}", name=profile)
+            for profile in ("fast", "deterministic", "strict")
+        )
+    )
+    for profile in ("fast", "deterministic", "strict"):
+        check.bits(value_of(impl, check, source, profile, a=tensor_of("int32", 3)), tensor_of("int32", 3))

@@ -1,0 +1,56 @@
+"""The worked example of matrix multiplication (language spec, section 13.1)."""
+
+from tessera_conformance.marks import clause
+from tessera_conformance.programs import declared, graph_of, tensor_type
+
+SAMPLE = """\
+module demo {
+  func mm(A: tensor<1024x1024xbf16>, B: tensor<1024x1024xbf16>) -> tensor<1024x1024xbf16> {
+    let C: tensor<1024x1024xbf16> = op.matmul(A, B);
+    return C;
+  }
+}
+"""
+
+
+@clause("LANG-13.1-01")
+def test_the_sample_module_parses_and_type_checks(impl, check):
+    """Module demo with func mm is legal; with another extent in one place it is not."""
+    check.equal(declared(impl, check, SAMPLE), {"demo": ["mm"]})
+    check.accepts(impl.language.verify(source=SAMPLE))
+    broken = SAMPLE.replace("B: tensor<1024x1024", "B: tensor<1023x1024")
+    check.rejects(impl.language.verify(source=broken), category="shapes", at_line=3)
+
+
+@clause("LANG-13.1-02")
+def test_the_sample_product_is_1024x1024_bf16(impl, check):
+    """The result of mm, and of its matmul, is a 1024x1024 tensor of bf16; no other type is accepted for it."""
+    graph = graph_of(impl, check, SAMPLE, "mm")
+    texts = [*graph.results, *(text for entry in graph.named("tessera.graph.matmul") for text in entry["result_types"])]
+    check.equal(len(texts), 2, "the number of results")
+    for text in texts:
+        found = tensor_type(text)
+        check.true(found is not None, f"{text} is a tensor type")
+        check.equal((found.shape, found.dtype), (("1024", "1024"), "bf16"), f"shape and dtype of {text}")
+    broken = SAMPLE.replace("let C: tensor<1024x1024xbf16>", "let C: tensor<1024x1024xfp32>")
+    check.rejects(impl.language.verify(source=broken), category=("types", "numerics"), at_line=3)
+
+
+@clause("LANG-13.1-03")
+def test_the_sample_func_lowers_to_one_matmul(impl, check):
+    """Graph IR of mm is one tessera.graph.matmul of its two arguments."""
+    graph = graph_of(impl, check, SAMPLE, "mm")
+    products = graph.named("tessera.graph.matmul")
+    check.equal(len(products), 1, "the number of tessera.graph.matmul")
+    check.equal(len(products[0]["operands"]), 2, "the number of operands")
+    check.equal(len(set(products[0]["operands"])), 2, "the number of different operands")
+    others = [entry["name"] for entry in graph.operations if entry is not products[0] and entry["operands"] != []]
+    check.true(all(name.strip('"').endswith("return") for name in others), "nothing else is computed", others)
+
+
+@clause("LANG-13.1-04")
+def test_graph_ir_text_has_the_generic_quoted_form(impl, check):
+    """The printed IR names the operation in quotes, operands in parentheses, types after a colon (AMB-LANG-66)."""
+    text = check.accepts(impl.language.lower(source=SAMPLE, to="graph"))["text"]
+    check.true('"tessera.graph.matmul"(' in "".join(text.split()), "the operation stands in quotes", text)
+    check.true("->" in text and "1024x1024xbf16" in text, "operand and result types are printed", text)

@@ -1,0 +1,101 @@
+"""The wheel works outside a checkout: in an empty environment and an empty directory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import read
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ADAPTER = '''
+from tessera_conformance.adapter import NotSupported
+
+
+class Nothing:
+    """Claims the language and has none of it."""
+
+    def hello(self):
+        return {
+            "protocol": {"minimum": 1, "maximum": 1},
+            "implementation": {"name": "nothing", "version": "0"},
+            "documents": ["language_ir"],
+        }
+
+    def language_parse(self, *, source):
+        raise NotSupported("language.parse")
+
+
+make = Nothing
+'''
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment in which nothing but the wheel is installed."""
+    pytest.importorskip("build", reason="pip install build hatchling")
+    dist = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    (wheel,) = dist.glob("*.whl")
+    environment = tmp_path_factory.mktemp("environment")
+    venv.create(environment, with_pip=True)
+    scripts = environment / "bin"
+    subprocess.run([scripts / "pip", "install", "-q", wheel], check=True, capture_output=True, text=True)
+    return scripts
+
+
+def run(scripts: Path, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [scripts / "tessera-conformance", *arguments],
+        cwd=directory,
+        env={"PATH": f"{scripts}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
+    done = run(scripts, tmp_path, "run", "--impl=reference")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = read(tmp_path / "report" / "report.jsonl")
+    assert report.claim == "success"
+    assert len(report.observations) > 100
+
+
+def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: Path) -> None:
+    (tmp_path / "my_adapter.py").write_text(ADAPTER)
+    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {line["verdict"] for line in read(tmp_path / "report" / "report.jsonl").observations} <= {
+        "fail",
+        "unsupported",
+        "inapplicable",
+    }
+
+
+def test_an_adapter_that_is_not_there_is_a_clear_error(scripts: Path, tmp_path: Path) -> None:
+    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make")
+    assert done.returncode == 2
+    assert "No module named 'my_adapter'" in done.stderr + done.stdout
+    assert "to fix:" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["clauses", "check"], ["clauses", "coverage"], ["vectors", "check"]])
+def test_the_registry_and_the_vectors_come_along(scripts: Path, tmp_path: Path, arguments: list[str]) -> None:
+    done = run(scripts, tmp_path, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
+    """That name belongs to the vendors' own binding."""
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tessera') is not None)"
+    assert subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, check=False).returncode == 0

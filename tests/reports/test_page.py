@@ -1,0 +1,259 @@
+"""The HTML page: its bytes, and its behaviour in a real browser, from a file and without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+
+import pytest
+
+from tessera_conformance.reports.clause_results import clause_results, tally
+from tessera_conformance.reports.journal import read
+from tessera_conformance.reports.page import LONGEST_PASSED, page
+from tessera_conformance.reports.publish import publish
+
+NASTY = "<script>alert(1)</script>"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NO_BROWSER = "chromium is not on PATH (Debian: apt-get install chromium)"
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)
+
+
+def island(document, name):
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', document, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_policy_allows_just_this_script_and_this_style(build, registry, observations):
+    document = page(build(observations), registry)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', document)
+    assert policy.startswith("default-src 'none'; ")
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", document, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert not re.findall(r"https?://", document)
+
+
+def test_no_data_leaves_its_island(build, registry, observations):
+    document = page(build(observations), registry)
+    assert document.isascii()
+    assert document.count("<script") == 3
+    assert "innerHTML" not in document
+    data = json.loads(island(document, "data"))
+    assert [case["title"] for case in data["cases"] if case["id"] == "ir/matmul/nasty"] == [NASTY]
+    assert len(island(document, "details").split("\n")) == len(data["cases"]) == 13
+
+
+def test_places_of_the_template_inside_the_data_stay_text(build, registry, observation):
+    document = page(build([observation("abi/a", title="@@SCRIPT@@ @@DATA@@")]), registry)
+    assert "@@SCRIPT@@ @@DATA@@" in island(document, "data")
+
+
+def test_long_texts_are_cut_and_say_so(build, registry, observation):
+    sent = [{"method": "a.b", "params": {"x": "y" * 9000}, "observation": {"returned": 1}, "run": {}}]
+    document = page(build([observation("abi/a", exchanges=sent)]), registry)
+    kept = json.loads(island(document, "details"))["exchanges"][0]["params"]["x"]
+    assert kept == "y" * LONGEST_PASSED + f" ... ({9000 - LONGEST_PASSED} more characters)"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip(NO_BROWSER)
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing (pip install playwright)")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser, registry):
+    """Opens the published page of a report; whatever the browser complains of or asks for fails the test."""
+    complaints, requests = [], []
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    tab = context.new_page()
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    tab.on("request", lambda request: requests.append(request.url))
+
+    def go(report, address=""):
+        publish(report, registry)
+        requests.clear()
+        tab.goto((report.path.parent / "index.html").as_uri() + address)
+        return tab
+
+    yield go
+    assert complaints == []
+    assert all(url.startswith("file://") for url in requests)
+    assert len(requests) == 1
+    context.close()
+
+
+def cases_shown(tab):
+    return tab.locator("#list .id").all_inner_texts()
+
+
+def open_case(tab, case):
+    tab.click(f"#list a:has-text('{case}')")
+    await_case(tab, case)
+
+
+def await_case(tab, case):
+    tab.locator("#detail h2", has_text=case).wait_for()
+
+
+@needs_browser
+def test_the_counts_are_those_of_the_report(visit, build, registry, observations):
+    report = build(observations, problems=["deviation 'x' expired"])
+    tab = visit(report)
+    assert tab.locator("h1").inner_text() == "acme-runtime 2.1 on acme-x1"
+    assert tab.locator("#claim").inner_text().split("\n") == [
+        "FAILURE",
+        "7 cases count against it and 1 problem with the run",
+    ]
+    assert tab.locator("#problems li").all_inner_texts() == ["deviation 'x' expired"]
+    counts = tally(clause_results(report, registry).values())
+    assert tab.locator("#covered").inner_text().startswith(f"{counts['pass']} of 10 testable clauses pass; 1 more")
+    assert len(cases_shown(tab)) == 13
+    chips = {chip.get_attribute("data-verdict"): chip.inner_text() for chip in tab.locator(".chip").all()}
+    assert {name: int(text.split()[-1]) for name, text in chips.items()} == report.footer["verdicts"]
+    assert tab.locator("#invalid").is_hidden()
+    assert tab.locator("#by-level .number").all_inner_texts() == ["2 of 7", "0 of 2", "0 of 1", "not testable"]
+
+
+@needs_browser
+def test_failures_come_first_and_the_first_is_open(visit, build, observations):
+    tab = visit(build(observations))
+    assert cases_shown(tab)[:2] == ["ir/known/unexpected", "ir/matmul/k-tail"]
+    assert tab.locator("#detail h2").inner_text() == "ir/known/unexpected"
+
+
+@needs_browser
+def test_a_failing_case_shows_bits_ulp_clauses_and_the_command(visit, build, observations):
+    tab = visit(build(observations))
+    open_case(tab, "ir/matmul/k-tail")
+    detail = tab.locator("#detail").inner_text()
+    for part in (
+        "element [3, 7]",
+        "0x3f811fff",
+        "0x3f812000",
+        "1 ULP",
+        "2 of 128 elements",
+        "What LANG-15-01 demands",
+        "tessera-conformance reproduce ir/matmul/k-tail --impl=",
+        "language.execute",
+        "fp32[3] 3f800000 40000000 40400000",
+        '{"size":24}',
+    ):
+        assert part in detail, part
+    assert tab.locator("#detail mark").first.inner_text() == "1"
+    assert tab.evaluate("location.hash") == "#case=ir%2Fmatmul%2Fk-tail"
+
+
+@needs_browser
+def test_a_fault_shows_its_standard_error_and_an_address_opens_its_case(visit, build, observations):
+    tab = visit(build(observations), "#case=runtime%2Flaunch%2Fcrash")
+    assert tab.locator("#detail h2").inner_text() == "runtime/launch/crash"
+    assert tab.locator("#detail .stderr").inner_text() == "Segmentation fault\x1b[31m at 0x0"
+    assert "SIGSEGV in launch; it came back when the calls were replayed" in tab.locator("#detail").inner_text()
+
+
+@needs_browser
+def test_markup_in_titles_reasons_sources_and_summaries_stays_text(visit, build, observations):
+    tab = visit(build(observations))
+    open_case(tab, "ir/matmul/nasty")
+    assert tab.locator("#detail .title").inner_text() == NASTY
+    assert NASTY in tab.locator("#detail .reason").inner_text()
+    assert f"// {NASTY}" in tab.locator("#detail .exchanges").inner_text()
+    open_case(tab, "collectives/ring/order")
+    assert NASTY in tab.locator("#detail .clause-list").inner_text()
+    assert tab.locator("script").count() == 3
+
+
+@needs_browser
+def test_filters(visit, build, observations):
+    tab = visit(build(observations))
+    tab.click(".chip[data-verdict=fail]")
+    assert set(cases_shown(tab)) == {"ir/matmul/k-tail", "ir/matmul/nasty", "ir/known/rounding"}
+    tab.click(".chip[data-verdict=hang]")
+    assert len(cases_shown(tab)) == 4
+    tab.fill("#text", "MATMUL  tail")
+    assert cases_shown(tab) == ["ir/matmul/k-tail"]
+    assert tab.locator("#shown").inner_text() == "1 of 13 cases"
+    tab.fill("#text", "nowhere")
+    assert tab.locator("#list .empty").inner_text() == "No case matches these filters."
+    tab.click("#clear")
+    assert len(cases_shown(tab)) == 13
+    tab.select_option("#document", "runtime_abi")
+    assert len(cases_shown(tab)) == 7
+    tab.select_option("#level", "SHOULD")
+    assert cases_shown(tab) == ["runtime/fp8/cast"]
+    tab.click("#clear")
+    tab.fill("#clause", "rt-12")
+    assert len(cases_shown(tab)) == 5
+    tab.fill("#clause", "LANG-15-02")
+    assert set(cases_shown(tab)) == {"ir/matmul/k-tail", "ir/matmul/nasty"}
+
+
+@needs_browser
+def test_documents_open_to_sections_clauses_and_their_cases(visit, build, observations):
+    tab = visit(build(observations))
+    tab.click("#by-document > details:has-text('Language') > summary")
+    tab.click("#by-document details details:has-text('section 15') > summary")
+    clauses = tab.locator("#by-document .clauses li")
+    assert [text.split("\n")[0] for text in clauses.all_inner_texts()] == ["LANG-15-01", "LANG-15-02"]
+    assert "says what LANG-15-01 says" in clauses.nth(1).inner_text()
+    tab.click("#by-document .clauses button:has-text('LANG-15-01')")
+    assert set(cases_shown(tab)) == {"ir/matmul/k-tail", "ir/matmul/nasty"}
+
+
+@needs_browser
+def test_it_can_be_used_by_keyboard(visit, build, observations):
+    tab = visit(build(observations))
+    tab.keyboard.press("/")
+    tab.keyboard.type("launch")
+    assert len(cases_shown(tab)) == 4
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    await_case(tab, "runtime/launch/garbled")
+    assert tab.evaluate("document.activeElement.id") == "detail"
+    tab.keyboard.press("Escape")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+
+
+@needs_browser
+def test_an_invalid_report_says_so(visit, killed, observations):
+    tab = visit(read(killed(observations)))
+    assert "invalid and supports no claim: there is no footer" in tab.locator("#invalid").inner_text()
+    assert tab.locator("#claim strong").inner_text() == "INVALID"
+    assert len(cases_shown(tab)) == 13
+
+
+@needs_browser
+def test_five_thousand_cases_filter_quickly_and_all_can_be_reached(visit, build, observation):
+    tab = visit(build([observation(f"abi/case/{number:04}") for number in range(5000)]))
+    assert tab.locator("#shown").inner_text() == "5\u2009000 cases"
+    assert 200 <= len(cases_shown(tab)) < 1000
+    milliseconds = tab.evaluate(
+        """() => {
+            const begun = performance.now();
+            document.getElementById("text").value = "case/4";
+            document.getElementById("filters").dispatchEvent(new Event("input"));
+            document.body.getBoundingClientRect();
+            return performance.now() - begun;
+        }"""
+    )
+    assert milliseconds < 200
+    assert tab.locator("#shown").inner_text() == "1\u2009000 of 5\u2009000 cases"
+    for _ in range(10):
+        tab.evaluate("document.getElementById('more').hidden || document.getElementById('more').click()")
+    assert len(cases_shown(tab)) == 1000

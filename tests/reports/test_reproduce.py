@@ -1,0 +1,236 @@
+"""The standalone script of a case: written from a live case, run as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tessera_conformance.check import CheckFailed, Unanswered
+from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
+from tessera_conformance.reproduce import start_command, write_script
+from tessera_conformance.session import Exchange
+from tessera_conformance.suite_run import Case
+from tessera_conformance.tensors import Tensor, to_wire
+from tessera_conformance.verdicts import Judgement
+
+ANSWERING = """
+import json, os, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"implementation": {"name": "fake", "version": "1"}}
+    if request["method"] != "session.open":
+        answer = json.loads(sys.argv[1])
+        if "fault" in answer:
+            sys.stderr.write("about to die\\n")
+            os._exit(7)
+        if "garbage" in answer:
+            print("hello", flush=True)
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer}), flush=True)
+"""
+
+
+def fp32(*words):
+    return Tensor.from_words("fp32", [len(words)], words)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes the script of a case that asked once, got `observation` and was judged by `judging`."""
+
+    def make(observation, judging, title="It's a 'case' with \\ and \u2603"):
+        case = Case("ir/matmul/k-tail/bf16", title, [], [], judgement=Judgement("fail", "bits differ '''"))
+        params = {"source": "it's \"\"\" ''' \\n", "inputs": {"a": fp32(0x3F800000, 0x40000000)}}
+        case.exchanges = [Exchange("language.execute", params, observation, 0.1)]
+        try:
+            judging(case.check, observation)
+        except (CheckFailed, Unanswered) as error:
+            case.judgement = Judgement("fail", str(error))
+        return write_script(tmp_path / "new" / "place", "rpc:no-such-program-anywhere", case)
+
+    return make
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a script against an implementation that gives one answer to everything."""
+    fake = tmp_path / "fake.py"
+    fake.write_text(ANSWERING, encoding="utf-8")
+
+    def call(script, answer):
+        command = [sys.executable, str(script), sys.executable, str(fake), json.dumps(to_wire(answer))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout
+
+    return call
+
+
+def bits(expected):
+    def judging(check, observation):
+        value = check.returns(observation)
+        check.equal(len(value["outputs"]), 2, "the number of outputs")
+        check.bits(value["outputs"][1], expected)
+
+    return judging
+
+
+NAN, OTHER_NAN, ONE, NEXT = 0x7FC00000, 0xFFC00001, 0x3F800000, 0x3F800001
+
+
+def outputs(*words):
+    return {"outputs": [fp32(0), fp32(*words)]}
+
+
+def test_its_name_is_the_case_and_it_holds_whole_tensors(script):
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)))
+    assert path.name == "reproduce-ir-matmul-k-tail-bf16.py"
+    text = path.read_text(encoding="utf-8")
+    assert text.isascii()
+    assert "3f80000040000000" in text
+    compile(text, str(path), "exec")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told"),
+    [
+        ({"returned": outputs(ONE, NEXT)}, 1, "element [1]: 0x3f800001, expected 0x3f800000"),
+        ({"returned": outputs(ONE, ONE)}, 0, "the bits: as expected"),
+        ({"returned": outputs(ONE)}, 1, "expected fp32 of shape [2], found fp32 of shape [1]"),
+        ({"returned": {"outputs": []}}, 1, "expected a tensor, found null"),
+        ({"rejected": {"code": "types", "phase": "verify", "message": "no"}}, 1, "expected a result"),
+        ({"returned": {"outputs": [0, {"$tensor": {"dtype": "fp32", "shape": [2]}}]}}, 1, "malformed tensor"),
+        ([], 2, "protocol error: language.execute"),
+        ({"fault": 1}, 2, "crash: language.execute: the implementation ended with exit code 7"),
+        ({"garbage": 1}, 2, "protocol error: language.execute: b'hello"),
+    ],
+)
+def test_bits_are_compared_again(script, run, answer, code, told):
+    got, output = run(script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE))), answer)
+    assert told in output
+    assert got == code
+
+
+def test_any_nan_equals_any_nan(script, run):
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(NAN, ONE)))
+    assert run(path, {"returned": outputs(OTHER_NAN, ONE)})[0] == 0
+    assert run(path, {"returned": outputs(ONE, ONE)})[0] == 1
+    assert run(path, {"returned": outputs(0x7F800000, ONE)})[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nan", "other", "number"),
+    [
+        ("fp8_e4m3", 0x7F, 0xFF, 0x7E),
+        ("fp8_e5m2", 0x7D, 0xFF, 0x7C),
+        ("fp16", 0x7C01, 0xFE00, 0x7C00),
+        ("bf16", 0x7F81, 0xFFC0, 0x7F80),
+        ("fp64", 0x7FF0000000000001, 0xFFF8000000000000, 0x7FF0000000000000),
+        ("int32", 0x7FC00000, 0x7FC00000, 0x7FC00001),
+    ],
+)
+def test_each_format_has_its_own_nan(script, run, dtype, nan, other, number):
+    def result(word):
+        return {"outputs": [fp32(0), Tensor.from_words(dtype, [1], [word])]}
+
+    path = script(Returned(result(number)), bits(Tensor.from_words(dtype, [1], [nan])))
+    assert run(path, {"returned": result(other)})[0] == 0
+    assert run(path, {"returned": result(number)})[0] == 1
+
+
+def test_a_plain_value_is_tied_to_its_place(script, run):
+    path = script(
+        Returned({"size": 20, "align": 8}), lambda check, seen: check.equal(check.returns(seen)["size"], 24, "the size")
+    )
+    assert run(path, {"returned": {"size": 24, "align": 4}})[0] == 0
+    code, output = run(path, {"returned": {"size": 20, "align": 8}})
+    assert code == 1
+    assert "check    the size: expected 24, found 20" in output
+
+
+def test_what_only_the_suite_can_judge_is_never_called_gone(script, run):
+    path = script(
+        Returned({"size": 20}), lambda check, seen: check.true(seen.value["size"] % 8 == 0, "a multiple of 8", 20)
+    )
+    code, output = run(path, {"returned": {"size": 24}})
+    assert code == 3
+    assert "a multiple of 8: expected true, found then 20\nresult   the answers are others than then; only" in output
+    code, output = run(path, {"returned": {"size": 20}})
+    assert code == 1
+    assert "result   the same answers as then" in output
+
+
+def rejection(category, line=None, phase="verify"):
+    return Rejected(category, phase, "no", (Diagnostic(category, "no", line=line),))
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (("schedule", "verify", 4), 0),
+        (("shapes", "lower", 4), 0),
+        (("schedule", "verify", 5), 1),
+        (("types", "verify", 4), 1),
+        (("schedule", "parse", 4), 1),
+    ],
+)
+def test_a_refusal_is_judged_by_category_phase_and_line(script, run, answer, code):
+    path = script(
+        rejection("types", 4),
+        lambda check, seen: check.rejects(seen, category=["schedule", "shapes"], phase=["verify", "lower"], at_line=4),
+    )
+    category, phase, line = answer
+    diagnostic = {"category": category, "message": "no", "line": line}
+    told = {"code": category, "phase": phase, "message": "no", "diagnostics": [diagnostic]}
+    assert run(path, {"rejected": told})[0] == code
+
+
+def test_a_case_without_checks_is_never_called_as_expected(script, run):
+    path = script(Returned({}), lambda check, seen: None)
+    assert run(path, {"returned": {}})[0] == 1
+    assert run(path, {"returned": {"a": 1}})[0] == 3
+
+
+def test_a_legal_program_that_was_refused_and_a_status(script, run):
+    refused = script(rejection("types"), lambda check, seen: check.accepts(seen))
+    assert run(refused, {"returned": {}})[0] == 0
+    assert run(refused, {"rejected": {"code": "types", "phase": "verify", "message": "no"}})[0] == 1
+    status = script(rejection("TESS_OK"), lambda check, seen: check.status(seen, "TESS_ERR_INVALID_VALUE"))
+    assert run(status, {"rejected": {"code": "TESS_ERR_INVALID_VALUE", "phase": "call", "message": ""}})[0] == 0
+    assert run(status, {"rejected": {"code": "TESS_ERR", "phase": "call", "message": ""}})[0] == 1
+
+
+@pytest.mark.parametrize("observation", [Unsupported("x"), Fault("crash", "SIGSEGV")])
+def test_a_request_without_an_answer_must_get_one(script, run, observation):
+    path = script(observation, lambda check, seen: check.returns(seen))
+    assert run(path, {"returned": {}})[0] == 0
+    assert run(path, {"unsupported": {"feature": "x"}})[0] == 1
+    assert run(path, {"fault": 1})[0] == 2
+
+
+def test_an_implementation_that_cannot_be_started_is_told(script):
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "cannot start no-such-program-anywhere: No such file" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_hang_ends_at_the_deadline(script, tmp_path):
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)))
+    path.write_text(path.read_text(encoding="utf-8").replace("DEADLINE = 30.0", "DEADLINE = 0.3"), encoding="utf-8")
+    sleeping = [sys.executable, str(path), sys.executable, "-c", "import time; time.sleep(60)"]
+    done = subprocess.run(sleeping, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert "hang: session.open: no answer within 0.3 s" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_command_follows_from_the_implementation():
+    assert start_command("rpc:acme --device 'x 1'") == ["acme", "--device", "x 1"]
+    assert start_command("reference") == shlex.split("tessera-conformance serve reference")
+    assert start_command("py:mine:make") == shlex.split("tessera-conformance serve py:mine:make")

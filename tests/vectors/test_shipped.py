@@ -1,0 +1,90 @@
+"""The vectors of this checkout: sound, confirmed again, in step with their sources, readable by others."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance import locations
+from tessera_conformance.vectors import load
+from tessera_conformance.vectors.commands import default_sources
+from tessera_conformance.vectors.counter import counted, counter_bits
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TOPICS = sorted(
+    path.relative_to(default_sources()).with_suffix("").as_posix() for path in default_sources().rglob("*.py")
+)
+
+
+def test_every_shipped_vector_is_confirmed_again(project: Any) -> None:
+    code, said = type(project)(locations.vectors_directory(), default_sources(), project.capsys)("check", "--recompute")
+    assert code == 0, said
+
+
+def test_the_reference_would_freeze_the_same_bytes(project: Any) -> None:
+    shipped = locations.vectors_directory() / "ir" / "attention.jsonl"
+    again = type(project)(project.vectors, default_sources(), project.capsys)
+    code, said = again("fill", "--impl=reference", "ir/attention")
+    assert code == 0, said
+    assert (project.vectors / "ir" / "attention.jsonl").read_bytes() == shipped.read_bytes()
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_topic_loads(topic: str) -> None:
+    vectors = load(topic)
+    assert vectors
+    assert {vector.topic for vector in vectors} == {topic}
+
+
+def test_every_clause_is_registered() -> None:
+    registered = (locations.clauses_directory() / "language_ir.toml").read_text(encoding="utf-8")
+    cited = {clause for topic in TOPICS for vector in load(topic) for clause in vector.clauses}
+    assert [clause for clause in sorted(cited) if f'"{clause}"' not in registered] == []
+
+
+def test_the_counter_is_splitmix64() -> None:
+    """The first outputs from state 0, as published with the algorithm."""
+    assert counter_bits(0, 3) == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert set(counter_bits(0, 100)).isdisjoint(counter_bits(1, 100))
+
+
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "bf16", "fp32", "fp64"])
+def test_counted_floats_stay_within_their_exponents(dtype: str) -> None:
+    layout = counted(dtype, (1,), 0).format
+    words = counted(dtype, (500,), seed=3, exponents=(-1, 2)).words().tolist()
+    fields = {word >> layout.fraction_bits & ((1 << layout.exponent_bits) - 1) for word in words}
+    bias = (1 << (layout.exponent_bits - 1)) - 1
+    assert fields == set(range(bias - 1, bias + 3))
+    assert len({word >> (8 * layout.word_bytes - 1) for word in words}) == 2
+
+
+def test_the_reader_in_another_language_agrees() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: apt-get install nodejs")
+    path = locations.vectors_directory() / "ir" / "softmax.jsonl"
+    command = [node, str(CHECKOUT / "examples" / "read_vectors.mjs"), str(path)]
+    title, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    vectors = load("ir/softmax")
+    assert title == f"ir/softmax: {len(vectors)} vectors"
+    assert [line.split("  ")[0] for line in lines] == [vector.name for vector in vectors]
+    place = next(i for i, vector in enumerate(vectors) if vector.name == "fp32/small")
+    expected = struct.unpack("<4f", vectors[place].expected[0].data[:16])
+    assert [float(number) for number in lines[place].split("  ")[2].split()] == list(expected)
+    narrow = next(i for i, vector in enumerate(vectors) if vector.name == "bf16/equal")
+    assert lines[narrow] == "bf16/equal  bf16[2x4]  0.25 0.25 0.25 0.25"
+
+
+def test_the_reader_in_another_language_reads_large_tensors() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: apt-get install nodejs")
+    path = locations.vectors_directory() / "ir" / "elementwise.jsonl"
+    command = [node, str(CHECKOUT / "examples" / "read_vectors.mjs"), str(path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "fp8_e4m3/subtract/all  fp8_e4m3[65536]  0x00 0x81 0x82 0x83" in output
