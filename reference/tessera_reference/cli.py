@@ -76,7 +76,6 @@ def add_commands(subparsers: Any) -> None:
     lower.add_argument("--to", choices=("graph",), default="graph", help="the IR level")
     lower.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
 
-
     serve = subparsers.add_parser("serve", help="answer the conformance protocol on standard input and output")
     serve.set_defaults(run=_serve, source_text="")
 

@@ -42,6 +42,7 @@ def test_a_case_to_reproduce_that_does_not_exist(shared_checkout):
     ("test", "words"),
     [
         ('@clause("LANG-02.1-99")\ndef test_x(check): ...', ["LANG-02.1-99", "LANG-02.1-09"]),
+        ('@clause("LANG-02-99")\ndef test_x(check): ...', ["there is no clause LANG-02-99"]),
         ("def test_x(check): ...", ["no clause: every test of the suite names the clauses it judges"]),
         ('@clause("LANG-02-01")\n@level("quick")\ndef test_x(check): ...', ["unknown level 'quick'"]),
         (

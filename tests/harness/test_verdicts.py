@@ -174,5 +174,3 @@ def test_an_exception_of_an_adapter_is_a_crash_with_its_traceback(shared_checkou
     line = done.observation("differs-in-one-bit")
     assert (line["verdict"], line["reason"]) == ("crash", "LookupError: no such register")
     assert "raises.py" in line["exchanges"][0]["run"]["stderr"]
-
-

@@ -19,7 +19,7 @@ TEST_FOLDERS = ("tests", "conformance/abi", "conformance/ir", "conformance/runti
 def test_every_test_file_is_collected(root: Path) -> None:
     """A file that defines tests is named and placed so that pytest finds them."""
     listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "--slow", "-p", "no:cacheprovider"],
         cwd=root,
         capture_output=True,
         text=True,

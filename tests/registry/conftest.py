@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.registry import commands
 from tessera_conformance.registry.commands import add_parser
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.examine import examine
@@ -85,8 +86,8 @@ class Workshop:
 
     clauses: Path
     specs: Path
-    suite: Path
     capture: pytest.CaptureFixture[str]
+    tags: dict[str, list[str]]
 
     def edit(self, file: str, old: str, new: str) -> None:
         """Replace the one place where `old` stands."""
@@ -99,10 +100,9 @@ class Workshop:
         path = self.clauses / file
         path.write_text(path.read_text() + text)
 
-    def add_tests(self, name: str, text: str) -> None:
-        path = self.suite / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    def tag(self, clause: str, *cases: str) -> None:
+        """Pretend that the suite has these cases."""
+        self.tags[clause] = list(cases)
 
     def problems(self) -> list[RegistryError]:
         return examine(self.clauses)[1]
@@ -114,17 +114,17 @@ class Workshop:
         """The exit code and the output of `clauses ACTION` on the small registry."""
         parser = argparse.ArgumentParser()
         add_parser(parser.add_subparsers(required=True))
-        suite = ["--suite", str(self.suite)] if action in ("list", "show", "coverage") else []
-        args = parser.parse_args(["clauses", action, "--registry", str(self.clauses), *suite, *arguments])
+        args = parser.parse_args(["clauses", action, "--registry", str(self.clauses), *arguments])
         code = args.handler(args)
         return code, self.capture.readouterr().out
 
 
 @pytest.fixture
-def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Workshop:
+def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """The small registry, sound and locked."""
-    made = Workshop(tmp_path / "clauses", tmp_path / "specs", tmp_path / "suite", capsys)
-    for directory in (made.clauses, made.specs, made.suite):
+    made = Workshop(tmp_path / "clauses", tmp_path / "specs", capsys, {})
+    monkeypatch.setattr(commands, "collected_tags", lambda: made.tags)
+    for directory in (made.clauses, made.specs):
         directory.mkdir()
     for key, (prefix, text) in HEADERS.items():
         (made.specs / f"{key}.txt").write_text(text)

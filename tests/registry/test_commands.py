@@ -24,7 +24,7 @@ def ids(printed):
     ],
 )
 def test_list_filters(workshop, filters, expected):
-    workshop.add_tests("runtime/test_streams.py", '@clause("RT-01-01")\ndef test_queue(impl): ...\n')
+    workshop.tag("RT-01-01", "runtime/streams/queue")
     code, printed = workshop.run("list", *filters)
     assert code == 0
     assert ids(printed) == expected
@@ -40,10 +40,16 @@ def test_list_as_json(workshop):
 
 
 def test_show_prints_the_clause_its_interpretation_its_source_and_its_tests(workshop):
-    workshop.add_tests("runtime/test_streams.py", '@clause("RT-01-02")\ndef test_order(impl): ...\n')
+    workshop.tag("RT-01-02", "runtime/streams/order")
     code, printed = workshop.run("show", "RT-01-02", "--specs", str(workshop.specs))
     assert code == 0
-    for expected in ("What line 4 says", "The order of submission.", "    4 |   Work runs", "::test_order", "tests: 1"):
+    for expected in (
+        "What line 4 says",
+        "The order of submission.",
+        "    4 |   Work runs",
+        "runtime/streams/order",
+        "tests: 1",
+    ):
         assert expected in printed
 
 

@@ -95,11 +95,11 @@ def test_a_recorded_reason_excuses(workshop):
 
 
 def test_a_tag_with_an_unknown_id_is_an_error_that_suggests(workshop):
-    (error,) = coverage(workshop.load(), {**ALL_TAGGED, "LANG-2-01": ["ir/test_words.py::test_if"]}).errors
+    (error,) = coverage(workshop.load(), {**ALL_TAGGED, "LANG-2-01": ["ir/words/if"]}).errors
     assert type(error) is UnknownClause
     assert error.suggestions[0] == "LANG-02-01"
-    assert error.cited_by == ("ir/test_words.py::test_if",)
-    assert "ir/test_words.py::test_if" in error.explain().where
+    assert error.cited_by == ("ir/words/if",)
+    assert "ir/words/if" in error.explain().where
 
 
 def test_a_tag_with_a_withdrawn_id_is_an_error(workshop):
@@ -112,7 +112,7 @@ def test_a_tag_with_a_withdrawn_id_is_an_error(workshop):
 
 
 def test_the_command_counts_the_suite(workshop):
-    workshop.add_tests("ir/test_words.py", '@clause("LANG-02-01")\ndef test_if(impl): ...\n')
+    workshop.tag("LANG-02-01", "ir/words/if")
     code, printed = workshop.run("coverage", "--json")
     answer = json.loads(printed)
     assert code == 0
@@ -122,11 +122,11 @@ def test_the_command_counts_the_suite(workshop):
 
 
 def test_the_command_fails_on_an_unknown_id_and_on_an_enforced_chapter(workshop):
-    workshop.add_tests("ir/test_words.py", '@clause("LANG-02-09")\ndef test_if(impl): ...\n')
+    workshop.tag("LANG-02-09", "ir/words/if")
     workshop.append("chapters.toml", ENFORCED)
     code, printed = workshop.run("coverage")
     assert code == 1
     assert "there is no clause LANG-02-09" in printed
-    assert "ir/test_words.py::test_if" in printed
+    assert "ir/words/if" in printed
     assert "RT-01-01 has no test: What line 3 says" in printed
     assert "3 error(s), 2 clause(s) without a test" in printed

@@ -16,7 +16,7 @@ from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
-from tessera_conformance.registry import RegistryError, load_registry
+from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.report_keeper import PROPERTY, ReportKeeper
 from tessera_conformance.reproduce import write_script
 from tessera_conformance.session import Implementation
@@ -103,7 +103,11 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
         raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
     doc = (getattr(item.obj, "__doc__", None) or "").strip() if isinstance(item, pytest.Function) else ""
     title = doc.splitlines()[0] if doc else identifier
-    return Case(identifier, title, [run.registry.clause(name) for name in dict.fromkeys(clauses)], levels)
+    named = [run.registry.clause(name) for name in dict.fromkeys(clauses)]
+    withdrawn = [clause.id for clause in named if not clause.active]
+    if withdrawn:
+        raise WithdrawnClause(withdrawn[0], (item.nodeid,))
+    return Case(identifier, title, named, levels)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class ReportKeeper:
         self._run = run
         self._writer: JournalWriter | None = None
         self._report: Report | None = None
+        self._started = time.monotonic()
         self._observed: list[tuple[str, Sequence[str]]] = []
 
     @pytest.hookimpl(trylast=True)
@@ -82,7 +84,7 @@ class ReportKeeper:
         problems = self._run.deviations.expired(self._run.today)
         if self._complete:
             problems += self._run.deviations.unmatched(self._observed)
-        self._report = self._writer.finish(problems, {})
+        self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
         publish(self._report, self._run.registry)
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

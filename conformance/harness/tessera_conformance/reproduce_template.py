@@ -59,7 +59,8 @@ class Implementation:
         except OSError as error:
             raise NoAnswer(f"cannot start {shlex.join(command)}: {error.strerror}") from None
         self._lines: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self._last_id = 0
 
     def _read(self) -> None:
@@ -119,6 +120,10 @@ class Implementation:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
+        self._reader.join(timeout=1.0)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not self._reader.is_alive():
+                pipe.close()
 
 
 def words(tensor: Any) -> list[int]:

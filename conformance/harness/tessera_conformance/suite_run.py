@@ -133,7 +133,7 @@ def observation_line(case: Case) -> dict[str, Any]:
         "clauses": case.clause_ids,
         "verdict": judgement.verdict,
         "disposition": case.disposition,
-        "reason": judgement.reason,
+        "reason": plain(judgement.reason),
         "checks": [check_line(record) for record in case.check.records],
         "exchanges": [exchange_line(exchange) for exchange in case.exchanges],
         "run": {"seconds": round(case.seconds, 6)},

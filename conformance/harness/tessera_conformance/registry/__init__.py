@@ -11,10 +11,10 @@ from tessera_conformance.registry.errors import (
     RegistryError,
     UnknownClause,
     UnknownInterpretation,
+    WithdrawnClause,
 )
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import Chapter, Clause, Document, Interpretation, Registry
-from tessera_conformance.registry.tagged import Tags, tagged_cases
 
 __all__ = [
     "Chapter",
@@ -26,11 +26,10 @@ __all__ = [
     "InvalidRegistry",
     "Registry",
     "RegistryError",
-    "Tags",
     "Tally",
     "UnknownClause",
     "UnknownInterpretation",
+    "WithdrawnClause",
     "coverage",
     "load_registry",
-    "tagged_cases",
 ]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
+from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
 from tessera_conformance.registry import emit, lock, source
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause, UnwritableFile
@@ -29,7 +30,6 @@ from tessera_conformance.registry.model import (
     Interpretation,
     Registry,
 )
-from tessera_conformance.registry.tagged import Tags, tagged_cases
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -72,14 +72,12 @@ def _add_list(actions: Subparsers) -> None:
     parser.add_argument("--area", choices=AREAS)
     parser.add_argument("--untested", action="store_true", help="only clauses that wait for a test")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
-    _add_suite(parser)
 
 
 def _add_show(actions: Subparsers) -> None:
     parser = _add(actions, "show", "show a clause or an interpretation, and everything that hangs on it", show)
     parser.add_argument("id", metavar="ID")
     parser.add_argument("--specs", type=Path, metavar="DIR", help="the specifications, to print the source lines")
-    _add_suite(parser)
 
 
 def _add_check(actions: Subparsers) -> None:
@@ -97,11 +95,6 @@ def _add_lock(actions: Subparsers) -> None:
 def _add_coverage(actions: Subparsers) -> None:
     parser = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    _add_suite(parser)
-
-
-def _add_suite(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", type=Path, metavar="DIR", help="the tests (default: this suite's own)")
 
 
 def _reporting(handler: Handler) -> Handler:
@@ -111,7 +104,7 @@ def _reporting(handler: Handler) -> Handler:
     def guarded(args: argparse.Namespace) -> int:
         try:
             return handler(args)
-        except RegistryError as error:
+        except (RegistryError, SuiteNotCollected) as error:
             print(f"error: {error}")
         except OSError as error:
             print(f"error: {UnwritableFile(str(error.filename), error.strerror or str(error))}")
@@ -125,7 +118,7 @@ def list_clauses(args: argparse.Namespace) -> int:
     registry = load_registry(_directory(args))
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
-        waiting = _waiting_for_a_test(coverage(registry, _tags(args).cases))
+        waiting = _waiting_for_a_test(coverage(registry, collected_tags()))
         chosen = [clause for clause in chosen if clause.id in waiting]
     if args.json:
         print(json.dumps([asdict(clause) for clause in chosen], ensure_ascii=False, indent=1))
@@ -159,7 +152,7 @@ def show(args: argparse.Namespace) -> int:
     for cited in clause.interpretations:
         print()
         _print_interpretation(registry.interpretation(cited))
-    cases = coverage(registry, _tags(args).cases).cases.get(clause.id, ())
+    cases = coverage(registry, collected_tags()).cases.get(clause.id, ())
     print(f"\ntests: {len(cases)}" + "".join(f"\n  {case}" for case in cases))
     return SOUND
 
@@ -233,9 +226,8 @@ def update_lock(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
-    tags = _tags(args)
-    found = coverage(registry, tags.cases)
-    errors = [*tags.problems, *found.errors]
+    found = coverage(registry, collected_tags())
+    errors = list(found.errors)
     if args.json:
         print(json.dumps(_as_json(found, errors), indent=1))
     else:
@@ -286,5 +278,6 @@ def _directory(args: argparse.Namespace) -> Path:
     return directory
 
 
-def _tags(args: argparse.Namespace) -> Tags:
-    return tagged_cases(args.suite or locations.suite_directory())
+def collected_tags() -> Mapping[str, Sequence[str]]:
+    """The cases of the suite tagged with each clause."""
+    return CollectedSuite().tags()

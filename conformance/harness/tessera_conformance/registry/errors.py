@@ -292,24 +292,6 @@ class UntestedClause(RegistryError):
 
 
 @dataclass(eq=False)
-class UnreadableTag(RegistryError):
-    """A clause tag whose ids can only be known by running the test file."""
-
-    file: str
-    line: int
-    problem: str
-
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.file}:{self.line}: {self.problem}",
-            f"{self.file}, line {self.line}",
-            "clause ids written out as strings, on a test that pytest collects",
-            'write @clause("RT-10.1-04") with the id itself, on the test, its class or the module\'s pytestmark',
-        )
-
-
-@dataclass(eq=False)
 class SourceMissing(RegistryError):
     """A specification is not where it was said to be."""
 

@@ -107,8 +107,8 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     observations = [line for line in lines if line["record"] == "observation"]
     verdicts = Counter(line["verdict"] for line in observations)
     dispositions = Counter(line["disposition"] for line in observations)
-    if problems or not observations or any(counts_against(line) for line in observations):
-        claim = "failure"
+    if problems or not verdicts["pass"] or any(counts_against(line) for line in observations):
+        claim = "failure"  # also where nothing passed: a run that judged nothing claims nothing
     else:
         claim = "success" if lines[0]["selection"]["complete"] else "partial"
     return {
@@ -128,7 +128,7 @@ def read(path: Path) -> Report:
         UnreadableReport: it cannot be opened, or does not begin with a header.
     """
     try:
-        raw = path.read_text(encoding="utf-8").splitlines()
+        raw = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except OSError as error:
         raise UnreadableReport(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -175,7 +175,7 @@ def _seal_problem(lines: Sequence[Line], footer: Line | None) -> str | None:
 
 
 def without_run(line: Line) -> Any:
-    """A line without what differs between two runs of the same behaviour: every field named run, at any depth but data."""
+    """A line without what differs between two runs of the same behaviour: every field named run outside of data."""
     result = {key: value for key, value in line.items() if key != "run"}
     if "exchanges" in result:
         result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
@@ -184,7 +184,7 @@ def without_run(line: Line) -> Any:
 
 def dump(line: Line) -> str:
     """One line of JSON in the one canonical spelling."""
-    return json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(line, separators=(",", ":"), allow_nan=False)
 
 
 def _not_run(case: str) -> Line:

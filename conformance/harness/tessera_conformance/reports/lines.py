@@ -59,7 +59,9 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Fraction):
         return str(value)
-    if value is None or isinstance(value, str | int | bool):
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, float) and value - value == 0:
         return value

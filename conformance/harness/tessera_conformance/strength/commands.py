@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
 from tessera_conformance.locations import clauses_directory, violators_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
-from tessera_conformance.strength.matrix import CollectedSuite, Kill, KillMatrix, SuiteNotCollected, kill_matrix
+from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import load_adapter
@@ -115,8 +116,5 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
 
 
 def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
-    from tessera_conformance.plugin import CASE
-
-    broken = {kill.violation.clause for kill in matrix.kills}
-    tagged = {clause.id for item in suite.items for clause in item.stash[CASE].clauses}
-    return [name for name in registry.clauses if name in tagged - broken and registry.clause(name).level == "MUST"]
+    waiting = suite.tags().keys() - {kill.violation.clause for kill in matrix.kills}
+    return [clause.id for clause in registry.clauses.values() if clause.id in waiting and clause.level == "MUST"]

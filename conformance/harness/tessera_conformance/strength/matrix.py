@@ -13,7 +13,7 @@ from typing import Literal
 import pytest
 
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.collected import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.session import Implementation
@@ -26,10 +26,6 @@ Fate = Literal["killed", "killed_by_unrelated", "survived", "untested"]
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 FIXTURES = ("impl", "check")
-
-
-class SuiteNotCollected(Exception):
-    """The suite could not be collected; the text is pytest's own."""
 
 
 @dataclass(frozen=True)
@@ -54,33 +50,6 @@ class KillMatrix:
     def survivors(self) -> list[Kill]:
         """Violations that no case noticed."""
         return [kill for kill in self.kills if kill.fate in ("survived", "untested")]
-
-
-class CollectedSuite:
-    """The suite's tests as callables, collected once by pytest."""
-
-    def __init__(self) -> None:
-        collector = _Collector()
-        suite = str(suite_directory())
-        options = ["--collect-only", "-qq", "-p", "no:terminal", "--import-mode=importlib", "-c", "/dev/null"]
-        code = pytest.main([*options, "--rootdir", suite, f"--confcutdir={suite}", suite], plugins=[collector])
-        if code != pytest.ExitCode.OK:
-            raise SuiteNotCollected(
-                f"pytest could not collect the suite (exit code {int(code)}): run `pytest --collect-only`"
-            )
-        self.items = collector.items
-
-    def cases_of(self, clause: str) -> list[pytest.Function]:
-        """The tests tagged with a clause."""
-        return [item for item in self.items if clause in item.stash[CASE].clause_ids]
-
-
-class _Collector:
-    def __init__(self) -> None:
-        self.items: list[pytest.Function] = []
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
 
 
 def kill_matrix(

@@ -1,0 +1,47 @@
+"""The suite's tests, collected once by pytest and held as callables with their cases."""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.plugin import CASE
+
+
+class SuiteNotCollected(Exception):
+    """The suite could not be collected; the text is pytest's own."""
+
+
+class CollectedSuite:
+    """The suite's tests as callables, collected once by pytest."""
+
+    def __init__(self) -> None:
+        collector = _Collector()
+        suite = str(suite_directory())
+        options = ["--collect-only", "-qq", "--import-mode=importlib", "-c", os.devnull, f"--confcutdir={suite}"]
+        told = io.StringIO()
+        with redirect_stdout(told), redirect_stderr(told):
+            code = pytest.main([*options, "--rootdir", suite, suite], plugins=[collector])
+        if code != pytest.ExitCode.OK:
+            raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{told.getvalue()}")
+        self.items = collector.items
+
+    def tags(self) -> dict[str, list[str]]:
+        """The ids of the cases tagged with each clause."""
+        cases: dict[str, list[str]] = {}
+        for item in self.items:
+            for clause in item.stash[CASE].clause_ids:
+                cases.setdefault(clause, []).append(item.stash[CASE].id)
+        return cases
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.items: list[pytest.Function] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
