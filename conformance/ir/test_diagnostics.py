@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import FIRST_STATEMENT, program
+from tessera_conformance.programs import FIRST_STATEMENT, SYNTAX, program
 
 PARAMETERS = "A: tensor<2x3xfp32>, B: tensor<4x5xfp32>, C: tensor<5x3xfp32>, D: tensor<3x5xfp32>"
 MISMATCHES = [
@@ -80,3 +80,15 @@ def test_a_diagnostic_suggests_a_remedy(impl, check, legal, illegal):
     rejected = check.rejects(verified(impl, illegal), category=("shapes", "types"))
     remedies = [entry.remedy for entry in rejected.diagnostics if entry.remedy]
     check.true(bool(remedies), "a diagnostic has a remedy", rejected.message)
+
+
+@clause("LANG-12-01", "LANG-02.1-04", "LANG-02.1-07")
+@pytest.mark.parametrize("opening", ["/* never closed", '@{note="never closed'], ids=["comment", "string"])
+def test_a_diagnostic_names_the_line_of_something_never_closed(impl, check, opening):
+    """The line is that of the start, or the last of the text (AMB-LANG-120)."""
+    legal = "module m {\n  func f()\n  @{note=1} { }\n}\n"
+    illegal = f"module m {{\n  func f()\n  {opening} {{ }}\n}}"
+    check.accepts(impl.language.parse(source=legal))
+    rejected = check.rejects(impl.language.parse(source=illegal), **SYNTAX)
+    lines = [entry.line for entry in rejected.diagnostics]
+    check.true(3 in lines or 4 in lines, "the diagnostic is at line 3 or 4", lines)

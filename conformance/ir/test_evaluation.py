@@ -49,7 +49,7 @@ def test_independent_statements_do_not_affect_each_other(impl, check, statements
     check.bits(outputs[1], tensor_of("int32", [[-4, -4], [-4, -4]]))
 
 
-@clause("LANG-04-01", "LANG-02.3-55")
+@clause("LANG-04-01", "LANG-04-02", "LANG-02.3-55")
 def test_an_operation_leaves_its_operands_alone(impl, check):
     """After products, sums, negations and calls the operands still have their values."""
     source = module(
@@ -68,7 +68,7 @@ def test_an_operation_leaves_its_operands_alone(impl, check):
     check.bits(outputs[1], B)
 
 
-@clause("LANG-02.3-55", "LANG-04-01")
+@clause("LANG-02.3-55", "LANG-04-01", "LANG-04-02")
 def test_an_operation_as_a_statement_has_no_effect(impl, check):
     """A call of an operator whose value is not used changes no value."""
     body = ["op.matmul(A, B);", f"let C: {SQUARE} = A;", "op.matmul(C, C);", "return C;"]

@@ -128,7 +128,7 @@ def test_a_malformed_func_is_refused(impl, check, legal, illegal):
     check.rejects(impl.language.parse(source=module(illegal)), **SYNTAX)
 
 
-@clause("LANG-02.3-07")
+@clause("LANG-02.3-07", "LANG-13.2-04")
 def test_a_func_without_result_annotation_returns_a_value(impl, check):
     """The type of the result is inferred (AMB-LANG-12)."""
     check.bits(value_of(impl, check, returning("a", "a: int32"), a=TWO), TWO)

@@ -3,7 +3,18 @@
 import pytest
 
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import SYNTAX, graph_of, program, returning, tensor_of, tensor_type, value_of
+from tessera_conformance.programs import (
+    FIRST_STATEMENT,
+    SYNTAX,
+    func,
+    graph_of,
+    module,
+    program,
+    returning,
+    tensor_of,
+    tensor_type,
+    value_of,
+)
 
 LAYOUTS = [
     pytest.param("row_major", marks=clause("LANG-02.3-40"), id="row-major"),
@@ -61,22 +72,26 @@ def test_a_layout_is_no_transposition(impl, check, layout):
     check.bits(value_of(impl, check, returning("A", f"A: {matrix}", matrix), A=tensor), tensor)
 
 
-@clause("LANG-03.3-01")
+@clause("LANG-03.3-01", "LANG-11-05")
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [("row_major", "col_major"), ("col_major", "row_major"), ("blocked(bm=2, bn=4)", "blocked(bm=4, bn=2)")],
     ids=["row-to-col", "col-to-row", "block-sizes"],
 )
 def test_a_layout_does_not_change_silently(impl, check, given, wanted):
-    """A tensor in one layout is refused where another is declared: let and result."""
+    """A tensor in one layout is refused where another is declared: variable, argument and result."""
     parameters = f"A: {spelled(given)}"
-    check.accepts(impl.language.verify(source=program(f"let B: {spelled(given)} = A;", parameters=parameters)))
-    check.accepts(impl.language.verify(source=returning("A", parameters, spelled(given))))
-    for source in (
-        program(f"let B: {spelled(wanted)} = A;", parameters=parameters),
-        returning("A", parameters, spelled(wanted)),
-    ):
-        check.rejects(impl.language.verify(source=source), category=("layouts", "types"), at_line=3)
+
+    def sources(layout):
+        matrix = spelled(layout)
+        helper = func("return X;", parameters=f"X: {matrix}", result=matrix, name="helper")
+        yield program(f"let B: {matrix} = A;", parameters=parameters)
+        yield module(func("return helper(A);", parameters=parameters), helper)
+        yield returning("A", parameters, matrix)
+
+    for legal, illegal in zip(sources(given), sources(wanted), strict=True):
+        check.accepts(impl.language.verify(source=legal))
+        check.rejects(impl.language.verify(source=illegal), category=("layouts", "types"), at_line=FIRST_STATEMENT)
 
 
 @clause("LANG-02.3-39")

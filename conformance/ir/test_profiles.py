@@ -105,3 +105,23 @@ def test_functions_of_a_module_have_their_own_profiles(impl, check):
     )
     for profile in ("fast", "deterministic", "strict"):
         check.bits(value_of(impl, check, source, profile, a=tensor_of("int32", 3)), tensor_of("int32", 3))
+
+
+@clause("LANG-11-16")
+@pytest.mark.parametrize(
+    ("caller", "callee"),
+    [("strict", "fast"), ("strict", "deterministic"), ("deterministic", "fast")],
+    ids=["strict-fast", "strict-deterministic", "deterministic-fast"],
+)
+def test_a_function_that_calls_a_looser_one_is_refused(impl, check, caller, callee):
+    """A profile would not hold if a callee were looser (AMB-LANG-69); the other way round it does."""
+
+    def calling(outer, inner):
+        helper = func("return a;", parameters="a: fp32", attributes="{numerics_profile=" + inner + "}", name="helper")
+        return module(
+            func("return helper(a);", parameters="a: fp32", attributes="{numerics_profile=" + outer + "}"), helper
+        )
+
+    check.accepts(impl.language.verify(source=calling(caller, caller)))
+    check.accepts(impl.language.verify(source=calling(callee, caller)))
+    check.rejects(impl.language.verify(source=calling(caller, callee)), category="numerics")

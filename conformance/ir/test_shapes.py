@@ -209,3 +209,21 @@ def test_shapes_are_followed_through_a_program(impl, check):
         category="shapes",
         at_line=FIRST_STATEMENT + 3,
     )
+
+
+@clause("LANG-03.2-02")
+@pytest.mark.parametrize(
+    ("shape", "values", "total"),
+    [
+        pytest.param("3", [10, 20, 30], [[11, 22, 33], [14, 25, 36]], id="row"),
+        pytest.param("1x3", [[10, 20, 30]], [[11, 22, 33], [14, 25, 36]], id="one-row"),
+        pytest.param("2x1", [[10], [20]], [[11, 12, 13], [24, 25, 26]], id="one-column"),
+        pytest.param("1x1", [[10]], [[11, 12, 13], [14, 15, 16]], id="one-element"),
+    ],
+)
+def test_an_elementwise_operator_may_broadcast(impl, check, shape, values, total):
+    """Whoever claims broadcasting stretches missing dimensions and ones, on either side (AMB-LANG-55)."""
+    left, right = tensor_of("int32", [[1, 2, 3], [4, 5, 6]]), tensor_of("int32", values)
+    for expression in ("A + B", "B + A"):
+        source = returning(expression, matrices("2x3", shape, "int32"), "tensor<2x3xint32>")
+        check.bits(value_of(impl, check, source, A=left, B=right), tensor_of("int32", total), expression)

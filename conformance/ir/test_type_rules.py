@@ -5,6 +5,7 @@ import pytest
 from tessera_conformance.marks import clause
 from tessera_conformance.programs import (
     FIRST_STATEMENT,
+    evaluate,
     func,
     graph_of,
     module,
@@ -117,12 +118,23 @@ def test_a_function_over_an_unknown_dimension_runs_on_every_size(impl, check):
 
 
 @clause("LANG-03.1-03")
-def test_equal_names_of_dimensions_are_equal_sizes(impl, check):
-    """Arguments that give one name two sizes are refused (AMB-LANG-08), and so is a known dimension of another size."""
-    source = returning("A + B", parameters_of("AB", "tensor<Nxint32>"), "tensor<Nxint32>")
-    two, three = tensor_of("int32", [1, 2]), tensor_of("int32", [1, 2, 3])
-    check.bits(value_of(impl, check, source, A=two, B=two), tensor_of("int32", [2, 4]))
-    observation = impl.language.execute(source=source, function="f", inputs={"A": two, "B": three})
+@pytest.mark.parametrize(
+    ("types", "fitting", "unfitting"),
+    [
+        pytest.param(("N", "N"), ([1, 2], [3, 4]), ([1, 2], [3, 4, 5]), id="two-parameters"),
+        pytest.param(("NxN", "N"), ([[1, 2], [3, 4]], [5, 6]), ([[1, 2], [3, 4]], [5]), id="three-places"),
+        pytest.param(("NxN", "M"), ([[1]], [5, 6]), ([[1, 2]], [5, 6]), id="one-parameter"),
+    ],
+)
+def test_equal_names_of_dimensions_are_equal_sizes(impl, check, types, fitting, unfitting):
+    """Arguments that give one name two sizes are refused, whatever is done with them (AMB-LANG-08)."""
+    first, second = types
+    source = program("return A, B;", parameters=f"A: tensor<{first}xint32>, B: tensor<{second}xint32>")
+    left, right = (tensor_of("int32", values) for values in fitting)
+    outputs = evaluate(impl, check, source, A=left, B=right)
+    check.equal(len(outputs), 2, "the number of returned values")
+    left, right = (tensor_of("int32", values) for values in unfitting)
+    observation = impl.language.execute(source=source, function="f", inputs={"A": left, "B": right})
     check.rejects(observation, category=("shapes", "types"))
 
 

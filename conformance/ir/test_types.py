@@ -184,3 +184,11 @@ def test_a_tensor_is_a_value(impl, check):
     source = program(f"let B: {matrix} = A + A;", "return B;", parameters=f"A: {matrix}", result=matrix)
     value = value_of(impl, check, source, A=tensor_of("int32", [[1, 2], [3, 4]]))
     check.bits(value, tensor_of("int32", [[2, 4], [6, 8]]))
+
+
+@clause("LANG-02.2-13")
+@pytest.mark.parametrize(("dtype", "digits"), [("complex64", 16), ("complex128", 32)])
+def test_a_further_dtype_may_be_accepted(impl, check, dtype, digits):
+    """An implementation that claims further dtypes keeps the bits of complex tensors (AMB-LANG-46)."""
+    tensor = Tensor.from_bits(dtype, [2], "".join(f"{index:x}" for index in range(16)) * (digits // 8))
+    check.bits(value_of(impl, check, returning("A", f"A: tensor<2x{dtype}>", f"tensor<2x{dtype}>"), A=tensor), tensor)

@@ -1,7 +1,7 @@
-"""The worked example of matrix multiplication (language spec, section 13.1)."""
+"""The worked examples, as far as they need no mesh (language spec, section 13)."""
 
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import declared, graph_of, tensor_type
+from tessera_conformance.programs import SYNTAX, declared, graph_of, program, returning, tensor_type
 
 SAMPLE = """\
 module demo {
@@ -54,3 +54,20 @@ def test_graph_ir_text_has_the_generic_quoted_form(impl, check):
     text = check.accepts(impl.language.lower(source=SAMPLE, to="graph"))["text"]
     check.true('"tessera.graph.matmul"(' in "".join(text.split()), "the operation stands in quotes", text)
     check.true("->" in text and "1024x1024xbf16" in text, "operand and result types are printed", text)
+
+
+@clause("LANG-13.2-02")
+def test_the_sample_parameter_has_a_symbolic_dimension_and_a_layout(impl, check):
+    """`tensor<?xDxbf16; layout=row_major>` is legal; with the comma of the sample it is not (AMB-LANG-09)."""
+    parameter = "X: tensor<?xDxbf16; layout=row_major>"
+    check.accepts(impl.language.verify(source=program(parameters=parameter)))
+    check.rejects(impl.language.parse(source=program(parameters=parameter.replace("?xD", "?,D"))), **SYNTAX)
+
+
+@clause("LANG-13.2-05")
+def test_the_sample_product_needs_dimensions_known_to_be_equal(impl, check):
+    """X times X is legal for DxD and refused for an unknown and a named dimension (AMB-LANG-10)."""
+    check.accepts(impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<DxDxbf16>")))
+    check.rejects(
+        impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<?xDxbf16>")), category="shapes", at_line=3
+    )

@@ -1,4 +1,4 @@
-"""Implementations that break one rule of types, shapes, layouts, Graph IR, profiles or evaluation (sections 1 to 15)."""
+"""Implementations that break one rule of types, shapes, layouts, Graph IR, profiles or evaluation."""
 
 from __future__ import annotations
 
@@ -257,6 +257,11 @@ def _row_major_if_unknown(spec: Any) -> Any:
         return ROW_MAJOR
 
 
+def _mismatch_of_rest(self: Scope, wanted: Any, given: Any) -> Any:
+    problem = _mismatch(self, wanted, given)
+    return None if problem and problem[0] == "layouts" else problem
+
+
 _resolve_layout, _tensor_text = annotations.resolve_layout, Tensor.__str__
 
 lost_layouts = replaced(
@@ -273,6 +278,12 @@ unknown_layouts = replaced(
     "takes an unknown layout for row_major",
     make,
     (annotations, "resolve_layout", _row_major_if_unknown),
+)
+silent_casts = replaced(
+    "LANG-11-05",
+    "changes a layout silently where a type is declared",
+    make,
+    (Scope, "_mismatch", _mismatch_of_rest),
 )
 types_without_layout = replaced(
     "LANG-05.1-01",
@@ -355,6 +366,13 @@ def profiles(name: str, clause: str, description: str, *known: str) -> Violation
 
 PROFILES = [
     profiles("faster", "LANG-10-04", "knows a profile called faster", "faster", "fast", "deterministic", "strict"),
+    replaced(
+        "LANG-11-16",
+        "lets a strict function call a fast one",
+        make,
+        (lower.FunctionLowering, "_check_profiles", lambda self, call, name: None),
+        name="looser_callee",
+    ),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),
@@ -408,8 +426,24 @@ def _last_to_first(self: Any, function: Any, arguments: Any) -> Any:
     return _run(self, replace(function, body=body), arguments)
 
 
+def _over_the_operand(self: Any, function: Any, arguments: Any) -> Any:
+    values = dict(zip(function.parameters, arguments, strict=True))
+    for instruction in function.body.instructions:
+        results = self.step(instruction, tuple(values[operand] for operand in instruction.operands))
+        values.update(zip(instruction.results, results, strict=True))
+        values.update(zip(instruction.operands[:1], results, strict=False))
+    return tuple(values[result] for result in function.body.results)
+
+
 _run = execution._Interpreter.run
 
 last_to_first = replaced(
     "LANG-04-03", "runs operations last to first", make, (execution._Interpreter, "run", _last_to_first)
+)
+
+over_the_operand = replaced(
+    "LANG-04-02",
+    "writes the result of an operation over its first operand",
+    make,
+    (execution._Interpreter, "run", _over_the_operand),
 )

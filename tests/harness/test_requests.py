@@ -57,4 +57,5 @@ def test_a_test_that_is_not_tagged_soundly_stops_the_run(checkout, test, words):
     (checkout.directory / "conformance" / "ir" / "test_more.py").write_text(text)
     done = checkout.run()
     assert done.exit_code == USAGE, done.output
+    assert done.report is None
     assert [word for word in words if word not in done.output] == []

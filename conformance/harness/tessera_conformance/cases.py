@@ -26,8 +26,8 @@ def case_id(node_id: str) -> str | None:
 
 
 def slug(text: str) -> str:
-    """Lower case, with a hyphen for every run of other characters than letters, digits and points."""
-    return re.sub(r"[^a-z0-9./]+", "-", text.lower()).strip("-")
+    """Lower case, with a hyphen for every run of other characters than letters, digits, points and hyphens."""
+    return re.sub(r"[^a-z0-9./-]+", "-", text.lower())
 
 
 def in_shard(case: str, shard: tuple[int, int]) -> bool:

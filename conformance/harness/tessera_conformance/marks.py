@@ -1,4 +1,4 @@
-"""The two marks a test of the suite carries."""
+"""The marks of the suite's tests."""
 
 from __future__ import annotations
 
@@ -9,3 +9,6 @@ clause = pytest.mark.clause
 
 level = pytest.mark.level
 """`@level("strict")`: the numerics levels at which the test applies; without it, all."""
+
+title = pytest.mark.title
+"""`title("...")`: what one case of a parametrized test is about, where its docstring cannot say."""

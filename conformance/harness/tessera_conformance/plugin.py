@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and set up the run."""
     config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
+    config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
     try:
@@ -89,6 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         except (RegistryError, ValueError) as error:
             problems.append(f"{item.nodeid}: {error}")
     if problems:
+        items.clear()  # pytest ends the collection all the same, and there is to be no report of this run
         raise pytest.UsageError("\n".join(problems))
     _deselect(config, run, items)
 
@@ -101,13 +103,14 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
     unknown = [name for name in levels if name not in LEVELS]
     if unknown:
         raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
-    doc = (getattr(item.obj, "__doc__", None) or "").strip() if isinstance(item, pytest.Function) else ""
-    title = doc.splitlines()[0] if doc else identifier
+    title = next((text for marker in item.iter_markers("title") for text in marker.args), "")
+    if not title and isinstance(item, pytest.Function):
+        title = (item.obj.__doc__ or "").strip().partition("\n")[0]
     named = [run.registry.clause(name) for name in dict.fromkeys(clauses)]
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    return Case(identifier, title, named, levels)
+    return Case(identifier, title or identifier, named, levels)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

@@ -1,0 +1,37 @@
+"""Golden vectors as cases of the suite: one test function, one case for each vector of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tessera_conformance.check import Check
+from tessera_conformance.marks import clause, level, title
+from tessera_conformance.session import Implementation
+from tessera_conformance.vectors import Vector, load
+
+
+def golden(topic: str) -> Callable[[Any], Any]:
+    """Parametrize a test over the vectors of a topic: clauses, title and level come from each vector."""
+    return pytest.mark.parametrize(
+        "vector",
+        [
+            pytest.param(
+                vector,
+                id=vector.name,
+                marks=[clause(*vector.clauses), title(vector.comment), level(vector.provenance.level)],
+            )
+            for vector in load(topic)
+        ],
+    )
+
+
+def judge(impl: Implementation, check: Check, vector: Vector) -> None:
+    """Ask the vector's question and compare every bit of the answer."""
+    area, _, method = vector.call.method.partition(".")
+    value = check.returns(getattr(getattr(impl, area), method)(**vector.call.params))
+    check.equal(len(value["outputs"]), len(vector.expected), "the number of results")
+    for found, expected in zip(value["outputs"], vector.expected, strict=True):
+        check.bits(found, expected)

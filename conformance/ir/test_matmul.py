@@ -1,0 +1,36 @@
+"""Matrix products: order of accumulation, every rounding on the way, and the edges of each type."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause
+from tessera_conformance.programs import returning, value_of
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
+
+
+@golden("ir/matmul")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
+
+
+ONES = [
+    pytest.param("fp16", 3000, 0x3C00, 0x69DC, marks=clause("LANG-15-04"), id="fp16"),
+    pytest.param("bf16", 300, 0x3F80, 0x4396, marks=clause("LANG-15-05"), id="bf16"),
+    pytest.param("fp8_e4m3", 300, 0x38, 0x79, marks=clause("LANG-15-06"), id="fp8_e4m3"),
+    pytest.param("fp8_e5m2", 300, 0x3C, 0x5D, marks=clause("LANG-15-14"), id="fp8_e5m2"),
+]
+
+
+@clause("LANG-10-02", "LANG-03.1-06")
+@pytest.mark.parametrize(("dtype", "k", "one", "expected"), ONES)
+def test_a_sum_of_ones_does_not_stop_growing(impl, check, dtype, k, one, expected):
+    """A sum of ones is exact in fp32 in any order, at any level; in the operands' own type it would stick.
+
+    3000 is 0x69dc in fp16 and 300 is 0x4396 in bf16; 300 rounds to 288 in e4m3 and to 320 in e5m2.
+    """
+    source = returning("op.matmul(A, B)", f"A: tensor<1x{k}x{dtype}>, B: tensor<{k}x1x{dtype}>")
+    row, column = (Tensor.from_words(dtype, shape, [one] * k) for shape in ((1, k), (k, 1)))
+    check.bits(value_of(impl, check, source, A=row, B=column), Tensor.from_words(dtype, (1, 1), [expected]))
