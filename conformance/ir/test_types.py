@@ -149,7 +149,9 @@ def test_a_dimension_is_an_integer_or_a_question_mark(impl, check, shape, spelle
 
 @clause("LANG-02.3-37")
 @pytest.mark.parametrize(
-    "dimension", ["-4", "4.5", '"4"', "(4)", "2+2", "*", "??"], ids=lambda text: f"{len(text)}{ord(text[0])}"
+    "dimension",
+    ["-4", "4.5", '"4"', "(4)", "2+2", "*", "??"],
+    ids=["negative", "fraction", "string", "group", "sum", "star", "two-question-marks"],
 )
 def test_nothing_else_is_a_dimension(impl, check, dimension):
     """Signs, points, strings and expressions make no dimension."""

@@ -15,6 +15,7 @@ from tessera_conformance.locations import suite_directory
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.summary import terminal_summary
+from tessera_conformance.reproduce import script_name
 from tessera_conformance.suite_run import Case, SuiteRun, observation_line
 from tessera_conformance.verdicts import Judgement
 
@@ -94,3 +95,6 @@ class ReportKeeper:
         if self._report is not None:
             terminalreporter.write_sep("=", "conformance")
             terminalreporter.write(terminal_summary(self._report, self._run.registry) + "\n")
+            if self._config.option.reproduce:
+                directory = self._config.option.report_dir
+                terminalreporter.write(f"  script     {directory / script_name(self._config.option.reproduce)}\n")

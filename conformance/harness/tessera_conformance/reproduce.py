@@ -37,9 +37,14 @@ def write_script(directory: Path, implementation: str, case: Case) -> Path:
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
     literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"reproduce-{slug(case.id).replace('/', '-')}.py"
+    path = directory / script_name(case.id)
     path.write_text(before + literal + after, encoding="utf-8")
     return path
+
+
+def script_name(case: str) -> str:
+    """The file name of a case's script."""
+    return f"reproduce-{slug(case).replace('/', '-')}.py"
 
 
 def start_command(implementation: str) -> list[str]:

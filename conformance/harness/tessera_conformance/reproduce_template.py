@@ -244,7 +244,11 @@ def ask_all(command: list[str]) -> list[Any]:
 
 def main() -> int:
     """Ask, judge, and say what was found."""
-    command = sys.argv[1:] or CASE["command"]
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return AS_EXPECTED
+    given = shlex.split(sys.argv[1]) if len(sys.argv) == 2 else sys.argv[1:]
+    command = given or CASE["command"]
     print(f"case     {CASE['case']}\n         {CASE['title']}")
     print(f"clauses  {', '.join(CASE['clauses'])}")
     print(f"then     {CASE['verdict']}: {CASE['reason']}")

@@ -35,8 +35,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """One case."""
-    return run_suite(["--reproduce", arguments.case, *arguments.rest])
+    """One case; its report and script go to `reproduction/` unless told otherwise, and not over a whole report."""
+    return run_suite(["--report-dir=reproduction", "--reproduce", arguments.case, *arguments.rest])
 
 
 def run_suite(options: list[str]) -> int:
@@ -47,7 +47,7 @@ def run_suite(options: list[str]) -> int:
         configuration = Path(scratch) / "pytest.ini"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
         code = pytest.main(
-            ["-q", "-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite), *options]
+            ["-q", "--tb=no", "-rN", "-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite), *options]
         )
     return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
 
