@@ -46,9 +46,8 @@ def run_suite(options: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
         configuration = Path(scratch) / "pytest.ini"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
-        code = pytest.main(
-            ["-q", "--tb=no", "-rN", "-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite), *options]
-        )
+        place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}"]
+        code = pytest.main(["-q", "--tb=no", "-rN", *place, str(suite), *options])
     return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
 
 
