@@ -117,4 +117,8 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
 
 def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
     waiting = suite.tags().keys() - {kill.violation.clause for kill in matrix.kills}
-    return [clause.id for clause in registry.clauses.values() if clause.id in waiting and clause.level == "MUST"]
+    return [
+        clause.id
+        for clause in registry.clauses.values()
+        if clause.id in waiting and clause.level == "MUST" and clause.duplicate_of is None
+    ]

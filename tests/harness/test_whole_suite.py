@@ -1,0 +1,57 @@
+"""The real suite and the reference: the same verdicts and the same answers through every transport and order."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import read, without_run
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
+
+pytestmark = pytest.mark.slow
+
+
+def observations(directory: Path, *options: str) -> list[object]:
+    """The observation lines of a run over the whole suite, without what may differ between runs."""
+    paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report-dir={directory}", *options]
+        + ["conformance"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONHASHSEED": "random"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    report = read(directory / "report.jsonl")
+    assert (report.problem, report.claim) == (None, "success")
+    return [json.dumps(without_run(line)) for line in report.observations]
+
+
+def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path) -> None:
+    """What was sent, what came back, what was checked, verdicts and dispositions: all of it, case by case."""
+    pytest.importorskip("xdist", reason="pip install pytest-xdist")
+    direct = observations(tmp_path / "direct", "--impl=reference")
+    assert len(direct) > 1000
+    assert observations(tmp_path / "rpc", f"--impl={SERVED}") == direct
+    assert observations(tmp_path / "other", "--impl=reference", "-n2", "-p", "reversed_order") == direct
+
+
+def test_every_violation_is_killed(tmp_path: Path) -> None:
+    """`tessera-conformance strength` on the violators of the project."""
+    command = [sys.executable, "-m", "tessera_conformance.cli", "strength", "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    matrix = json.loads((tmp_path / "kill-matrix.json").read_text())
+    assert matrix["control_failures"] == []
+    assert {row["fate"] for row in matrix["violators"]} == {"killed"}
+    assert len(matrix["violators"]) > 100
+    assert "Clauses of level MUST that have cases and no violator: none." in (tmp_path / "kill-matrix.md").read_text()
