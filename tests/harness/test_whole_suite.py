@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 def observations(directory: Path, *options: str) -> list[object]:
     """The observation lines of a run over the whole suite, without what may differ between runs."""
     paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report-dir={directory}"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report-dir={directory}", *options]
-        + ["conformance"],
+        [*command, *options, "conformance"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONHASHSEED": "random"},
         capture_output=True,
