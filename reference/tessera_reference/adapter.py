@@ -36,6 +36,10 @@ KINDS = {
 }
 
 
+FEATURES = ("broadcasting-ops", "extra-dtypes", "matmul-out", "tensor-ops", "zero-sizes")
+"""What the reference has beyond the core of the language."""
+
+
 class ReferenceAdapter:
     """Answers for the language as far as the reference goes."""
 
@@ -46,7 +50,7 @@ class ReferenceAdapter:
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
             "documents": ["language_ir"],
-            "capabilities": {"extra-dtypes": "enforced", "broadcasting-ops": "enforced"},
+            "capabilities": dict.fromkeys(FEATURES, "enforced"),
             "arithmetic": {"level": "strict", "trees": {"matmul": "fold", "sum": "pairwise"}},
         }
 

@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and set up the run."""
     config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
+    config.addinivalue_line("markers", "feature(name, ...): what must be claimed beyond the clauses' features")
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
@@ -106,11 +107,15 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
     title = next((text for marker in item.iter_markers("title") for text in marker.args), "")
     if not title and isinstance(item, pytest.Function):
         title = (item.obj.__doc__ or "").strip().partition("\n")[0]
+    features = [name for marker in item.iter_markers("feature") for name in marker.args]
+    strange = [name for name in features if name not in run.registry.features()]
+    if strange:
+        raise ValueError(f"unknown feature {strange[0]!r}: `tessera-conformance clauses features` lists them")
     named = [run.registry.clause(name) for name in dict.fromkeys(clauses)]
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    return Case(identifier, title or identifier, named, levels)
+    return Case(identifier, title or identifier, named, levels, features)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

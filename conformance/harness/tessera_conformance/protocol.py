@@ -33,11 +33,9 @@ class Hello:
     level: str = "strict"
     message: Mapping[str, Any] = field(default_factory=dict)
 
-    def claims(self, document: str, feature: str) -> bool:
-        """Whether the implementation stands by this feature; the core of a claimed document is mandatory."""
-        if document not in self.documents:
-            return False
-        return feature == "core" or self.capabilities.get(feature, "unsupported") != "unsupported"
+    def has(self, feature: str) -> bool:
+        """Whether the implementation claims a feature that is not core; one left out is unsupported."""
+        return self.capabilities.get(feature, "unsupported") != "unsupported"
 
 
 def read_hello(message: Any) -> Hello:

@@ -32,6 +32,7 @@ class Case:
     title: str
     clauses: Sequence[Clause]
     levels: Sequence[str]
+    features: Sequence[str] = ()
     check: Check = field(default_factory=Check)
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
@@ -81,7 +82,7 @@ class SuiteRun:
 
     def judge_before(self, case: Case) -> Judgement | None:
         """Why the case is not to be run, if so."""
-        return before_running(case.clauses, case.levels, self.hello, self.profile, self.level)
+        return before_running(case.clauses, case.features, case.levels, self.hello, self.profile, self.level)
 
     def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""

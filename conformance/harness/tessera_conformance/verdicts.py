@@ -49,13 +49,18 @@ class Judgement:
 
 
 def before_running(
-    clauses: Sequence[Clause], levels: Sequence[str], hello: Hello | Fault, profile: str, level: str
+    clauses: Sequence[Clause],
+    features: Sequence[str],
+    levels: Sequence[str],
+    hello: Hello | Fault,
+    profile: str,
+    level: str,
 ) -> Judgement | None:
     """Why a case is not run at all, or None where it is to run.
 
     A case is inapplicable where the implementation does not claim the documents of its clauses, where the profile
-    leaves it out, or where it judges another numerics level. It is unsupported where a feature that is not core is
-    declared so.
+    leaves it out, or where it judges another numerics level. It is unsupported where a feature that is not core, of a
+    clause or of the case itself, is not claimed.
     """
     if isinstance(hello, Fault):
         return Judgement(hello.kind, hello.detail)
@@ -66,9 +71,10 @@ def before_running(
     unclaimed = sorted({clause.document for clause in clauses if clause.document not in hello.documents})
     if unclaimed:
         return Judgement("inapplicable", f"the implementation does not claim {', '.join(unclaimed)}")
-    missing = [clause.feature for clause in clauses if not hello.claims(clause.document, clause.feature)]
+    needed = [clause.feature for clause in clauses] + list(features)
+    missing = [feature for feature in needed if feature != "core" and not hello.has(feature)]
     if missing:
-        return Judgement("unsupported", f"the implementation declares {missing[0]} unsupported")
+        return Judgement("unsupported", f"the implementation does not claim the feature {missing[0]}")
     return None
 
 

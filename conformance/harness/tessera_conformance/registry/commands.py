@@ -44,6 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("clauses", help="the clauses: list, show, check, lock, coverage")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions)
+    _add(actions, "features", "list what an implementation can claim beyond the core", list_features)
     _add_show(actions)
     _add_check(actions)
     _add_lock(actions)
@@ -137,6 +138,16 @@ def _passes(clause: Clause, args: argparse.Namespace) -> bool:
 
 def _waiting_for_a_test(found: Coverage) -> set[str]:
     return {report.id for report in (*found.errors, *found.warnings) if isinstance(report, UntestedClause)}
+
+
+def list_features(args: argparse.Namespace) -> int:
+    """Print what an implementation can claim, with how many clauses and interpretations ask for it."""
+    registry = load_registry(_directory(args))
+    for feature in registry.features():
+        clauses = sum(clause.feature == feature for clause in registry.clauses.values())
+        cited = [row.id for row in registry.interpretations.values() if row.feature == feature]
+        print(f"{feature:<24}{clauses:>5} clauses  {', '.join(cited)}".rstrip())
+    return SOUND
 
 
 def show(args: argparse.Namespace) -> int:

@@ -126,6 +126,7 @@ INTERPRETATION_FORMS: Mapping[str, Form] = {
     "alternatives": _list_of(_text()),
     "affects": _list_of(_matching(CLAUSE_ID, "a clause id")),
     "asserted": _text(),
+    "feature": _slug(optional=True),
     "since": _SINCE,
     "status": _STATUS,
 }

@@ -100,6 +100,8 @@ class Interpretation:
     asserted: str
     since: str
     status: Status
+    feature: str | None = None
+    """What an implementation claims in order to be judged by the part that is not core."""
 
     @property
     def active(self) -> bool:
@@ -132,6 +134,11 @@ class Registry:
     clauses: Mapping[str, Clause]
     interpretations: Mapping[str, Interpretation]
     enforced: tuple[Chapter, ...] = ()
+
+    def features(self) -> list[str]:
+        """Every feature that an implementation can claim beyond the core, in alphabetical order."""
+        clauses = {clause.feature for clause in self.clauses.values()}
+        return sorted((clauses | {row.feature for row in self.interpretations.values() if row.feature}) - {"core"})
 
     def clause(self, clause_id: str) -> Clause:
         """The clause of that id; raises `UnknownClause`, which suggests the nearest ids."""

@@ -87,7 +87,7 @@ def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Re
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     """Run one collected test against an implementation, outside pytest's own loop."""
     planned = item.stash[CASE]
-    case = Case(planned.id, planned.title, planned.clauses, planned.levels)
+    case = Case(planned.id, planned.title, planned.clauses, planned.levels, planned.features)
     judgement = run.judge_before(case)
     if judgement is not None:
         return judgement

@@ -39,6 +39,7 @@ class Question:
     inputs: Mapping[str, Tensor]
     check: Check
     clauses: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def call(self) -> Call:

@@ -8,20 +8,25 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check
-from tessera_conformance.marks import clause, level, title
+from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.session import Implementation
 from tessera_conformance.vectors import Vector, load
 
 
 def golden(topic: str) -> Callable[[Any], Any]:
-    """Parametrize a test over the vectors of a topic: clauses, title and level come from each vector."""
+    """Parametrize a test over the vectors of a topic: clauses, features, level and title come from each."""
     return pytest.mark.parametrize(
         "vector",
         [
             pytest.param(
                 vector,
                 id=vector.name,
-                marks=[clause(*vector.clauses), title(vector.comment), level(vector.provenance.level)],
+                marks=[
+                    clause(*vector.clauses),
+                    feature(*vector.features),
+                    level(vector.provenance.level),
+                    title(vector.comment),
+                ],
             )
             for vector in load(topic)
         ],

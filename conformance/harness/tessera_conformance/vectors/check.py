@@ -93,6 +93,7 @@ def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProb
 def _changed(vector: Vector, case: SourceCase) -> list[str]:
     pairs = {
         "clauses": (vector.clauses, case.clauses),
+        "features": (vector.features, case.question.features),
         "comment": (vector.comment, case.comment),
         "call": (vector.call, case.question.call),
         "check": (vector.provenance.check, case.question.check),

@@ -79,7 +79,7 @@ def _vectors(paths: Iterable[str], read: Read) -> dict[str, Vector]:
 
 
 def _changes(old: Vector, new: Vector) -> Iterator[str]:
-    for field in ("clauses", "comment", "provenance"):
+    for field in ("clauses", "features", "comment", "provenance"):
         before, after = getattr(old, field), getattr(new, field)
         if before != after:
             yield f"{field}: {before} -> {after}"

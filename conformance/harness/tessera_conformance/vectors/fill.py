@@ -81,7 +81,10 @@ class Freezer:
         provenance = Provenance(self._reference(), case.question.check, reason=self.reason if before else None)
         if before is not None and unchanged and before.provenance.check == case.question.check:
             provenance = before.provenance
-        return Vector(topic, case.name, case.clauses, case.comment, case.question.call, expected, provenance)
+        question = case.question
+        return Vector(
+            topic, case.name, case.clauses, case.comment, question.call, expected, provenance, question.features
+        )
 
     def _confirmed(self, topic: str, case: SourceCase) -> Tensor:
         where = f"{topic}/{case.name}"

@@ -110,6 +110,7 @@ def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[s
     return {
         "name": vector.name,
         "clauses": list(vector.clauses),
+        "features": list(vector.features),
         "comment": vector.comment,
         "call": {"method": vector.call.method, "params": {**vector.call.params, "inputs": inputs}},
         "expected": {"outputs": [message(tensor) for tensor in vector.expected]},
@@ -131,6 +132,7 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
         topic=topic,
         name=case["name"],
         clauses=tuple(case["clauses"]),
+        features=tuple(case["features"]),
         comment=case["comment"],
         call=Call(case["call"]["method"], {**params, "inputs": inputs}),
         expected=tuple(tensor(message) for message in case["expected"]["outputs"]),

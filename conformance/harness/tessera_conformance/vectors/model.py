@@ -62,6 +62,8 @@ class Vector:
     call: Call
     expected: tuple[Tensor, ...]
     provenance: Provenance
+    features: tuple[str, ...] = ()
+    """What an implementation must claim beyond the core of the language for the question to be put to it."""
 
     @property
     def id(self) -> str:

@@ -97,7 +97,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     check = Check("oracle.attention", tuple(inputs), {"factor": factor})
     accumulation = (ACCUMULATION[q.dtype], "LANG-10-02") if q.dtype in ACCUMULATION else ()
     clauses = ("LANG-05.2-02", "LANG-05.2-03", *accumulation)
-    return Question(_program(inputs, result, body), "f", inputs, check, clauses)
+    return Question(_program(inputs, result, body), "f", inputs, check, clauses, ("tensor-ops",))
 
 
 def _question(
@@ -110,7 +110,13 @@ def _question(
 ) -> Question:
     body = [f"let R: {result} = {expression};", "return R;"]
     check = Check(f"oracle.{function}", tuple(inputs), arguments)
-    return Question(_program(inputs, result, body), "f", inputs, check, clauses)
+    return Question(_program(inputs, result, body), "f", inputs, check, clauses, _features(inputs, arguments))
+
+
+def _features(inputs: Mapping[str, Tensor], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What goes beyond the core: `out=` (AMB-LANG-102) and dimensions of zero (AMB-LANG-113)."""
+    takes_nothing = any(0 in value.shape for value in inputs.values())
+    return (*(["matmul-out"] if "out" in arguments else []), *(["zero-sizes"] if takes_nothing else []))
 
 
 def _program(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> str:
