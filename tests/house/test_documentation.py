@@ -49,3 +49,9 @@ def test_the_example_adapter_speaks_the_protocol(root: Path) -> None:
         assert session.reset() is None
     finally:
         session.close()
+
+
+def test_continuous_integration_runs_the_command_of_the_readme(root: Path) -> None:
+    commands = re.findall(r"```sh\n(python3 -m venv .*)\n```", (root / "README.md").read_text(encoding="utf-8"))
+    assert len(commands) == 2
+    assert (root / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()[-1] == commands[1]

@@ -95,7 +95,7 @@ class JournalWriter:
         sealed = self.path.with_suffix(".sealing")
         sealed.write_text("".join(dump(line) + "\n" for line in [*lines, footer]), encoding="utf-8")
         os.replace(sealed, self.path)
-        return read(self.path)
+        return Report(self.path, self._header, self._plan, observations, footer, None)
 
     def _append(self, line: Line) -> None:
         self._file.write(dump(line) + "\n")
