@@ -20,7 +20,7 @@ def measure() -> Measurement:
     tensor = Tensor.from_words("fp32", (4,), [0x3F800000] * 4)
     params = {"source": "", "function": "f", "inputs": {"A": tensor}}
     place = Path(__file__).parent
-    serve = f"rpc:env PYTHONPATH={place} {sys.executable} -m tessera_conformance.cli serve py:echo_adapter:Echo"
+    serve = f"rpc:env PYTHONPATH={place} {sys.executable} -m tessera_conformance serve py:echo_adapter:Echo"
     sessions = Session(locate(serve)), Session(locate("py:echo_adapter:Echo"))
 
     def batch(session: Session) -> None:

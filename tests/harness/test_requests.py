@@ -27,6 +27,18 @@ def test_an_implementation_that_cannot_be_found(shared_checkout, implementation,
     assert [word for word in words if word not in done.output] == []
 
 
+@pytest.mark.parametrize("option", ["--deadline=0", "--deadline=-1", "--start-deadline=inf"])
+def test_a_deadline_that_is_no_time(shared_checkout, option):
+    done = shared_checkout.run(option)
+    assert (done.exit_code, "positive number of seconds" in done.output) == (USAGE, True)
+
+
+def test_a_report_directory_that_is_a_file(shared_checkout, tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = shared_checkout.run("-k", "passes", f"--report-dir={tmp_path / 'taken'}")
+    assert "is a file; name a folder" in done.output
+
+
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "half"])
 def test_a_malformed_shard(shared_checkout, shard):
     done = shared_checkout.run(f"--shard={shard}")
@@ -34,8 +46,10 @@ def test_a_malformed_shard(shared_checkout, shard):
 
 
 def test_a_case_to_reproduce_that_does_not_exist(shared_checkout):
-    done = shared_checkout.run("--reproduce=ir/sample/no-such-case")
-    assert (done.exit_code, "no such case" in done.output) == (USAGE, True)
+    done = shared_checkout.run("--reproduce=ir/sample/passes/3")
+    assert done.exit_code == USAGE
+    assert "no such case: ir/sample/passes/3; did you mean ir/sample/passes/" in done.output
+    assert done.report is None
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,42 @@ def test_a_narrowed_run_without_failures_is_only_partial(shared_checkout):
     assert (done.exit_code, done.report.claim) == (0, "partial")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [("--deselect=conformance/ir/test_sample.py::test_is_refused",), ("--ignore-glob=*second*",), ("--lf",)],
+    ids=["deselect", "ignore", "last-failed"],
+)
+def test_a_run_that_leaves_something_out_is_not_complete(checkout, options):
+    """However it is left out: what was not planned cannot fail, so the claim is partial at best."""
+    second = "from tessera_conformance.marks import clause\n\n@clause('LANG-02-01')\ndef test_x(check):\n    check.true(True, 'x')\n"
+    (checkout.directory / "conformance" / "ir" / "test_second.py").write_text(second)
+    assert checkout.run().report.header["selection"]["complete"] is True
+    assert checkout.run(*options).report.header["selection"]["complete"] is False
+
+
+def test_a_level_at_which_cases_are_not_judged_is_only_partial(checkout):
+    """Nothing fails at level fast, but a case of another level was not judged."""
+    suite = checkout.directory / "conformance" / "ir" / "test_sample.py"
+    text = suite.read_text().split("@clause", 1)[0]
+    one = '@clause("LANG-02-01")\n{mark}def test_{name}(check):\n    check.true(True, "x")\n\n\n'
+    suite.write_text(text + one.format(mark="", name="any") + one.format(mark='@level("strict")\n', name="strict"))
+    assert checkout.run("--level=strict").report.claim == "success"
+    assert checkout.run("--level=fast").report.claim == "partial"
+
+
+def test_a_claim_of_a_feature_that_does_not_exist_is_a_problem(shared_checkout):
+    done = shared_checkout.run("--impl=py:claims_a_typo:ClaimsATypo", "-k", "passes")
+    assert done.report.claim == "failure"
+    (problem,) = done.report.footer["problems"]
+    assert "'extra_dtypes', which is no feature (did you mean 'extra-dtypes'?)" in problem
+
+
+def test_what_a_dying_implementation_said_is_kept(shared_checkout, fake_command):
+    header = shared_checkout.run(f"--impl=rpc:{fake_command('dies_at_start')}", "-k", "passes").report.header
+    assert "exit code 7" in header["implementation"]["fault"]
+    assert "cannot find libacme.so.3" in header["run"]["stderr"]
+
+
 def test_profile_core_leaves_out_extended_clauses(shared_checkout):
     verdicts = shared_checkout.run("--profile=core").verdicts()
     assert verdicts["needs-an-unclaimed-feature"] == "inapplicable"
@@ -112,7 +148,7 @@ def test_no_fault_of_an_implementation_ends_the_run(shared_checkout, fake_comman
 
 def test_in_process_and_rpc_give_the_same_report(shared_checkout):
     direct = shared_checkout.run(report="direct")
-    command = f"{sys.executable} -m tessera_conformance.cli serve py:echo:Echo"
+    command = f"{sys.executable} -m tessera_conformance serve py:echo:Echo"
     rpc = shared_checkout.run(f"--impl=rpc:{command}", report="rpc")
     assert rpc.verdicts() == direct.verdicts()
 

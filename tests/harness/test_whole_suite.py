@@ -47,7 +47,7 @@ def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path) -> None:
 
 def test_every_violation_is_killed(tmp_path: Path) -> None:
     """`tessera-conformance strength` on the violators of the project."""
-    command = [sys.executable, "-m", "tessera_conformance.cli", "strength", "--output", str(tmp_path)]
+    command = [sys.executable, "-m", "tessera_conformance", "strength", "--output", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     matrix = json.loads((tmp_path / "kill-matrix.json").read_text())

@@ -32,7 +32,7 @@ def test_every_command_that_the_documentation_names_exists(root: Path) -> None:
     assert {"run", "report", "compare", "reproduce", "clauses", "strength", "serve"} <= commands
     for command in sorted(commands):
         done = subprocess.run(
-            [sys.executable, "-m", "tessera_conformance.cli", command, "--help"], capture_output=True, text=True
+            [sys.executable, "-m", "tessera_conformance", command, "--help"], capture_output=True, text=True
         )
         assert (command, done.returncode) == (command, 0)
 

@@ -137,7 +137,7 @@ def test_the_hash_seed_changes_no_byte(project: Any, tmp_path: Path) -> None:
         folder = tmp_path / f"seed{seed}"
         paths = [str(tmp_path), str(CHECKOUT / "conformance" / "harness"), str(CHECKOUT / "reference")]
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "tessera_conformance.cli", "vectors", "fill", "--impl=py:fake_adder:Adder"]
+        command = [sys.executable, "-m", "tessera_conformance", "vectors", "fill", "--impl=py:fake_adder:Adder"]
         places = [f"--vectors={folder}", f"--sources={project.sources}"]
         done = subprocess.run([*command, *places], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
 
+__all__ = ["Adapter", "Diagnostic", "NotSupported", "Refusal", "invoke"]
+
 
 @runtime_checkable
 class Adapter(Protocol):
@@ -24,11 +26,17 @@ class Adapter(Protocol):
 
 
 class Refusal(Exception):
-    """Raised by an adapter when the implementation refuses a request."""
+    """Raised by an adapter when the implementation refuses a request.
 
-    def __init__(self, code: str, phase: str, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+    Diagnostics are `Diagnostic` objects, or mappings with the fields that the protocol gives them.
+    """
+
+    def __init__(
+        self, code: str, phase: str, message: str, diagnostics: Sequence[Diagnostic | Mapping[str, Any]] = ()
+    ) -> None:
         super().__init__(message)
-        self.outcome = Rejected(code, phase, message, tuple(diagnostics))
+        told = [entry if isinstance(entry, Diagnostic) else Diagnostic(**entry) for entry in diagnostics]
+        self.outcome = Rejected(code, phase, message, tuple(told))
 
 
 class NotSupported(Exception):

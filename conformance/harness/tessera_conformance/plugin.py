@@ -6,9 +6,8 @@ workers run the cases and the controller writes the report.
 
 from __future__ import annotations
 
-import datetime
+import difflib
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
+from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.report_keeper import PROPERTY, ReportKeeper
 from tessera_conformance.reproduce import write_script
@@ -31,16 +31,7 @@ CASE = pytest.StashKey[Case]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a conformance run."""
-    group = parser.getgroup("tessera", "Tessera conformance")
-    group.addoption("--impl", default="reference", metavar="IMPL", help="reference, py:module:factory or rpc:command")
-    group.addoption("--profile", default="extended", choices=("core", "extended"), help="which clauses a claim covers")
-    group.addoption("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
-    group.addoption("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, TOML")
-    group.addoption("--report-dir", default="report", metavar="DIR", type=Path, help="where the report goes")
-    group.addoption("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
-    group.addoption("--deadline", default=30.0, type=float, metavar="SECONDS", help="for each call")
-    group.addoption("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
-    group.addoption("--today", default=None, type=datetime.date.fromisoformat, help="the day for expiry of deviations")
+    add_options(parser.getgroup("tessera", "Tessera conformance").addoption)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
+    if options.report_dir.exists() and not options.report_dir.is_dir():
+        raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
     try:
         config.stash[RUN] = SuiteRun(
             locate(options.impl),
@@ -58,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
             level=options.level,
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
-            deadline=options.deadline,
+            deadlines=(options.start_deadline, options.deadline),
             today=options.today,
         )
     except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
@@ -131,7 +124,10 @@ def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) ->
 
     kept = [item for item in items if keep(item)]
     if wanted is not None and not kept:
-        raise pytest.UsageError(f"--reproduce {wanted}: no such case; the report and `--collect-only` name them")
+        known = [item.stash[CASE].id for item in items if CASE in item.stash]
+        items.clear()
+        nearest = " or ".join(difflib.get_close_matches(wanted, known, n=2, cutoff=0.5))
+        raise pytest.UsageError(f"no such case: {wanted}{f'; did you mean {nearest}?' if nearest else ''}")
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
         items[:] = kept

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import case_id
+from tessera_conformance.cases import CHAPTERS, case_id
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.publish import publish
@@ -32,6 +32,8 @@ class ReportKeeper:
         self._writer: JournalWriter | None = None
         self._report: Report | None = None
         self._started = time.monotonic()
+        self._deselected = False
+        self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
 
     @pytest.hookimpl(trylast=True)
@@ -48,19 +50,24 @@ class ReportKeeper:
         cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
         if not cases or self._writer is not None or self._config.option.collectonly:
             return
+        self._complete = self._is_complete(cases)
         self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
         self._writer.header(self._run.header(self._complete, [Path(sys.argv[0]).name, *sys.argv[1:]]))
         self._writer.plan(cases)
 
-    @property
-    def _complete(self) -> bool:
-        """Whether the command line asks for the whole suite."""
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember that something was left out."""
+        self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
+
+    def _is_complete(self, cases: Sequence[str]) -> bool:
+        """Whether these are all cases of the suite: no option leaves any out, and every file of it has some."""
         option = self._config.option
-        if self._run.shard or option.reproduce or option.keyword or option.markexpr or getattr(option, "lf", False):
+        narrowing = ("shard", "reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+        if self._deselected or any(getattr(option, name, None) for name in narrowing):
             return False
-        suite = suite_directory()
-        paths = [Path(str(argument).partition("::")[0]).resolve() for argument in self._config.args]
-        return any(path == suite or path in suite.parents for path in paths)
+        if any("::" in str(argument) for argument in self._config.args):
+            return False
+        return all(any(case.startswith(prefix) for case in cases) for prefix in _file_prefixes())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
@@ -82,7 +89,7 @@ class ReportKeeper:
         """Seal the report, make the pages from it, and let a failed claim fail the run."""
         if self._writer is None:
             return
-        problems = self._run.deviations.expired(self._run.today)
+        problems = self._run.problems()
         if self._complete:
             problems += self._run.deviations.unmatched(self._observed)
         self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
@@ -98,3 +105,10 @@ class ReportKeeper:
             if self._config.option.reproduce:
                 directory = self._config.option.report_dir
                 terminalreporter.write(f"  script     {directory / script_name(self._config.option.reproduce)}\n")
+
+
+def _file_prefixes() -> list[str]:
+    """What the ids of the cases of each test file of the suite begin with."""
+    suite = suite_directory()
+    files = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py"))]
+    return [str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files]

@@ -3,21 +3,23 @@
 The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and of its checks those
 that can be judged again from the answers alone. A check of bits or of a plain value is tied to the place in the answers
 where the value stood; a refusal, a status or a result to the exchange that gave it. What cannot be tied is shown, and
-judged by the suite alone.
+judged by the suite alone; so is an answer to a request that stayed without one, as no check has ever seen it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
-from tessera_conformance.observations import Fault, Returned, Unsupported, describe
+from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Exchange
@@ -50,7 +52,7 @@ def script_name(case: str) -> str:
 def start_command(implementation: str) -> list[str]:
     """What starts the implementation as a process that speaks the line protocol."""
     form, _, rest = implementation.partition(":")
-    return shlex.split(rest) if form == "rpc" else ["tessera-conformance", "serve", implementation]
+    return shlex.split(rest) if form == "rpc" else [sys.executable, "-m", "tessera_conformance", "serve", implementation]
 
 
 def _content(implementation: str, case: Case) -> dict[str, Any]:
@@ -62,9 +64,11 @@ def _content(implementation: str, case: Case) -> dict[str, Any]:
         "verdict": judgement.verdict if judgement else "not run",
         "reason": judgement.reason if judgement else "",
         "command": start_command(implementation),
+        "directory": os.getcwd(),
         "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
         "outcomes": [_outcome(one) for one in case.exchanges],
-        "checks": [*_checks(case), *_unanswered(case)],
+        "checks": [*_checks(case), *_answered(case)],
+        "unanswered": _unanswered(case),
         "suite_only": list(_suite_only(case)),
     }
 
@@ -159,9 +163,15 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
     }
 
 
-def _unanswered(case: Case) -> list[dict[str, Any]]:
-    """A request that stayed without an answer must get one."""
+def _unanswered(case: Case) -> bool:
+    """Whether the case ended for want of an answer: its last request, or the implementation itself, gave none."""
     last = case.exchanges[-1].observation if case.exchanges else None
-    if not isinstance(last, Unsupported | Fault):
+    faulted = case.judgement is not None and case.judgement.verdict in get_args(FaultKind)
+    return faulted or isinstance(last, Unsupported | Fault)
+
+
+def _answered(case: Case) -> list[dict[str, Any]]:
+    """The last request must be answered, where it stayed without an answer."""
+    if not case.exchanges or not isinstance(case.exchanges[-1].observation, Unsupported | Fault):
         return []
     return [{"what": "the request is answered", "how": "answered", "exchange": len(case.exchanges) - 1}]

@@ -3,10 +3,10 @@
     python THIS_FILE [COMMAND [ARGUMENT ...]]
 
 COMMAND starts an implementation that speaks the line protocol on its standard input and output; without one, the
-implementation that the case was written down for is started. Only the standard library is needed. The case
-itself, its requests and what was expected, stands at the end of this file. Exit codes: 0 when the answers are as
-expected, 1 when a difference still shows, 2 when it does not start, crashes or hangs, 3 when the answers are others
-than then and only the suite can judge them.
+implementation that the case was written down for is started, in the directory in which it was run then where that
+still exists. Only the standard library is needed. The case itself, its requests and what was expected, stands at the end of this file. Exit codes:
+0 when the answers are as expected, 1 when a difference still shows, 2 when it does not start, crashes or hangs, 3 when
+the answers are others than then and only the suite can judge them.
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ class NoAnswer(Exception):
 class Implementation:
     """A process that answers one JSON-RPC line with one JSON-RPC line."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], directory: str | None) -> None:
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=os.name == "posix"
+                command,
+                cwd=directory,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=os.name == "posix",
             )
         except OSError as error:
             raise NoAnswer(f"cannot start {shlex.join(command)}: {error.strerror}") from None
@@ -226,9 +230,9 @@ def short(value: Any) -> str:
     return text if len(text) <= 300 else f"{text[:300]} ... ({len(text)} characters)"
 
 
-def ask_all(command: list[str]) -> list[Any]:
+def ask_all(command: list[str], directory: str | None) -> list[Any]:
     """Open a session, send the requests of the case, and print what comes back."""
-    implementation = Implementation(command)
+    implementation = Implementation(command, directory)
     try:
         hello = implementation.ask("session.open", {"protocol": 1, "harness": "reproduce", "exchange": None})
         print(f"answers  {short(at(hello, ['implementation']))}")
@@ -249,12 +253,13 @@ def main() -> int:
         return AS_EXPECTED
     given = shlex.split(sys.argv[1]) if len(sys.argv) == 2 else sys.argv[1:]
     command = given or CASE["command"]
+    directory = None if given or not os.path.isdir(CASE["directory"]) else CASE["directory"]
     print(f"case     {CASE['case']}\n         {CASE['title']}")
     print(f"clauses  {', '.join(CASE['clauses'])}")
     print(f"then     {CASE['verdict']}: {CASE['reason']}")
-    print(f"command  {shlex.join(command)}")
+    print(f"command  {shlex.join(command)}\n         in {directory or os.getcwd()}")
     try:
-        outcomes = ask_all(command)
+        outcomes = ask_all(command, directory)
     except NoAnswer as stop:
         print(f"result   {stop}")
         return NO_ANSWER
@@ -269,9 +274,14 @@ def main() -> int:
 
 
 def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
-    """The exit code and its meaning; a check that only the suite can make is never taken for granted."""
+    """The exit code and its meaning; what only the suite can judge is never taken for granted.
+
+    That is so of a check it alone can make, and of an answer to a request that stayed without one then.
+    """
     if wrong:
         return DIFFERS, "a difference still shows"
+    if CASE["unanswered"]:
+        return UNDECIDED, "an answer came this time; only the suite can judge it"
     if CASE["checks"] and not CASE["suite_only"]:
         return AS_EXPECTED, "as expected"
     if [essence(outcome) for outcome in outcomes] == [essence(outcome) for outcome in CASE["outcomes"]]:

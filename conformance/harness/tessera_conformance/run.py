@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.locations import suite_directory
+from tessera_conformance.options import add_options
 
 USAGE_EXIT = 2
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
@@ -17,21 +18,41 @@ CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `run` and `reproduce`."""
+    raw = argparse.RawDescriptionHelpFormatter
     run = subparsers.add_parser(
-        "run",
-        help="run the conformance suite",
-        description="Run the suite against an implementation. Further options go to pytest; see also --help-suite.",
+        "run", help="run the conformance suite", epilog=_epilog(RUN_EXAMPLES), formatter_class=raw
     )
-    run.add_argument("--help-suite", action="store_true", help="list the options of the suite and exit")
     run.set_defaults(handler=run_command, takes_rest=True)
-    reproduce = subparsers.add_parser("reproduce", help="run one case and write a standalone script for it")
-    reproduce.add_argument("case", help="case id as in the report, such as ir/matmul/k-tail")
+    reproduce = subparsers.add_parser(
+        "reproduce",
+        help="run one case and write a standalone script for it",
+        epilog=_epilog(REPRODUCE_EXAMPLES),
+        formatter_class=raw,
+    )
+    reproduce.add_argument("case", help="case id as in the report")
     reproduce.set_defaults(handler=reproduce_command, takes_rest=True)
 
 
+RUN_EXAMPLES = """
+  tessera-conformance run --impl=reference
+  tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
+  tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
+"""
+REPRODUCE_EXAMPLES = """
+  tessera-conformance reproduce ir/matmul/golden/fp32/k-13 --impl=py:my_adapter:make
+"""
+
+
+def _epilog(examples: str) -> str:
+    """The options of the suite, which pytest reads, and examples."""
+    options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    add_options(options.add_argument)
+    return f"{options.format_help()}\nFurther options go to pytest, such as -k, -x and -n.\n\nexamples:{examples}"
+
+
 def run_command(arguments: argparse.Namespace) -> int:
-    """The suite, or `--help-suite`."""
-    return run_suite(["--help"] if arguments.help_suite else arguments.rest)
+    """The suite."""
+    return run_suite(arguments.rest)
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
@@ -41,13 +62,20 @@ def reproduce_command(arguments: argparse.Namespace) -> int:
 
 def run_suite(options: list[str]) -> int:
     """Run pytest over the suite with our own configuration; exit code 0, 1 for a failed claim, 2 for a bad request."""
+    if not any(option.partition("=")[0] == "--impl" for option in options):
+        print(
+            "name an implementation: --impl=reference, --impl=py:module:factory or --impl=rpc:command", file=sys.stderr
+        )
+        return USAGE_EXIT
     suite = suite_directory()
     _make_working_directory_importable()
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
         configuration = Path(scratch) / "pytest.ini"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
         place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}"]
-        code = pytest.main(["-q", "--tb=no", "-rN", *place, str(suite), *options])
+        code = pytest.main(["-q", "--tb=no", "-rN", "--disable-warnings", *place, str(suite), *options])
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
     return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import hashlib
 import platform
 import sys
@@ -57,15 +58,17 @@ class SuiteRun:
         level: str | None = None,
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
-        deadline: float = 30.0,
+        deadlines: tuple[float, float] = (60.0, 30.0),
         today: datetime.date | None = None,
     ) -> None:
         self.registry = registry
-        self.session = Session(transport, deadline)
+        start_deadline, deadline = deadlines
+        self.session = Session(transport, deadline, start_deadline)
         self.profile = profile
         self.deviations = deviations or Deviations()
         self.shard = shard
         self.today = today or datetime.date.today()
+        self._today_given = today is not None
         self._level = level
 
     @cached_property
@@ -88,6 +91,17 @@ class SuiteRun:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
         return after_running(error, case.check.records, self.session.reset())
+
+    def problems(self) -> list[str]:
+        """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
+        claimed = self.hello.capabilities if isinstance(self.hello, Hello) else {}
+        known = self.registry.features()
+        strange = [name for name in claimed if name not in known]
+        return self.deviations.expired(self.today) + [
+            f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
+            "`tessera-conformance clauses features` lists them"
+            for name in strange
+        ]
 
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
@@ -112,6 +126,7 @@ class SuiteRun:
                 "level": self.level,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
                     {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries
                 ],
@@ -121,8 +136,14 @@ class SuiteRun:
                 "python": platform.python_version(),
                 "platform": sys.platform,
                 "command": list(command),
+                **({"stderr": hello.stderr} if isinstance(hello, Fault) and hello.stderr else {}),
             },
         }
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    nearest = difflib.get_close_matches(name.replace("_", "-"), known, n=1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def observation_line(case: Case) -> dict[str, Any]:
@@ -132,6 +153,7 @@ def observation_line(case: Case) -> dict[str, Any]:
         "case": case.id,
         "title": case.title,
         "clauses": case.clause_ids,
+        "levels": list(case.levels),
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": plain(judgement.reason),

@@ -76,6 +76,8 @@ class Tensor:
             raise MalformedTensor(f"unknown dtype {self.dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
         if any(extent < 0 for extent in self.shape):
             raise MalformedTensor(f"negative extent in shape {list(self.shape)}")
+        if not isinstance(self.data, bytes):
+            raise MalformedTensor(f"data is {type(self.data).__name__}, expected bytes: use .tobytes()")
         expected = self.size * self.format.word_bytes * self.format.words
         if len(self.data) != expected:
             raise MalformedTensor(

@@ -107,6 +107,8 @@ def _reporting(handler: Handler) -> Handler:
             return handler(args)
         except (RegistryError, SuiteNotCollected) as error:
             print(f"error: {error}")
+        except BrokenPipeError:
+            raise
         except OSError as error:
             print(f"error: {UnwritableFile(str(error.filename), error.strerror or str(error))}")
         return UNANSWERABLE

@@ -6,6 +6,7 @@ where, what was expected, and what to do about it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 COMMAND = "tessera-conformance clauses"
@@ -24,12 +25,12 @@ class Explanation:
         return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  remedy:   {self.remedy}"
 
 
-class RegistryError(Exception):
+class RegistryError(Exception, ABC):
     """Something is wrong with the registry, or with a question put to it."""
 
+    @abstractmethod
     def explain(self) -> Explanation:
         """The error in words."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return str(self.explain())

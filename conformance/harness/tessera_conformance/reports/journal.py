@@ -110,7 +110,9 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     if problems or not verdicts["pass"] or any(counts_against(line) for line in observations):
         claim = "failure"  # also where nothing passed: a run that judged nothing claims nothing
     else:
-        claim = "success" if lines[0]["selection"]["complete"] else "partial"
+        level = lines[0]["selection"]["level"]
+        not_judged = any(line["verdict"] == "inapplicable" and level not in line["levels"] for line in observations)
+        claim = "success" if lines[0]["selection"]["complete"] and not not_judged else "partial"
     return {
         "record": "footer",
         "claim": claim,
@@ -193,6 +195,7 @@ def _not_run(case: str) -> Line:
         "case": case,
         "title": "",
         "clauses": [],
+        "levels": [],
         "verdict": "not_run",
         "disposition": "none",
         "reason": "planned, but the run ended before it",

@@ -43,6 +43,9 @@ def strength(arguments: argparse.Namespace) -> int:
         return 2
     wanted = arguments.only or ""
     chosen = [entry for entry in violations if wanted in entry.name or wanted in entry.clause]
+    if not chosen:
+        print(f"no violator's name or clause contains {wanted!r}", file=sys.stderr)
+        return 2
     matrix = kill_matrix(suite, registry, chosen, lambda: load_adapter(arguments.control))
     print(text(matrix))
     if arguments.output is not None:

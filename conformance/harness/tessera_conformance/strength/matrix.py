@@ -56,7 +56,7 @@ def kill_matrix(
     suite: CollectedSuite, registry: Registry, violations: Sequence[Violation], control: Callable[[], Adapter]
 ) -> KillMatrix:
     """Run the tests of each violation's clause against it, and all others where those let it pass."""
-    with_control = SuiteRun(DirectTransport(control, "control"), registry, deadline=DEADLINE)
+    with_control = SuiteRun(DirectTransport(control, "control"), registry, deadlines=(DEADLINE, DEADLINE))
     judged = [(item, judge(with_control, item)) for item in suite.items]
     trusted = [item for item, judgement in judged if judgement.verdict == "pass"]
     failures = [
@@ -73,7 +73,7 @@ def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Re
     names = {violation.clause, *([twin] if twin else [])}
     tagged = [item for item in trusted if names & set(item.stash[CASE].clause_ids)]
     with violation.broken() as adapter:
-        run = SuiteRun(DirectTransport(lambda: adapter, violation.name), registry, deadline=DEADLINE)
+        run = SuiteRun(DirectTransport(lambda: adapter, violation.name), registry, deadlines=(DEADLINE, DEADLINE))
         killers = tuple(item.stash[CASE].id for item in tagged if judge(run, item).verdict in KILLS)
         if killers:
             return Kill(violation, "killed", killers, len(tagged))
