@@ -7,6 +7,8 @@ fails while running, inputs that do not fit, files that cannot be read); 3 a leg
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +20,11 @@ from .graph.execution import InputMismatch, UnknownFunction, describe, execute
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .ir.module import Function, Module
 from .ir.text import print_module
+from .ir.types import Type
 from .language import CompiledModule, compile_source
 from .numerics.array import Array
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
-from .numerics.formats import DType
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 
@@ -45,8 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tessera-reference", description=(__doc__ or "").partition("\n\n")[0])
     add_commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
     options = parser.parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show are no failure
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
     except Rejection as rejection:
         _show(rejection.diagnostics, options.source_text)
         return BAD_INPUT
@@ -55,6 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNSUPPORTED
     except (BadInput, InputMismatch, UnknownFunction, NumericsFailure) as problem:
         print(f"error: {problem}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        print(f"error: standard output: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     return code
 
@@ -130,6 +142,8 @@ def _serve(options: argparse.Namespace) -> int:
 def _compile(options: argparse.Namespace) -> CompiledModule:
     """Read and compile the program; its text is kept for showing diagnostics."""
     try:
+        if options.file == "-" and sys.stdin is None:
+            raise BadInput("standard input is closed")
         data = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
         options.source_text = data.decode("utf-8")
     except OSError as error:
@@ -193,7 +207,11 @@ def _load(name: str, path: str, bits: bool, function: Function) -> Array:
         values = np.load(path, allow_pickle=False)
     except OSError as error:
         raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, MemoryError) as error:
+    except MemoryError as error:
+        raise BadInput(f"input {name}: {path} does not fit into memory") from error
+    except (
+        Exception
+    ) as error:  # what numpy raises here depends on how the file is broken: zipfile's, tokenize's, its own
         raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
         raise BadInput(f"input {name}: {path} is no .npy file of numbers")
@@ -201,24 +219,31 @@ def _load(name: str, path: str, bits: bool, function: Function) -> Array:
     if parameter is None:
         names = ", ".join(parameter.name for parameter in function.parameters)
         raise BadInput(f"input {name} is not a parameter; {function.name} takes {names or 'none'}")
-    return _from_codes(name, values, parameter.type.dtype) if bits else _from_values(name, values, parameter.type.dtype)
+    return (_from_codes if bits else _from_values)(name, values, parameter.type)
 
 
-def _from_codes(name: str, values: np.ndarray[Any, Any], dtype: DType) -> Array:
+def _from_codes(name: str, values: np.ndarray[Any, Any], expected: Type) -> Array:
+    dtype = expected.dtype
     if values.dtype.kind != "u" or values.dtype.itemsize != dtype.storage_bytes:
-        raise BadInput(f"input {name}: codes of {dtype} are uint{8 * dtype.storage_bytes}, not {values.dtype}")
+        wanted = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
+        raise BadInput(f"input {name}: expected {wanted}, the file holds {_held(values)}")
     little = values.astype(values.dtype.newbyteorder("<"))
     return Array.from_bits(dtype, values.shape, np.ascontiguousarray(little).tobytes())
 
 
-def _from_values(name: str, values: np.ndarray[Any, Any], dtype: DType) -> Array:
+def _from_values(name: str, values: np.ndarray[Any, Any], expected: Type) -> Array:
     kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
-    if kinds[values.dtype.kind] != dtype.kind:
-        raise BadInput(f"input {name}: expected {dtype}, the file holds {values.dtype}")
+    if kinds[values.dtype.kind] != expected.dtype.kind:
+        raise BadInput(f"input {name}: expected {expected}, the file holds {_held(values)}")
     try:
-        return Array.checked(dtype, values)
+        return Array.checked(expected.dtype, values)
     except NumericsFailure as failure:
-        raise BadInput(f"input {name}: {failure}; round it first, or give codes with {name}:bits=") from failure
+        remedy = f"round it first, or give codes with {name}:bits="
+        raise BadInput(f"input {name}: {failure}, and the file holds {_held(values)}; {remedy}") from failure
+
+
+def _held(values: np.ndarray[Any, Any]) -> str:
+    return f"{values.dtype} of shape {list(values.shape)}"
 
 
 def _save(array: Array, path: str, bits: bool) -> None:

@@ -153,8 +153,11 @@ def test_a_program_beyond_the_reference_is_not_a_bad_one(tmp_path: Path) -> None
         (("--input", "a=text.npy"), "input a: text.npy is no .npy file of numbers"),
         (("--input", "a=long.npy"), "input a: expected tensor<2xbf16>, given tensor<3xbf16>"),
         (("--input", "a=fine.npy"), "input a: 0.1 at [1] is not a value of bf16"),
-        (("--input", "a=ints.npy"), "input a: expected bf16, the file holds int64"),
-        (("--input", "a:bits=good.npy"), "input a: codes of bf16 are uint16, not float32"),
+        (("--input", "a=ints.npy"), "input a: expected tensor<2xbf16>, the file holds int64 of shape [2]"),
+        (
+            ("--input", "a:bits=good.npy"),
+            "input a: expected codes of tensor<2xbf16> as uint16, the file holds float32 of shape [2]",
+        ),
         (("--input", "b=good.npy"), "input b is not a parameter; f takes a"),
         (("--input", "a"), "'a' is not of the form NAME=FILE.npy"),
         (("--input", "a=good.npy", "--input", "a=good.npy"), "input a is given twice"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.diagnostics import Category, Diagnostic, Rejection
+from ..ir.diagnostics import Category, Diagnostic, Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module, Value
 from ..ir.types import is_unknown
 from ..numerics.array import Array
@@ -46,12 +46,16 @@ class InputMismatch(Exception):
 def execute(module: Module, function: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
     """Run a function on named inputs; its results in order.
 
-    Raises `UnknownFunction`, `InputMismatch`, or `Rejection` with phase execute for an error of the running program.
+    Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
+    `UnsupportedConstruct` where it goes beyond this machine.
     """
     if function not in module.functions:
         raise UnknownFunction(function, tuple(module.functions))
     target = module.functions[function]
-    return _Interpreter(module).run(target, bind(target, inputs))
+    try:
+        return _Interpreter(module).run(target, bind(target, inputs))
+    except RecursionError:
+        raise UnsupportedConstruct("execute.deep_calls", target.location) from None
 
 
 def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
@@ -112,6 +116,8 @@ class _Interpreter:
             result = instruction.operation.execute(*operands, env=self)
         except NumericsFailure as failure:
             raise Rejection([_failure(instruction, failure)]) from failure
+        except MemoryError as error:
+            raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
         return result if isinstance(result, tuple) else (result,)
 
 
@@ -123,7 +129,7 @@ def _failure(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     return Diagnostic(
         category,
         "execute",
-        f"{operation.short_name}: {failure}",
+        str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
         location.span,
         location.filename,
         operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),

@@ -27,7 +27,7 @@ class _Printer:
     locations: bool
 
     def module(self, module: Module) -> str:
-        lines = ['"builtin.module"() ({']
+        lines = ['"builtin.module"() ({'] + ["^bb0:"] * (not module.functions)  # a region has one block, even empty
         for function in module.functions.values():
             lines += self.function(function)
         lines.append(f'}}) {{sym_name = "{module.name}"}} : () -> (){self.place(module.location)}')
@@ -92,4 +92,5 @@ def attribute_text(value: AttributeValue) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(each if each >= " " else f"\\{ord(each):02X}" for each in escaped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ..ir.operation import require
@@ -13,9 +14,10 @@ LARGEST_EXTENT = 2**63 - 1
 """Extents are 64-bit signed integers, as everywhere at the ABI."""
 
 
-def did_you_mean(given: str, known: object, template: str = "{}") -> str:
+def did_you_mean(given: str, known: Iterable[object], template: str = "{}") -> str:
     """A remedy naming the nearest spelling, or nothing."""
-    near = get_close_matches(given, [str(name) for name in known], 1, 0.5)  # type: ignore[attr-defined]
+    names = [str(name) for name in known]
+    near = [name for name in names if name == given.lower()] or get_close_matches(given, names, 1, 0.6)
     return f"did you mean {template.format(near[0])}?" if near else ""
 
 

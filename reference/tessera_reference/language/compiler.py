@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
+from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Module
 from ..ir.verifier import verify
 from .lower import lower_program
-from .parser import parse
+from .parser import parse, too_deep
 from .scope import Findings
 from .unsupported import refuse_unsupported
 
@@ -38,8 +38,7 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
     try:
         return _compile(source, filename)
     except RecursionError:
-        place = Location(filename, Span(1, 1, 1, 2))
-        raise UnsupportedConstruct("language.deep_nesting", place) from None
+        raise too_deep(filename) from None
 
 
 def _compile(source: str, filename: str) -> CompiledModule:

@@ -133,9 +133,8 @@ class Expressions:
         operand = self.lower(expr.operand, wanted)
         if operand is None:
             return None
-        negated = self.scope.emit(Negate(x=operand.type), (operand,), expr.span, hint) if expr.operator == "-" else None
         if expr.operator == "-":
-            return self._one(negated)
+            return self._one(self.scope.emit(Negate(x=operand.type), (operand,), expr.span, hint))
         if operand.type.dtype.kind == "bool":
             self._report("types", "unary + is not defined on bool", expr.span, "a numeric dtype", "LANG-11-01")
             return None
@@ -147,7 +146,7 @@ class Expressions:
         if left is None or right is None:
             return None
         operation: Any = SPELLINGS[expr.operator]
-        texts = {"a": self.scope.findings.text(expr.left.span), "b": self.scope.findings.text(expr.right.span)}
+        texts = {"a": expr.left.span, "b": expr.right.span}
         made = operation(a=left.type, b=right.type)
         return self._one(self.scope.emit(made, (left, right), expr.span, hint, texts))
 
@@ -235,7 +234,7 @@ class Expressions:
             return None
         made: Any = declared
         fields = dict(zip(names, (operand.type for operand in present), strict=True)) | attributes
-        texts = {n: self.scope.findings.text(a.span) for n, a in zip(names, call.arguments, strict=True)}
+        texts = {n: a.span for n, a in zip(names, call.arguments, strict=True)}
         return self.scope.emit(made(**fields), present, call.span, hint, texts)
 
     def _attributes(self, call: s.Call, declared: type[Operation]) -> dict[str, Any] | None:

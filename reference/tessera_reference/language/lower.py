@@ -38,6 +38,13 @@ def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
     return tuple(modules.values())
 
 
+def word_of(value: object) -> str:
+    """The word that an attribute value is, bare or quoted; empty for any other."""
+    if isinstance(value, s.Name):
+        return value.text
+    return value.value if isinstance(value, s.StringLiteral) else ""
+
+
 @dataclass
 class ModuleLowering:
     """The functions of one module: declared, being lowered, lowered."""
@@ -47,6 +54,7 @@ class ModuleLowering:
     declared: dict[str, s.FunctionDecl] = field(default_factory=dict)
     lowered: dict[str, Function | None] = field(default_factory=dict)
     in_progress: list[str] = field(default_factory=list)
+    loosest_known: dict[str, str | None] = field(default_factory=dict)
 
     def lower(self) -> Module:
         """Every function, each once."""
@@ -78,12 +86,19 @@ class ModuleLowering:
         """The numerics profile that a function declares, if it is one."""
         for attribute in self.declared[name].attributes:
             value = attribute.value
-            word = (
-                value.text if isinstance(value, s.Name) else value.value if isinstance(value, s.StringLiteral) else ""
-            )
-            if word in PROFILES:
-                return word
+            if word_of(value) in PROFILES:
+                return word_of(value)
         return None
+
+    def loosest(self, name: str) -> str | None:
+        """The profile a lowered function runs under: its own, else the loosest among what it calls."""
+        if name not in self.loosest_known:
+            function = self.lowered[name]
+            operations = [instruction.operation for instruction in function.body.instructions] if function else []
+            called = [self.loosest(operation.callee) for operation in operations if isinstance(operation, Call)]
+            declared = [profile for profile in called if profile]
+            self.loosest_known[name] = self.profile(name) or min(declared, key=PROFILES.index, default=None)
+        return self.loosest_known[name]
 
 
 class FunctionLowering:
@@ -135,9 +150,7 @@ class FunctionLowering:
         words: set[str] = set()
         for attribute in self.declaration.attributes:
             value = attribute.value
-            word = (
-                value.text if isinstance(value, s.Name) else value.value if isinstance(value, s.StringLiteral) else ""
-            )
+            word = word_of(value)
             words.add(word)
             if word not in PROFILES or len(words) > 1:
                 text = self.findings.text(value.span)
@@ -274,7 +287,7 @@ class FunctionLowering:
         return there.dims
 
     def _check_profiles(self, call: s.Call, name: str) -> None:
-        ours, theirs = self.scope.profile, self.module.profile(name)
+        ours, theirs = self.scope.profile, self.module.loosest(name)
         if ours and theirs and PROFILES.index(theirs) < PROFILES.index(ours):
             self.findings.report(
                 "numerics",

@@ -14,7 +14,7 @@ from typing import NoReturn
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 from lark.exceptions import VisitError
 
-from ..ir.diagnostics import Diagnostic, Phase, Rejection, Span
+from ..ir.diagnostics import Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct
 from .syntax import Program
 from .tree import MisplacedArgument, TreeBuilder
 
@@ -114,11 +114,20 @@ def parse(source: str, filename: str = "<source>") -> Program:
         _lexical(source, filename, error)
     except UnexpectedToken as error:
         _misplaced(source, filename, error)
+    except RecursionError:
+        raise too_deep(filename) from None
     except VisitError as error:
+        if isinstance(error.orig_exc, RecursionError):
+            raise too_deep(filename) from None
         if not isinstance(error.orig_exc, MisplacedArgument):
             raise error.orig_exc from error
         message = "a positional argument stands after a keyword argument"
         _reject("parse", message, error.orig_exc.span, filename, "AMB-LANG-14", "positional arguments come first")
+
+
+def too_deep(filename: str) -> UnsupportedConstruct:
+    """The answer to a program nested deeper than Python's stack allows."""
+    return UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2)))
 
 
 def _lexical(source: str, filename: str, error: UnexpectedCharacters) -> NoReturn:
@@ -169,6 +178,8 @@ def _remedy(source: str, token: Token, error: UnexpectedToken) -> str:
         return "else takes a block: else { if (...) { ... } }"
     if re.fullmatch(r"x[0-9A-Fa-f]*", token) and before.endswith("0"):
         return "integers are decimal (LANG-02.1-02)"
+    if token == "," and re.match(r"\s*layout\b", after):
+        return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
     if token == "," and re.search(r"(?:tensor|memref)\s*<[^;<>]*$", before):
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
     if token in {"func", "mesh", "kernel", "type", "let"} and "_MODULE" in accepts:

@@ -101,7 +101,7 @@ class Scope:
         operands: tuple[Value, ...],
         span: Span,
         hint: str = "",
-        texts: Mapping[str, str] | None = None,
+        texts: Mapping[str, Span] | None = None,
     ) -> tuple[Value, ...] | None:
         """Append an operation; nothing when it refuses its operands, whose source texts a remedy may quote."""
         location = Location(self.findings.filename, span)
@@ -110,8 +110,8 @@ class Scope:
         except NotCarriedOut as missing:
             raise UnsupportedConstruct(missing.feature, location) from missing
         except Refusal as refusal:
-            for name, text in (texts or {}).items():
-                refusal.remedy = refusal.remedy.replace(f"{{{name}}}", text)
+            for name, place in (texts or {}).items():
+                refusal.remedy = refusal.remedy.replace(f"{{{name}}}", self.findings.text(place))
             self.findings.refused(refusal, span, operation)
             return None
         results = tuple(Value(self.fresh(hint), type_) for type_ in types)

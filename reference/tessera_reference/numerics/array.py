@@ -52,8 +52,7 @@ class Array:
         with np.errstate(all="ignore"):
             held = cls(dtype, given.astype(dtype.carrier))
             again = cls.from_bits(dtype, held.shape, held.to_bits()).values
-            equal = np.asarray(again.astype(object) == given.astype(object), bool)  # exact, as Python compares
-            same = equal | ((again != again) & (given != given))
+            same = _alike(again.real, given.real) & _alike(again.imag, given.imag)
         if not same.all():
             index = tuple(int(i) for i in np.argwhere(~same)[0])
             raise NotRepresentable(dtype, index, given[index].item())
@@ -74,3 +73,9 @@ class Array:
         stored = self.dtype.component if self.dtype.kind == "complex" else self.dtype
         flat = np.ascontiguousarray(self.values).reshape(-1)
         return encode(flat.view(stored.carrier), stored).tobytes()
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whether each pair of numbers is equal, exactly, as Python compares, or both NaN."""
+    equal = np.asarray(a.astype(object) == b.astype(object), bool)
+    return np.asarray(equal | ((a != a) & (b != b)))
