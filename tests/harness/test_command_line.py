@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,13 @@ def test_a_selection_of_nothing_is_said(tmp_path: object) -> None:
     command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "-k", "no_such_thing"]
     done = subprocess.run(command, cwd=str(tmp_path), capture_output=True, text=True, check=False)
     assert (done.returncode, "no case was selected" in done.stderr) == (2, True)
+
+
+def test_a_report_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "--report-dir=taken"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "is a file; name a folder" in done.stderr) == (2, True)
 
 
 def test_no_violator_is_no_proof(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 USAGE = pytest.ExitCode.USAGE_ERROR
 
 
@@ -31,12 +33,6 @@ def test_an_implementation_that_cannot_be_found(shared_checkout, implementation,
 def test_a_deadline_that_is_no_time(shared_checkout, option):
     done = shared_checkout.run(option)
     assert (done.exit_code, "positive number of seconds" in done.output) == (USAGE, True)
-
-
-def test_a_report_directory_that_is_a_file(shared_checkout, tmp_path):
-    (tmp_path / "taken").write_text("")
-    done = shared_checkout.run("-k", "passes", f"--report-dir={tmp_path / 'taken'}")
-    assert "is a file; name a folder" in done.output
 
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "half"])

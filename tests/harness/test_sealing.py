@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tessera_conformance.reports.journal import JournalWriter, read
 
 
+@pytest.mark.slow
 def test_the_sealed_report_is_what_is_read_back(shared_checkout, tmp_path):
     done = shared_checkout.run()
     assert done.report.problem is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.registry import Clause, Document, Registry
+from tessera_conformance.registry import Clause, Document, Interpretation, Registry
 from tessera_conformance.reports.journal import JournalWriter, Report
 
 NASTY = "<script>alert(1)</script>"
@@ -32,6 +32,7 @@ HEADER: dict[str, Any] = {
         "level": "deterministic",
         "shard": None,
         "complete": True,
+        "today": None,
         "deviations": [
             {
                 "cases": "ir/known/*",
@@ -86,6 +87,7 @@ def line(case: str, verdict: str = "pass", clauses: Sequence[str] = ("RT-10.1-01
         "case": case,
         "title": f"What {case} is about",
         "clauses": list(clauses),
+        "levels": ["fast", "deterministic", "strict"],
         "verdict": verdict,
         "disposition": "none",
         "reason": reason,
@@ -118,6 +120,28 @@ def every_kind() -> list[dict[str, Any]]:
 
 
 Build = Callable[..., Report]
+
+
+@pytest.fixture
+def lacking() -> Callable[[str, str], dict[str, Any]]:
+    """Makes the line of a case that failed because a feature was answered as unsupported."""
+
+    def make(case: str, feature: str) -> dict[str, Any]:
+        told = exchange({"unsupported": {"feature": feature}})
+        reason = f"claimed, but the implementation answered that it does not support {feature}"
+        return line(case, "fail", exchanges=[told], reason=reason)
+
+    return make
+
+
+@pytest.fixture
+def not_started(build: Build) -> Report:
+    """The report of an implementation that wrote fourteen lines and ended."""
+    header = {
+        "implementation": {"label": "rpc:acme", "hello": None, "fault": "exit code 3"},
+        "run": {"stderr": "".join(f"line {number}\n" for number in range(1, 15))},
+    }
+    return build([line(f"abi/{number}", "crash", exchanges=[]) for number in range(3)], header=header)
 
 
 @pytest.fixture
@@ -224,4 +248,17 @@ def registry() -> Registry:
     ]
     titles = {"runtime_abi": "Runtime & ABI", "language_ir": "Language and IR", "collectives": "Collectives"}
     documents = {key: Document(key, title, "X", "spec.txt", 10, "00") for key, title in titles.items()}
-    return Registry(documents, {one.id: one for one in clauses}, {})
+    decided = Interpretation(
+        "runtime_abi",
+        "AMB-RT-16",
+        ("10.1",),
+        "The size may or may not be rounded",
+        "Sizes are rounded up",
+        "Section 10.1 says so",
+        (),
+        ("RT-10.1-02",),
+        "that",
+        "0.1.0",
+        "active",
+    )
+    return Registry(documents, {one.id: one for one in clauses}, {decided.id: decided})

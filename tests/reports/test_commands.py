@@ -95,3 +95,18 @@ def test_compare(run, build, observation):
     assert code == 1
     assert json.loads(output)["after"]["claim"] == "failure"
     assert run("compare", after, before)[0] == 0
+
+
+def test_merge(run, build, observation, tmp_path):
+    paths = []
+    for number, verdict in ((1, "pass"), (2, "fail")):
+        lines = [observation(f"abi/{number}", verdict)]
+        name = f"shard-{number}"
+        paths.append(build(lines, name=name, shard=f"{number}/2", complete=False, deviations=[]).path)
+    code, output, complaint = run("merge", *paths, "--output", tmp_path / "whole")
+    assert (code, complaint) == (1, "")
+    assert "1 pass   1 fail" in output
+    assert {path.name for path in (tmp_path / "whole").iterdir()} == {"report.jsonl", *RENDERINGS}
+    assert run("report", tmp_path / "whole")[0] == 1
+    assert run("merge", paths[0], "--output", tmp_path / "no") == (2, "", "error: shard 2/2 is missing\n")
+    assert run("merge", paths[0], tmp_path / "missing", "--output", tmp_path / "no")[0] == 2

@@ -91,3 +91,37 @@ def test_text_and_json_tell_the_same(build, observation):
     assert broken["before"] == {"verdict": "pass", "disposition": "none", "reason": ""}
     assert broken["after"]["verdict"] == "fail"
     assert [entry["case"] for entry in told["removed"]] == ["abi/gone"]
+
+
+def test_many_cases_that_changed_in_the_same_way_are_told_once(build, observation):
+    cases = [f"abi/{number:03}" for number in range(412)]
+    then = [observation(case, "fail", reason="reason A") for case in cases]
+    now = [observation(case, "fail", reason="reason B") for case in cases]
+    then.append(observation("abi/other", "fail", reason="reason A"))
+    now.append(observation("abi/other", "fail", reason="reason C"))
+    before, after = build(then, name="before"), build(now, name="after")
+    comparison = compare(before, after)
+    text = as_text(before, after, comparison)
+    assert "  412 cases, such as abi/000  fail\n    was reason A\n    is  reason B\n" in text
+    assert "  abi/other  fail\n    was reason A\n    is  reason C" in text
+    assert "abi/001" not in text
+    assert len(json.loads(as_json(before, after, comparison))["changed"]) == 413
+    gone = build([observation("abi/z")], name="gone")
+    assert "  412 cases, such as abi/000  fail" in as_text(before, gone, compare(before, gone)).replace("413", "412")
+
+
+def test_runs_that_were_not_asked_for_the_same_are_told(build, observation):
+    before = build([observation("abi/a")], name="before")
+    after = build([observation("abi/a")], name="after", level="fast", shard="1/4", complete=False, deviations=[])
+    comparison = compare(before, after)
+    text = as_text(before, after, comparison)
+    for part in (
+        "  warning: the runs differ in level: deterministic before, fast after\n",
+        "  warning: the runs differ in shard: none before, 1/4 after\n",
+        "  warning: the runs differ in complete: true before, false after\n",
+        "  warning: the runs differ in their known deviations: 1 before, 0 after\n",
+    ):
+        assert part in text
+    assert len(json.loads(as_json(before, after, comparison))["warnings"]) == 4
+    assert comparison.exit_code == 0
+    assert compare(before, before).warnings == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.reports.journal import read
-from tessera_conformance.reports.markdown import SHOWN, code, markdown, text
+from tessera_conformance.reports.markdown import SHOWN, SHOWN_FAILURES, code, markdown, text
 
 
 def test_it_holds_the_claim_the_tables_and_the_failures(build, registry, observations):
@@ -39,7 +39,7 @@ def test_an_invalid_report_says_so(killed, registry, observation):
 
 def test_long_tables_are_cut_and_say_so(build, registry, observation):
     lines = [observation(f"abi/{number:03}", "unsupported") for number in range(SHOWN + 3)]
-    assert "\n3 more are in `index.html`." in markdown(build(lines), registry)
+    assert "\nAnd 3 more, in `index.html`." in markdown(build(lines), registry)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,13 @@ def test_long_tables_are_cut_and_say_so(build, registry, observation):
         ("\x07", "\\\\x07"),
         ("- 1", "\\- 1"),
         ("12. a", "12\\. a"),
+        ("12.", "12\\."),
+        ("41.2 s", "41.2 s"),
+        ("2026-11-20", "2026-11-20"),
+        ("-0.5 and -", "-0.5 and -"),
+        ("---", "\\---"),
+        ("===", "\\==="),
+        ("protocol_error", "protocol_error"),
     ],
 )
 def test_text_is_escaped(raw, escaped):
@@ -61,3 +68,34 @@ def test_text_is_escaped(raw, escaped):
 def test_code_spans_hold_backticks():
     assert code("a b") == "`a b`"
     assert code("a `b`` c") == "``` a `b`` c ```"
+
+
+def test_a_long_list_of_failures_is_cut_and_says_so(build, registry, observation):
+    lines = [observation(f"abi/{number:03}", "hang") for number in range(SHOWN_FAILURES + 3)]
+    document = markdown(build(lines), registry)
+    assert document.count("\n### abi/") == SHOWN_FAILURES
+    assert "\nAnd 3 more, in `index.html`." in document
+
+
+def test_wrong_results_come_first_and_what_is_not_implemented_is_counted(build, registry, observations, lacking):
+    document = markdown(build([*observations, lacking("ir/a", "language.verify")]), registry)
+    told = [line[4:] for line in document.split("\n") if line.startswith("### ")]
+    assert told[0] == "ir/matmul/k-tail"
+    assert told[-1] == "Not implemented"
+    assert "1 case: claimed, but answered as unsupported: language.verify 1." in document
+    assert "ir/a" not in document
+
+
+def test_standard_error_of_a_crash_and_of_a_start(build, registry, observations, not_started):
+    document = markdown(build(observations), registry)
+    assert "Standard error:\n\n    Segmentation fault\\x1b[31m at 0x0\n" in document
+    document = markdown(not_started, registry)
+    assert "- the implementation did not start: exit code 3\n\nStandard error:\n\n    line 5\n" in document
+    assert "abi/0" not in document
+
+
+def test_the_claim_has_its_scope_and_what_deviations_excuse(build, registry, observation):
+    lines = [observation("abi/a"), observation("ir/known/a", "fail", disposition="known_deviation")]
+    document = markdown(build(lines), registry)
+    assert "## Claim: SUCCESS, with 1 case excused by deviations\n" in document
+    assert "- runtime_abi: 1 of 3 testable MUST clauses have cases" in document

@@ -84,8 +84,9 @@ def visit(browser, registry):
     tab.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
     tab.on("request", lambda request: requests.append(request.url))
 
-    def go(report, address=""):
+    def go(report, address="", width=1400):
         publish(report, registry)
+        tab.set_viewport_size({"width": width, "height": 1000})
         requests.clear()
         tab.goto((report.path.parent / "index.html").as_uri() + address)
         return tab
@@ -118,6 +119,8 @@ def test_the_counts_are_those_of_the_report(visit, build, registry, observations
     assert tab.locator("#claim").inner_text().split("\n") == [
         "FAILURE",
         "7 cases count against it and 1 problem with the run",
+        "runtime_abi: 3 of 3 testable MUST clauses have cases",
+        "language_ir: 4 of 4 testable MUST clauses have cases",
     ]
     assert tab.locator("#problems li").all_inner_texts() == ["deviation 'x' expired"]
     counts = tally(clause_results(report, registry).values())
@@ -132,8 +135,8 @@ def test_the_counts_are_those_of_the_report(visit, build, registry, observations
 @needs_browser
 def test_failures_come_first_and_the_first_is_open(visit, build, observations):
     tab = visit(build(observations))
-    assert cases_shown(tab)[:2] == ["ir/known/unexpected", "ir/matmul/k-tail"]
-    assert tab.locator("#detail h2").inner_text() == "ir/known/unexpected"
+    assert cases_shown(tab)[:3] == ["ir/matmul/k-tail", "ir/matmul/nasty", "ir/known/unexpected"]
+    assert tab.locator("#detail h2").inner_text() == "ir/matmul/k-tail"
 
 
 @needs_browser
@@ -163,6 +166,7 @@ def test_a_fault_shows_its_standard_error_and_an_address_opens_its_case(visit, b
     tab = visit(build(observations), "#case=runtime%2Flaunch%2Fcrash")
     assert tab.locator("#detail h2").inner_text() == "runtime/launch/crash"
     assert tab.locator("#detail .stderr").inner_text() == "Segmentation fault\x1b[31m at 0x0"
+    assert tab.evaluate("document.querySelector('#detail .reason + .field + .stderr') !== null")
     assert "SIGSEGV in launch; it came back when the calls were replayed" in tab.locator("#detail").inner_text()
 
 
@@ -224,10 +228,63 @@ def test_it_can_be_used_by_keyboard(visit, build, observations):
     tab.keyboard.press("Escape")
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("Enter")
-    await_case(tab, "runtime/launch/garbled")
+    await_case(tab, "runtime/launch/hang")
     assert tab.evaluate("document.activeElement.id") == "detail"
     tab.keyboard.press("Escape")
     assert tab.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+
+
+@needs_browser
+def test_cases_of_what_is_not_implemented_have_a_filter_of_their_own(visit, build, observations, lacking):
+    tab = visit(build([*observations, lacking("ir/a", "language.verify")]))
+    assert tab.locator(".chip[data-verdict=not_implemented]").inner_text().split() == ["not", "implemented", "1"]
+    tab.click(".chip[data-verdict=not_implemented]")
+    assert cases_shown(tab) == ["ir/a"]
+    assert tab.locator("#list .verdict").inner_text() == "not implemented"
+    tab.click(".chip[data-verdict=not_implemented]")
+    tab.click(".chip[data-verdict=fail]")
+    assert len(cases_shown(tab)) == 4
+
+
+@needs_browser
+def test_a_case_that_is_no_longer_listed_is_closed(visit, build, observations):
+    tab = visit(build(observations), "#case=ir%2Fmatmul%2Fk-tail")
+    tab.fill("#text", "matmul")
+    assert tab.locator("#detail h2").inner_text() == "ir/matmul/k-tail"
+    tab.fill("#text", "launch")
+    assert tab.locator("#detail").is_hidden()
+    assert tab.evaluate("location.hash") == ""
+
+
+@needs_browser
+def test_a_narrow_window_shows_the_list_first(visit, build, observations):
+    tab = visit(build(observations), width=400)
+    assert tab.locator("#detail").is_hidden()
+    open_case(tab, "runtime/launch/hang")
+    assert 0 <= tab.locator("#detail").bounding_box()["y"] < 100
+    tab.click("#detail .back")
+    assert tab.locator("#detail").is_hidden()
+    assert tab.evaluate("document.activeElement.textContent").startswith("hangruntime/launch/hang")
+
+
+@needs_browser
+def test_the_badge_says_what_deviations_excuse(visit, build, observation):
+    lines = [observation("abi/a"), observation("ir/known/a", "fail", disposition="known_deviation")]
+    tab = visit(build(lines))
+    assert tab.locator("#claim strong").inner_text() == "SUCCESS, with 1 case excused by deviations"
+
+
+@needs_browser
+def test_an_implementation_that_did_not_start_shows_what_it_wrote(visit, not_started):
+    tab = visit(not_started)
+    assert tab.locator("#start-stderr").inner_text().startswith("line 1\nline 2\n")
+
+
+@needs_browser
+def test_what_was_decided_shows_with_an_interpretation(visit, build, observations):
+    tab = visit(build(observations), "#case=abi%2Fbuffer%2Fsize")
+    assert tab.locator("#detail abbr").inner_text() == "AMB-RT-16"
+    assert tab.locator("#detail abbr").get_attribute("title") == "Sizes are rounded up"
 
 
 @needs_browser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -207,7 +208,9 @@ def test_a_legal_program_that_was_refused_and_a_status(script, run):
 @pytest.mark.parametrize("observation", [Unsupported("x"), Fault("crash", "SIGSEGV")])
 def test_a_request_without_an_answer_must_get_one(script, run, observation):
     path = script(observation, lambda check, seen: check.returns(seen))
-    assert run(path, {"returned": {}})[0] == 0
+    code, output = run(path, {"returned": {}})
+    assert code == 3
+    assert "result   an answer came this time; only the suite can judge it" in output
     assert run(path, {"unsupported": {"feature": "x"}})[0] == 1
     assert run(path, {"fault": 1})[0] == 2
 
@@ -232,5 +235,57 @@ def test_a_hang_ends_at_the_deadline(script, tmp_path):
 
 def test_the_command_follows_from_the_implementation():
     assert start_command("rpc:acme --device 'x 1'") == ["acme", "--device", "x 1"]
-    assert start_command("reference") == shlex.split("tessera-conformance serve reference")
-    assert start_command("py:mine:make") == shlex.split("tessera-conformance serve py:mine:make")
+    serving = [sys.executable, "-m", "tessera_conformance", "serve"]
+    assert start_command("reference") == [*serving, "reference"]
+    assert start_command("py:mine:make") == [*serving, "py:mine:make"]
+
+
+@pytest.mark.parametrize("verdict", ["crash", "hang", "protocol_error"])
+def test_a_fault_outside_of_the_requests_is_never_called_gone(tmp_path, run, verdict):
+    case = Case("ir/a", "About a", [], [], judgement=Judgement(verdict, "after the case: gone"))
+    assert run(write_script(tmp_path, "rpc:acme", case), {"returned": {}})[0] == 3
+    case.exchanges = [Exchange("language.verify", {}, Returned({"size": 24}), 0.1)]
+    case.check.equal(24, 24, "the size")
+    assert run(write_script(tmp_path, "rpc:acme", case), {"returned": {"size": 24}})[0] == 3
+    assert run(write_script(tmp_path, "rpc:acme", case), {"returned": {"size": 20}})[0] == 1
+
+
+@pytest.fixture
+def from_elsewhere(tmp_path, monkeypatch):
+    """Writes the script of a failed case in one directory, as for an implementation there, and runs it in another."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for directory in (here, elsewhere):
+        directory.mkdir()
+    (here / "fake.py").write_text(ANSWERING, encoding="utf-8")
+    (here / "mine.py").write_text("from tessera_reference.adapter import make\n", encoding="utf-8")
+
+    def call(implementation, remove=False):
+        case = Case("ir/a", "About a", [], [], judgement=Judgement("fail", "differs"))
+        case.exchanges = [Exchange("language.verify", {"source": "no module"}, Returned({}), 0.1)]
+        monkeypatch.chdir(here)
+        path = write_script(tmp_path / "scripts", implementation, case)
+        if remove:
+            monkeypatch.chdir(elsewhere)
+            shutil.rmtree(here)
+        command = [sys.executable, str(path)]
+        return subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, timeout=60, check=False)
+
+    return call
+
+
+def test_an_implementation_is_started_where_it_was_run(from_elsewhere):
+    answer = shlex.quote(json.dumps({"returned": {"a": 1}}))
+    done = from_elsewhere(f"rpc:{shlex.quote(sys.executable)} fake.py {answer}")
+    assert (done.returncode, done.stderr) == (3, "")
+    assert 'came     {"returned": {"a": 1}}' in done.stdout
+    done = from_elsewhere("rpc:no-such-program-anywhere", remove=True)
+    assert done.returncode == 2
+    assert "elsewhere\nresult   cannot start no-such-program-anywhere" in done.stdout
+
+
+@pytest.mark.parametrize("implementation", ["reference", "py:mine:make"])
+def test_a_python_adapter_is_served_from_anywhere(from_elsewhere, implementation):
+    done = from_elsewhere(implementation)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "tessera-reference" in done.stdout
+    assert 'came     {"rejected"' in done.stdout

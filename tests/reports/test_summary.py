@@ -18,8 +18,9 @@ def test_it_says_who_what_how_many_and_why(build, registry, observations):
         "LANG-15-01  ir/matmul/k-tail",
         "element [3, 7]: 0x3f812000, expected 0x3f811fff 1 ULP",
         "crash: because of crash",
+        "stderr: Segmentation fault\\x1b[31m at 0x0",
         "unexpected pass",
-        "tessera-conformance reproduce ir/known/unexpected --impl='rpc:acme --device '\"'\"'x 1'\"'\"'' --profile=core",
+        "tessera-conformance reproduce ir/matmul/k-tail --impl='rpc:acme --device '\"'\"'x 1'\"'\"'' --profile=core",
     ):
         assert part in text, part
 
@@ -56,13 +57,73 @@ def test_partial_and_invalid_say_why(build, killed, registry, observation):
     assert "0.0 s in cases" in text
 
 
-def test_an_implementation_that_did_not_start_is_named_by_its_label(build, registry, observation):
-    header = {"implementation": {"label": "rpc:acme", "hello": None, "fault": "at start: exit code 3"}}
-    text = terminal_summary(build([observation("abi/a", "crash")], header=header), registry)
+def test_an_implementation_that_did_not_start_is_named_by_its_label(not_started, registry):
+    text = terminal_summary(not_started, registry)
     assert text.startswith("rpc:acme ")
-    assert "the implementation did not start: at start: exit code 3" in text
+    assert text.count("the implementation did not start: exit code 3") == 1
+    assert "stderr: line 4\n" not in text
+    assert [f"stderr: line {number}" in text for number in range(5, 15)] == [True] * 10
+    assert "abi/0" not in text
+    assert "reproduce" not in text
 
 
 def test_a_report_of_another_registry_is_told(build, registry, observation):
     text = terminal_summary(build([observation("abi/a", clauses=["XX-1"])]), registry)
     assert "made with another clause registry: it cites XX-1" in text
+
+
+def test_wrong_results_come_first_then_what_went_wrong(build, registry, observations):
+    text = terminal_summary(build(observations), registry)
+    cases = ["ir/matmul/k-tail", "launch/crash", "launch/hang", "launch/garbled", "launch/harness"]
+    places = [text.index(case) for case in cases]
+    assert places == sorted(places)
+
+
+def test_only_the_end_of_standard_error_is_shown_and_for_crash_and_hang_alone(build, registry, observations):
+    (crash,) = (line for line in observations if line["case"] == "runtime/launch/crash")
+    crash["exchanges"][-1]["run"]["stderr"] = "one\ntwo\n\nthree\nfour\n"
+    told = [line.strip() for line in terminal_summary(build([crash]), registry).split("\n") if "stderr: " in line]
+    assert told == ["stderr: two", "stderr: three", "stderr: four"]
+    assert "stderr: " not in terminal_summary(build([crash | {"verdict": "protocol_error"}]), registry)
+
+
+def test_cases_that_lack_a_claimed_feature_are_counted_by_feature(build, registry, observation, lacking):
+    lines = [lacking(f"ir/l/{number}", "language.lower") for number in range(2)]
+    lines += [lacking(f"ir/v/{number}", "language.verify") for number in range(3)]
+    text = terminal_summary(build(lines), registry)
+    told = "5 cases: claimed, but answered as unsupported: language.verify 3, language.lower 2"
+    assert f"  not implemented\n    {told}\n" in text
+    assert "ir/v/" not in text
+    assert "reproduce ir/z" in terminal_summary(build([*lines, observation("ir/z", "hang")]), registry)
+
+
+def test_a_wrong_result_is_told_even_where_the_last_answer_was_unsupported(build, registry, observations, lacking):
+    (failing,) = (line for line in observations if line["case"] == "ir/matmul/k-tail")
+    lines = [failing | {"exchanges": lacking("x", "language.verify")["exchanges"]}]
+    assert "LANG-15-01  ir/matmul/k-tail" in terminal_summary(build(lines), registry)
+
+
+def test_success_says_what_deviations_excuse_and_what_the_cases_speak_of(build, registry, observation):
+    lines = [observation(f"ir/known/{number}", "fail", disposition="known_deviation") for number in range(1463)]
+    text = terminal_summary(build([observation("abi/a"), *lines]), registry)
+    assert "claim      SUCCESS, with 1 463 cases excused by deviations: no case counts against it" in text
+    assert "scope      runtime_abi: 1 of 3 testable MUST clauses have cases" in text
+    assert "language_ir: 0 of 4 testable MUST clauses have cases" in text
+    assert "excused" not in terminal_summary(build([observation("abi/a")]), registry)
+
+
+def test_a_weaker_level_says_what_it_leaves_unjudged(build, registry, observation):
+    left_out = [observation(f"ir/n/{number}", "inapplicable", levels=["strict"]) for number in range(2)]
+    text = terminal_summary(build([observation("abi/a"), *left_out], level="fast"), registry)
+    assert "PARTIAL: nothing failed, but 2 cases of numerics are not judged at level fast" in text
+    elsewhere = [observation("ir/n", "inapplicable")]
+    assert "not judged" not in terminal_summary(build([observation("abi/a"), *elsewhere], level="fast"), registry)
+
+
+def test_a_run_that_judged_nothing_says_why(build, registry, observation):
+    lines = [observation("collectives/a", "inapplicable", ["COLL-01-01"], reason="collectives are not claimed")]
+    text = terminal_summary(build(lines), registry)
+    assert "FAILURE: no case was judged: the suite has no cases yet for runtime_abi, language_ir" in text
+    lines += [observation("abi/a", "unsupported"), observation("ir/a", "unsupported", ["LANG-05-01"])]
+    assert "no case was judged: because of unsupported (2 cases)" in terminal_summary(build(lines), registry)
+    assert "this run has no cases for language_ir" in terminal_summary(build(lines[:2], complete=False), registry)

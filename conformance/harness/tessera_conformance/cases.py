@@ -6,6 +6,8 @@ import hashlib
 import re
 from pathlib import PurePosixPath
 
+from tessera_conformance.locations import suite_directory
+
 CHAPTERS = ("abi", "ir", "runtime", "collectives")
 
 
@@ -16,7 +18,8 @@ def case_id(node_id: str) -> str | None:
     """
     place, _, test = node_id.partition("::")
     parts = PurePosixPath(place).parts
-    positions = [index for index, part in enumerate(parts[:-1]) if part in CHAPTERS]
+    above = ("", suite_directory().name)
+    positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in above]
     if not positions or not test:
         return None
     name, _, parameters = test.replace("::", "-").partition("[")

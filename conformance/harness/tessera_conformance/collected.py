@@ -44,4 +44,5 @@ class _Collector:
         self.items: list[pytest.Function] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
+        items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
+        self.items = sorted(items, key=lambda item: item.stash[CASE].id)

@@ -17,10 +17,11 @@ from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
-from tessera_conformance.report_keeper import PROPERTY, ReportKeeper
+from tessera_conformance.report_keeper import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.reports.lines import plain
 from tessera_conformance.reproduce import write_script
 from tessera_conformance.session import Implementation
-from tessera_conformance.suite_run import Case, SuiteRun, observation_line
+from tessera_conformance.suite_run import Case, SuiteRun, observation_line, planned_line
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -178,6 +179,8 @@ def pytest_runtest_makereport(
         _conclude(run, case, run.judge_after(case, error), report)
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
+    if call.when == "setup":
+        report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation_line(case))]
         if item.config.option.reproduce and case.judgement is not None:
@@ -197,4 +200,4 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""
-        report.longrepr = f"{judgement.verdict}: {judgement.reason}\n  case {case.id}  ({clauses}){trace}"
+        report.longrepr = f"{judgement.verdict}: {plain(judgement.reason)}\n  case {case.id}  ({clauses}){trace}"

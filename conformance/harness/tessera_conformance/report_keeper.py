@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +22,12 @@ from tessera_conformance.verdicts import Judgement
 
 PROPERTY = "tessera_observation"
 """The user property under which a teardown report carries its case's observation line."""
+PLANNED = "tessera_planned"
+"""The user property under which a setup report carries what is known of its case beforehand."""
+SEAL = "TESSERA_CONFORMANCE_SEAL"
+"""The environment variable naming a file that is made when the report is whole."""
+NARROWING = ("shard", "reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+"""The options that can leave cases out."""
 
 
 class ReportKeeper:
@@ -33,6 +40,8 @@ class ReportKeeper:
         self._report: Report | None = None
         self._started = time.monotonic()
         self._deselected = False
+        self._not_collected: list[str] = []
+        self._planned: dict[str, Case] = {}
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
 
@@ -51,9 +60,15 @@ class ReportKeeper:
         if not cases or self._writer is not None or self._config.option.collectonly:
             return
         self._complete = self._is_complete(cases)
+        header = self._run.header(self._complete, [Path(sys.argv[0]).name, *sys.argv[1:]])
         self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
-        self._writer.header(self._run.header(self._complete, [Path(sys.argv[0]).name, *sys.argv[1:]]))
+        self._writer.header(header)
         self._writer.plan(cases)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file whose tests were not collected is a gap that the plan cannot show."""
+        if not report.passed:
+            self._not_collected.append(f"{report.nodeid} was not collected")
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Remember that something was left out."""
@@ -62,8 +77,9 @@ class ReportKeeper:
     def _is_complete(self, cases: Sequence[str]) -> bool:
         """Whether these are all cases of the suite: no option leaves any out, and every file of it has some."""
         option = self._config.option
-        narrowing = ("shard", "reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
-        if self._deselected or any(getattr(option, name, None) for name in narrowing):
+        if self._deselected or any(getattr(option, name, None) for name in NARROWING):
+            return False
+        if any(entry.startswith(("python_", "norecursedirs")) for entry in option.override_ini or ()):
             return False
         if any("::" in str(argument) for argument in self._config.args):
             return False
@@ -71,12 +87,17 @@ class ReportKeeper:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
-        for name, line in report.user_properties:
+        properties: list[tuple[str, Any]] = [*report.user_properties]
+        for name, line in properties:
             if name == PROPERTY:
                 self._write(line)
+            elif name == PLANNED:
+                clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
+                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
-            died = Case(lost, lost, [], [], judgement=Judgement("crash", "the process that ran the case died"))
+            died = self._planned.get(lost) or Case(lost, lost, [], [])
+            self._run.settle(died, Judgement("crash", "the process that ran the case died"))
             self._write(observation_line(died))
 
     def _write(self, line: Any) -> None:
@@ -89,11 +110,13 @@ class ReportKeeper:
         """Seal the report, make the pages from it, and let a failed claim fail the run."""
         if self._writer is None:
             return
-        problems = self._run.problems()
+        problems = self._not_collected + self._run.problems()
         if self._complete:
             problems += self._run.deviations.unmatched(self._observed)
         self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
         publish(self._report, self._run.registry)
+        if SEAL in os.environ:
+            Path(os.environ[SEAL]).touch()
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -52,7 +52,9 @@ def script_name(case: str) -> str:
 def start_command(implementation: str) -> list[str]:
     """What starts the implementation as a process that speaks the line protocol."""
     form, _, rest = implementation.partition(":")
-    return shlex.split(rest) if form == "rpc" else [sys.executable, "-m", "tessera_conformance", "serve", implementation]
+    return (
+        shlex.split(rest) if form == "rpc" else [sys.executable, "-m", "tessera_conformance", "serve", implementation]
+    )
 
 
 def _content(implementation: str, case: Case) -> dict[str, Any]:

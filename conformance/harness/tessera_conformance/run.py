@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.options import add_options
+from tessera_conformance.report_keeper import SEAL
 
 USAGE_EXIT = 2
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
@@ -61,25 +64,30 @@ def reproduce_command(arguments: argparse.Namespace) -> int:
 
 
 def run_suite(options: list[str]) -> int:
-    """Run pytest over the suite with our own configuration; exit code 0, 1 for a failed claim, 2 for a bad request."""
+    """Run pytest over the suite with our own configuration; exit code 0, 1 for a failed claim, 2 for a bad request.
+
+    In a process of its own, so that an implementation that ends its process cannot end with our exit code.
+    """
     if not any(option.partition("=")[0] == "--impl" for option in options):
         print(
             "name an implementation: --impl=reference, --impl=py:module:factory or --impl=rpc:command", file=sys.stderr
         )
         return USAGE_EXIT
     suite = suite_directory()
-    _make_working_directory_importable()
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
-        configuration = Path(scratch) / "pytest.ini"
+        configuration, seal = Path(scratch) / "pytest.ini", Path(scratch) / "sealed"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
-        place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}"]
-        code = pytest.main(["-q", "--tb=no", "-rN", "--disable-warnings", *place, str(suite), *options])
+        place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite)]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
+        code = subprocess.run(command, env={**os.environ, SEAL: str(seal)}, check=False).returncode
+        sealed = seal.exists()
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
-    return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
-
-
-def _make_working_directory_importable() -> None:
-    """An adapter in the working directory is found, as with `python -m`."""
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    elif code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not sealed:
+        print(
+            "the run ended before its report: the implementation ended the process it shares with the suite; run it "
+            'in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"',
+            file=sys.stderr,
+        )
+        return USAGE_EXIT
+    return code if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT

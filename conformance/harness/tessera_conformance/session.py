@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tessera_conformance.observations import Fault, Observation
+from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello, read_outcome
 from tessera_conformance.transports import Transport, TransportFault
 
@@ -58,7 +58,7 @@ class Session:
             self._hello = read_hello(self.transport.start(self._start_deadline))
         except TransportFault as stop:
             return self._start_failed(stop.fault)
-        except ProtocolViolation as error:
+        except (ProtocolViolation, ValueError, RecursionError) as error:
             return self._start_failed(Fault("protocol_error", str(error)))
         self._running, self._failed_starts = True, 0
         return self._hello
@@ -87,7 +87,7 @@ class Session:
         except TransportFault as stop:
             self._running = False
             return stop.fault
-        except ProtocolViolation as error:
+        except (ProtocolViolation, ValueError, RecursionError) as error:
             self.transport.stop()
             self._running = False
             return Fault("protocol_error", str(error))
@@ -104,7 +104,11 @@ class Session:
         if not self._running:
             return None
         observation = self._observe("session.reset", {})
-        return observation if isinstance(observation, Fault) else None
+        if isinstance(observation, Returned | Fault) or observation == Unsupported("session.reset"):
+            return observation if isinstance(observation, Fault) else None
+        self.transport.stop()
+        self._running = False
+        return Fault("protocol_error", f"session.reset: {describe(observation)}")
 
     def close(self) -> None:
         """Stop the implementation."""

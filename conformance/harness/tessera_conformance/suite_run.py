@@ -90,7 +90,9 @@ class SuiteRun:
     def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
-        return after_running(error, case.check.records, self.session.reset())
+        reset_fault = self.session.reset()
+        faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
+        return after_running(error, case.check.records, faults[0] if faults else reset_fault)
 
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
@@ -146,14 +148,16 @@ def _hint(name: str, known: Sequence[str]) -> str:
     return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
+def planned_line(case: Case) -> dict[str, Any]:
+    """What is known of a case before it runs; enough to report it if its process dies."""
+    return {"case": case.id, "title": case.title, "clauses": case.clause_ids, "levels": list(case.levels)}
+
+
 def observation_line(case: Case) -> dict[str, Any]:
     """The report's line for a case that has its verdict."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
     return {
-        "case": case.id,
-        "title": case.title,
-        "clauses": case.clause_ids,
-        "levels": list(case.levels),
+        **planned_line(case),
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": plain(judgement.reason),

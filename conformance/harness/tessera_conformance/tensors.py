@@ -19,6 +19,8 @@ import numpy as np
 
 INLINE_LIMIT = 64 * 1024
 """Tensors of more bytes than this cross a process boundary as files."""
+MOST_ELEMENTS = 1 << 48
+"""A shape of more elements is malformed, and never multiplied out for a message."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,14 @@ class Tensor:
     def __post_init__(self) -> None:
         if self.dtype not in ELEMENT_FORMATS:
             raise MalformedTensor(f"unknown dtype {self.dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
-        if any(extent < 0 for extent in self.shape):
-            raise MalformedTensor(f"negative extent in shape {list(self.shape)}")
-        if not isinstance(self.data, bytes):
+        if type(self.data) is not bytes:
             raise MalformedTensor(f"data is {type(self.data).__name__}, expected bytes: use .tobytes()")
+        if type(self.shape) is not tuple or not all(type(extent) is int for extent in self.shape):
+            raise MalformedTensor("expected the shape as a tuple of plain integers")
+        if any(extent < 0 for extent in self.shape):
+            raise MalformedTensor("negative extent in the shape")
+        if self.size >= MOST_ELEMENTS:
+            raise MalformedTensor("more elements than any tensor of the suite has")
         expected = self.size * self.format.word_bytes * self.format.words
         if len(self.data) != expected:
             raise MalformedTensor(
@@ -125,6 +131,8 @@ class Tensor:
             raw = bytes.fromhex(bits)
         except ValueError as error:
             raise MalformedTensor(f"bits are not hexadecimal digits: {error}") from None
+        if len(bits) != 2 * len(raw):
+            raise MalformedTensor("bits are not hexadecimal digits only")
         if len(raw) % width:
             raise MalformedTensor(f"{len(bits)} digits are not a whole number of {2 * width}-digit {dtype} words")
         return cls(dtype, tuple(shape), np.frombuffer(raw, dtype=f">u{width}").astype(f"<u{width}").tobytes())
@@ -148,6 +156,9 @@ class Tensor:
         """
         if not isinstance(body, dict):
             raise MalformedTensor(f"expected an object with dtype, shape and bits, got {type(body).__name__}")
+        unknown = body.keys() - {"dtype", "shape", "bits", "file", "sha256"}
+        if unknown or ("bits" in body) == ("file" in body):
+            raise MalformedTensor("expected the fields dtype, shape and either bits, or file and sha256")
         dtype, shape = body.get("dtype"), body.get("shape")
         if not isinstance(dtype, str):
             raise MalformedTensor("field dtype: expected a dtype name")
@@ -157,14 +168,19 @@ class Tensor:
             return cls.from_bits(dtype, shape, body["bits"])
         if isinstance(body.get("file"), str):
             return cls._from_file(dtype, shape, Path(body["file"]), body.get("sha256"))
-        raise MalformedTensor("expected either field bits (hexadecimal digits) or fields file and sha256")
+        raise MalformedTensor("field bits or file: expected text")
 
     @classmethod
     def _from_file(cls, dtype: str, shape: list[int], path: Path, sha256: object) -> Tensor:
         try:
-            tensor = cls(dtype, tuple(shape), path.read_bytes())
-        except OSError as error:
-            raise MalformedTensor(f"field file: cannot read {path}: {error.strerror}") from None
+            expected = prod(shape) * _format(dtype).word_bytes * _format(dtype).words
+            whole = path.is_file() and path.stat().st_size == expected
+            data = path.read_bytes() if whole else b""
+        except (OSError, ValueError) as error:
+            raise MalformedTensor(f"field file: cannot be read: {error}") from None
+        if not whole:
+            raise MalformedTensor(f"field file: {path} is no plain file of as many bytes as the shape takes")
+        tensor = cls(dtype, tuple(shape), data)
         if tensor.sha256 != sha256:
             raise MalformedTensor(f"field sha256: {path.name} holds {tensor.sha256}, but the message says {sha256}")
         return tensor
@@ -195,11 +211,15 @@ def from_wire(value: Any) -> Any:
     """
     if isinstance(value, dict):
         if "$tensor" in value:
+            if len(value) != 1:
+                raise MalformedTensor("other fields stand beside $tensor")
             return Tensor.from_message(value["$tensor"])
         return {key: from_wire(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [from_wire(item) for item in value]
-    return value
+    if value is None or isinstance(value, str | int | float | Tensor):
+        return value
+    raise MalformedTensor(f"{type(value).__name__} is no JSON value")
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered
+from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered, explain
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause
@@ -78,21 +78,28 @@ def before_running(
     return None
 
 
-def after_running(error: BaseException | None, records: Iterable[CheckRecord], reset_fault: Fault | None) -> Judgement:
-    """The verdict of a case that ran; whatever it ran was claimed, so an unsupported answer is a failure."""
+def after_running(error: BaseException | None, records: Sequence[CheckRecord], fault: Fault | None) -> Judgement:
+    """The verdict of a case that ran; whatever it ran was claimed, so an unsupported answer is a failure.
+
+    `fault` is the first one among its calls and the reset after it: no case passes over it, judged or not. Nor does a
+    case pass that swallowed a failed check.
+    """
     match error:
         case CheckFailed():
             return Judgement("fail", str(error))
-        case Unanswered(observation=Fault() as fault):
-            return Judgement(fault.kind, fault.detail)
+        case Unanswered(observation=Fault() as unanswered):
+            return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered(observation=observation):
             return Judgement("fail", f"claimed, but the implementation {describe(observation)}")
         case BaseException():
             return Judgement("harness_error", f"{type(error).__name__}: {error}")
         case None:
             pass
-    if reset_fault is not None:
-        return Judgement(reset_fault.kind, f"after the case: {reset_fault.detail}")
-    if not any(True for _ in records):
+    if fault is not None:
+        return Judgement(fault.kind, fault.detail)
+    failed = next((record for record in records if not record.passed), None)
+    if failed is not None:
+        return Judgement("fail", explain(failed))
+    if not records:
         return Judgement("harness_error", "the case made no checks, which is never a pass")
     return Judgement("pass")

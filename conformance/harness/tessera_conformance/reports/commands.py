@@ -1,8 +1,9 @@
-"""The command lines `tessera-conformance report` and `tessera-conformance compare`.
+"""The command lines `tessera-conformance report`, `tessera-conformance merge` and `tessera-conformance compare`.
 
-Exit codes of `report`: 0 where the report claims success or partial success, 1 for failure, 2 where the file cannot be
-read or is no whole report; what can be read of it is shown all the same. Of `compare`: 0 where nothing broke, 1 where a
-case broke or disappeared, 2 where one of the files is unreadable or invalid.
+Exit codes of `report`, and of `merge` for the joined report: 0 where the report claims success or partial success, 1
+for failure, 2 where a file cannot be read or is no whole report, or where the reports cannot be joined. `report` shows
+what it can read of an unfinished report all the same. Of `compare`: 0 where nothing broke, 1 where a case broke or
+disappeared, 2 where one of the files is unreadable or invalid.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tessera_conformance.reports.compare import as_json, as_text, compare
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.markdown import markdown
+from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import terminal_summary
@@ -30,6 +32,7 @@ Handler = Callable[[argparse.Namespace], int]
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
+MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
 COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
 FORMATS: dict[str, Callable[[Report, Registry], str]] = {
     "terminal": terminal_summary,
@@ -40,12 +43,16 @@ FORMATS: dict[str, Callable[[Report, Registry], str]] = {
 
 
 def add_parsers(subparsers: Subparsers) -> None:
-    """Add `report` and `compare`; each sets `handler`, a function from arguments to an exit code."""
+    """Add `report`, `merge` and `compare`; each sets `handler`, a function from arguments to an exit code."""
     one = subparsers.add_parser("report", help="render a report file", description="Render a report file.")
     one.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
     one.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
     one.add_argument("--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)")
     one.set_defaults(handler=_reporting(show))
+    joined = subparsers.add_parser("merge", help="join the reports of the shards of one run", description=MERGES)
+    joined.add_argument("parts", type=Path, nargs="+", metavar="REPORT", help="the report of a shard, or its directory")
+    joined.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the joined report goes")
+    joined.set_defaults(handler=_reporting(join))
     two = subparsers.add_parser("compare", help="hold two reports against each other", description=COMPARES)
     two.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
     two.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
@@ -62,6 +69,15 @@ def show(arguments: argparse.Namespace) -> int:
         _put(FORMATS[arguments.format](report, registry), arguments.output)
     if report.claim == "invalid":
         print(f"{report.path}: not a valid report: {report.problem}", file=sys.stderr)
+    return EXIT_CODES[report.claim]
+
+
+def join(arguments: argparse.Namespace) -> int:
+    """`merge REPORT... --output DIR`."""
+    registry = load_registry(clauses_directory())
+    report = merge([_read(path) for path in arguments.parts], arguments.output)
+    publish(report, registry)
+    _put(terminal_summary(report, registry), None)
     return EXIT_CODES[report.claim]
 
 
@@ -93,7 +109,7 @@ def _reporting(handler: Handler) -> Handler:
     def handle(arguments: argparse.Namespace) -> int:
         try:
             return handler(arguments)
-        except (UnreadableReport, RegistryError) as error:
+        except (UnreadableReport, CannotMerge, RegistryError) as error:
             print(f"error: {error}", file=sys.stderr)
         except OSError as error:
             print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Line, Report, counts_against
 
+GROUPS = ("broken", "removed", "fixed", "changed", "added")
+TOLD_ONE_BY_ONE = 3
+"""Cases that changed in the same way; more of them are told together."""
 NOTHING_BROKE, BROKEN, UNUSABLE = 0, 1, 2
 
 
@@ -39,6 +42,8 @@ class Comparison:
     removed: Sequence[Change]
     invalid: Sequence[str]
     """One sentence for each of the two files that is no whole report."""
+    warnings: Sequence[str]
+    """One sentence for each part of the selection in which the two runs differ."""
 
     @property
     def exit_code(self) -> int:
@@ -49,21 +54,39 @@ class Comparison:
 
     def groups(self) -> dict[str, Sequence[Change]]:
         """The lists by name, in the order of interest."""
-        return {name: getattr(self, name) for name in ("broken", "removed", "fixed", "changed", "added")}
+        return {name: getattr(self, name) for name in GROUPS}
 
 
 def compare(before: Report, after: Report) -> Comparison:
     """What happened to each case from one report to the next."""
     old = {line["case"]: line for line in observed(before)}
     new = {line["case"]: line for line in observed(after)}
-    lists: dict[str, list[Change]] = {field.name: [] for field in fields(Comparison) if field.name != "invalid"}
+    lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for case in sorted(old.keys() | new.keys()):
         change = Change(case, old.get(case), new.get(case))
         kind = _kind(change)
         if kind is not None:
             lists[kind].append(change)
     invalid = [f"{report.path} is invalid: {report.problem}" for report in (before, after) if report.claim == "invalid"]
-    return Comparison(**lists, invalid=invalid)
+    return Comparison(**lists, invalid=invalid, warnings=_selections_differ(before, after))
+
+
+def _selections_differ(before: Report, after: Report) -> list[str]:
+    """Where the runs were not asked for the same, so that a change may come of that alone."""
+    old, new = before.header["selection"], after.header["selection"]
+    told = [
+        f"the runs differ in {key}: {_chosen(old[key])} before, {_chosen(new[key])} after"
+        for key in ("profile", "level", "shard", "complete")
+        if old[key] != new[key]
+    ]
+    if old["deviations"] != new["deviations"]:
+        numbers = f"{len(old['deviations'])} before, {len(new['deviations'])} after"
+        told.append(f"the runs differ in their known deviations: {numbers}")
+    return told
+
+
+def _chosen(value: str | bool | None) -> str:
+    return "none" if value is None else str(value).lower()
 
 
 def _kind(change: Change) -> str | None:
@@ -92,11 +115,12 @@ def as_text(before: Report, after: Report, comparison: Comparison) -> str:
     """The comparison for people: counts first, then each case with what it was and what it is."""
     lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
     lines += [f"  invalid: {problem}" for problem in comparison.invalid]
+    lines += [f"  warning: {wording.printable(warning)}" for warning in comparison.warnings]
     groups = comparison.groups()
     lines.append("  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in groups.items()))
     for name, changes in groups.items():
         if changes:
-            lines += ["", name, *(line for change in changes for line in _told(change))]
+            lines += ["", name, *(line for alike in _alike(changes) for line in _told(alike))]
     return "\n".join(lines)
 
 
@@ -106,15 +130,32 @@ def _named(report: Report) -> str:
     return f"{who}, {wording.selection(report)}: {cases} cases, {report.claim.upper()}"
 
 
-def _told(change: Change) -> Iterator[str]:
-    if change.before is None or change.after is None:
-        yield f"  {change.case}  {_state(change.before or change.after or {})}"
+def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """Changes that read the same put together, where there are many of them."""
+    groups: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        groups.setdefault((_reads(change.before), _reads(change.after)), []).append(change)
+    for group in groups.values():
+        if len(group) > TOLD_ONE_BY_ONE:
+            yield group
+        else:
+            yield from ([change] for change in group)
+
+
+def _told(alike: Sequence[Change]) -> Iterator[str]:
+    first = alike[0]
+    who = first.case if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {first.case}"
+    sides = [line for line in (first.before, first.after) if line is not None]
+    yield f"  {who}  {' -> '.join(dict.fromkeys(map(_state, sides)))}"
+    if len(sides) == 1:
         return
-    before, after = _state(change.before), _state(change.after)
-    yield f"  {change.case}  {before}" if before == after else f"  {change.case}  {before} -> {after}"
-    for label, line in (("was", change.before), ("is", change.after)):
+    for label, line in zip(("was", "is"), sides, strict=True):
         if line["reason"]:
             yield f"    {label:<4}{wording.printable(line['reason'])}"
+
+
+def _reads(observation: Line | None) -> object:
+    return None if observation is None else (_state(observation), observation["reason"])
 
 
 def _state(observation: Line) -> str:
@@ -128,6 +169,7 @@ def as_json(before: Report, after: Report, comparison: Comparison) -> str:
         "before": {"path": str(before.path), "claim": before.claim},
         "after": {"path": str(after.path), "claim": after.claim},
         "invalid": list(comparison.invalid),
+        "warnings": list(comparison.warnings),
     }
     groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups().items()}
     return json.dumps(told | groups, indent=2)

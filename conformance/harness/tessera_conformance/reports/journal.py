@@ -81,7 +81,9 @@ class JournalWriter:
     def observation(self, line: Line) -> None:
         """A case has ended; a second line of the same case replaces the first."""
         line = {"record": "observation", **line}
-        self._observations[line["case"]] = line
+        earlier = self._observations.get(line["case"])
+        if earlier is None or not counts_against(earlier):
+            self._observations[line["case"]] = line
         self._append(line)
 
     def finish(self, problems: Sequence[str], run: Line) -> Report:

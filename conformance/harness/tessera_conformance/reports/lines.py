@@ -43,7 +43,7 @@ def exchange_line(exchange: Exchange) -> dict[str, Any]:
             }
         }
         if observation.stderr:
-            run["stderr"] = observation.stderr
+            run["stderr"] = plain(observation.stderr)
     else:
         told = write_outcome(observation)
     return {"method": exchange.method, "params": plain(exchange.params), "observation": plain(told), "run": run}
@@ -54,18 +54,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return shortened(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item) for item in value]
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
-    if value is None or isinstance(value, int):
+    if value is None or (isinstance(value, int) and value.bit_length() < 10_000):
         return value
     if isinstance(value, float) and value - value == 0:
         return value
-    return repr(value)
+    return hex(value) if isinstance(value, int) else repr(value)
 
 
 def shortened(tensor: Tensor) -> dict[str, Any]:

@@ -20,14 +20,21 @@ from tessera_conformance.reports.clause_results import (
     observed,
     tally,
 )
+from tessera_conformance.reports.failures import did_not_start, failures, last_stderr, tail
 from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.summary import START_LINES, STDERR_LINES
 from tessera_conformance.verdicts import VERDICTS
 
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&$])")
-_LIST = re.compile(r"^(\d*)([-+=.)])")
+SHOWN_FAILURES = 50
+"""Failures told one by one."""
+
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+_BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
+"""What makes the beginning of a line a list, or a whole line a rule."""
+
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -63,10 +70,15 @@ def _header(report: Report) -> str:
 
 
 def _claim(report: Report, registry: Registry) -> str:
-    lines = [f"## Claim: {report.claim.upper()}", f"{text(wording.claim_reason(report))}."]
+    lines = [f"## Claim: {wording.claim_title(report)}", f"{text(wording.claim_reason(report, registry))}."]
+    scope = wording.scope(report, registry)
+    if scope:
+        lines.append("\n".join(f"- {text(one)}" for one in scope))
     problems = wording.problems_of(report, registry)
     if problems:
         lines += ["### Problems", "\n".join(f"- {text(problem)}" for problem in problems)]
+    if did_not_start(report):
+        lines += _stderr(tail(wording.start_stderr(report), START_LINES))
     return "\n\n".join(lines)
 
 
@@ -99,11 +111,12 @@ def _numbers(counts: Tally) -> Iterator[str]:
 
 
 def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
-    failures = wording.cases_that_count(report)
-    if not failures:
-        return ""
-    shown = [_failure(report, line, results) for line in failures[:SHOWN]]
-    return "\n\n".join(["## Failures", *shown, *_more(len(failures))])
+    found = failures(report)
+    parts = [_failure(report, line, results) for line in found.told[:SHOWN_FAILURES]]
+    parts += _more(len(found.told), SHOWN_FAILURES)
+    if found.not_implemented:
+        parts += ["### Not implemented", f"{text(wording.not_implemented(found.not_implemented))}."]
+    return "\n\n".join(["## Failures", *parts]) if parts else ""
 
 
 def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResult]) -> str:
@@ -113,7 +126,12 @@ def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResu
         summary = results[name].clause.summary if name in results else "not in this registry"
         lines.append(f"- {text(name)}: {text(summary)}")
     lines.append(f"- reproduce: {code(wording.reproduce_command(report, observation['case']))}")
-    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+    stderr = tail(last_stderr(observation), STDERR_LINES) if observation["verdict"] in ("crash", "hang") else []
+    return "\n\n".join([*lines[:2], "\n".join(lines[2:]), *_stderr(stderr)])
+
+
+def _stderr(lines: Sequence[str]) -> list[str]:
+    return ["Standard error:\n\n" + "\n".join(f"    {_escaped(line)}" for line in lines)] if lines else []
 
 
 def _deviations(report: Report) -> str:
@@ -134,11 +152,11 @@ def _unsupported(report: Report) -> str:
 def _listing(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *_more(len(rows))])
+    return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *_more(len(rows), SHOWN)])
 
 
-def _more(number: int) -> list[str]:
-    return [f"{wording.count(number - SHOWN)} more are in `index.html`."] if number > SHOWN else []
+def _more(number: int, shown: int) -> list[str]:
+    return [f"And {wording.count(number - shown)} more, in `index.html`."] if number > shown else []
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -149,7 +167,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def text(value: str) -> str:
     """Any text as one line of Markdown that shows just these characters."""
-    return _LIST.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", _one_line(value)))
+    return _BLOCK.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", _one_line(value)))
 
 
 def code(value: str) -> str:
@@ -161,4 +179,8 @@ def code(value: str) -> str:
 
 
 def _one_line(value: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], " ".join(value.split()))
+    return _escaped(" ".join(value.split()))
+
+
+def _escaped(value: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], value)

@@ -27,6 +27,7 @@ from tessera_conformance.reports.clause_results import (
     clause_results,
     observed,
 )
+from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
 from tessera_conformance.reports.journal import Line, Report, counts_against
 from tessera_conformance.verdicts import VERDICTS
 
@@ -47,7 +48,7 @@ def page(report: Report, registry: Registry) -> str:
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _island(_data(report, clause_results(report, registry), registry)),
-        "DETAILS": "\n".join(_island(_details(report, line)) for line in _in_order(report)),
+        "DETAILS": "\n".join(_island(_details(report, line)) for line in in_order(observed(report))),
     }
     return _PLACE.sub(lambda place: places[place[1]], _asset("page.html"))
 
@@ -73,25 +74,24 @@ def _island(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _in_order(report: Report) -> list[Line]:
-    """Cases that count against the claim first, each part in the report's own order."""
-    return sorted(observed(report), key=lambda line: not counts_against(line))
-
-
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
     return {
         "implementation": wording.implementation_name(report),
         "label": report.header["implementation"]["label"],
         "claim": report.claim,
-        "reason": wording.claim_reason(report),
+        "badge": wording.claim_title(report),
+        "reason": wording.claim_reason(report, registry),
+        "scope": wording.scope(report, registry),
         "problems": wording.problems_of(report, registry),
+        "stderr": wording.start_stderr(report) if did_not_start(report) else "",
         "facts": _facts(report),
         "levels": LEVELS,
         "verdicts": VERDICTS,
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
         "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(result) for result in results.values()],
-        "cases": [_case(line) for line in _in_order(report)],
+        "interpretations": _decisions(results, registry),
+        "cases": [_case(line) for line in in_order(observed(report))],
     }
 
 
@@ -124,6 +124,12 @@ def _clause(result: ClauseResult) -> dict[str, Any]:
     }
 
 
+def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, str]:
+    """What was decided where the specifications leave a clause that has cases open."""
+    cited = {name for result in results.values() if result.cases for name in result.clause.interpretations}
+    return {name: registry.interpretations[name].decision for name in sorted(cited & registry.interpretations.keys())}
+
+
 def _case(observation: Line) -> dict[str, Any]:
     seconds = observation["run"].get("seconds")
     return {
@@ -133,6 +139,7 @@ def _case(observation: Line) -> dict[str, Any]:
         "verdict": observation["verdict"],
         "disposition": observation["disposition"],
         "counts": counts_against(observation),
+        "missing": missing_feature(observation) is not None,
         "reason": _cut(observation["reason"], 400),
         "seconds": seconds if isinstance(seconds, int | float) else None,
     }

@@ -17,6 +17,7 @@ from tessera_conformance.reports.clause_results import (
     observed,
     tally,
 )
+from tessera_conformance.reports.failures import Failures, did_not_start, failures, last_stderr, tail
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.reports.wording import printable
 from tessera_conformance.verdicts import VERDICTS
@@ -25,21 +26,26 @@ WIDTH = 110
 SHOWN_FAILURES = 10
 SHOWN_PROBLEMS = 10
 REASON_LINES = 4
+STDERR_LINES = 3
+START_LINES = 10
 
 _LABEL = 13
 
 
 def terminal_summary(report: Report, registry: Registry) -> str:
     """Who was judged, clauses and cases by outcome, the claim, the first failures and how to see one again."""
+    found = failures(report)
     lines = [
         _title(report),
         *_row("clauses", _clause_counts(report, registry)),
         *_row("cases", _case_counts(report)),
         *_row("deviations", _disposition_counts(report)),
-        *_row("claim", [f"{report.claim.upper()}: {wording.claim_reason(report)}"]),
+        *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
+        *_row("scope", wording.scope(report, registry)),
         *_problems(report, registry),
-        *_failures(report),
-        *_pointers(report),
+        *_stderr_of_the_start(report),
+        *_failures(found),
+        *_pointers(report, found),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -91,17 +97,28 @@ def _problems(report: Report, registry: Registry) -> Iterator[str]:
         yield f"    and {len(problems) - SHOWN_PROBLEMS} more"
 
 
-def _failures(report: Report) -> Iterator[str]:
-    failures = wording.cases_that_count(report)
-    if not failures:
-        return
-    yield "  first failures" if len(failures) > SHOWN_FAILURES else "  failures"
-    clause_width = max(len(_first_clause(line)) for line in failures[:SHOWN_FAILURES])
-    for line in failures[:SHOWN_FAILURES]:
+def _stderr_of_the_start(report: Report) -> Iterator[str]:
+    if did_not_start(report):
+        for line in tail(wording.start_stderr(report), START_LINES):
+            yield from _indented(f"stderr: {line}", 6, REASON_LINES)
+
+
+def _failures(found: Failures) -> Iterator[str]:
+    told = found.told
+    if told:
+        yield "  first failures" if len(told) > SHOWN_FAILURES else "  failures"
+    clause_width = max((len(_first_clause(line)) for line in told[:SHOWN_FAILURES]), default=0)
+    for line in told[:SHOWN_FAILURES]:
         yield _cut(f"    {_first_clause(line):<{clause_width}}  {printable(line['case'])}")
         yield from _indented(wording.told_reason(line), 6 + clause_width, REASON_LINES)
-    if len(failures) > SHOWN_FAILURES:
-        yield f"    and {wording.count(len(failures) - SHOWN_FAILURES)} more"
+        if line["verdict"] in ("crash", "hang"):
+            for written in tail(last_stderr(line), STDERR_LINES):
+                yield from _indented(f"stderr: {written}", 6 + clause_width, REASON_LINES)
+    if len(told) > SHOWN_FAILURES:
+        yield f"    and {wording.count(len(told) - SHOWN_FAILURES)} more"
+    if found.not_implemented:
+        yield "  not implemented"
+        yield from _indented(wording.not_implemented(found.not_implemented), 4, REASON_LINES)
 
 
 def _indented(text: str, indent: int, most: int) -> list[str]:
@@ -119,11 +136,10 @@ def _first_clause(observation: Line) -> str:
     return str(observation["clauses"][0]) if observation["clauses"] else "-"
 
 
-def _pointers(report: Report) -> Iterator[str]:
+def _pointers(report: Report, found: Failures) -> Iterator[str]:
     """The commands and paths one copies: never cut, even where they are longer than a line."""
-    failures = wording.cases_that_count(report)
-    if failures:
-        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, failures[0]['case']))}"
+    if found.told:
+        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, found.told[0]['case']))}"
     page = report.path.parent / "index.html"
     yield f"  {'report':<{_LABEL - 2}}{printable(str(_near(page if page.exists() else report.path)))}"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from tessera_conformance.registry import Registry
-from tessera_conformance.reports.clause_results import observed, unknown_clauses
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
+from tessera_conformance.reports.journal import Line, Report
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
@@ -45,25 +46,78 @@ def _seconds(run: Mapping[str, Any]) -> float | None:
     return float(seconds) if isinstance(seconds, int | float) else None
 
 
-def claim_reason(report: Report) -> str:
+def claim_title(report: Report) -> str:
+    """The claim, and how many cases count for nothing because a deviation excuses them."""
+    excused = sum(line["disposition"] in ("known_deviation", "waived") for line in observed(report))
+    if not excused or report.claim not in ("success", "partial"):
+        return report.claim.upper()
+    return f"{report.claim.upper()}, with {cases(excused)} excused by deviations"
+
+
+def claim_reason(report: Report, registry: Registry) -> str:
     """Why the claim is what it is, in one sentence."""
     if report.claim == "invalid":
         return f"{report.problem}; {count(len(observed(report)))} of {count(len(report.plan))} planned cases observed"
+    unjudged = _left_out_by_level(report)
     if report.claim == "failure":
-        return _failure_reason(report)
+        return " and ".join(_failure_reasons(report) or [_nothing_judged(report, registry), *unjudged])
     if report.claim == "partial":
-        return "nothing failed, but part of the suite was left out"
+        left_out = [] if report.header["selection"]["complete"] else ["part of the suite was left out"]
+        return f"nothing failed, but {' and '.join([*left_out, *unjudged])}"
     return "no case counts against it"
 
 
-def _failure_reason(report: Report) -> str:
+def _failure_reasons(report: Report) -> list[str]:
     failures, problems = len(report.failures), len(report.footer["problems"] if report.footer else [])
     reasons = []
     if failures:
-        reasons.append(f"{count(failures)} case{' counts' if failures == 1 else 's count'} against it")
+        reasons.append(f"{cases(failures)} count{'s' if failures == 1 else ''} against it")
     if problems:
         reasons.append(f"{problems} problem{'' if problems == 1 else 's'} with the run")
-    return " and ".join(reasons) or "no case was judged"
+    return reasons
+
+
+def _left_out_by_level(report: Report) -> list[str]:
+    """How many cases a weaker level of numerics leaves out: a claim below strict is not the whole claim."""
+    level = report.header["selection"]["level"]
+    number = sum(line["verdict"] == "inapplicable" and level not in line["levels"] for line in observed(report))
+    if level == "strict" or not number:
+        return []
+    return [f"{cases(number)} of numerics {'is' if number == 1 else 'are'} not judged at level {level}"]
+
+
+def _nothing_judged(report: Report, registry: Registry) -> str:
+    """Why a run in which nothing failed claims nothing all the same."""
+    lines = observed(report)
+    cited = {registry.clauses[name].document for line in lines for name in line["clauses"] if name in registry.clauses}
+    bare = [name for name in claimed_documents(report) if name not in cited]
+    if bare:
+        suite = "the suite has no cases yet" if report.header["selection"]["complete"] else "this run has no cases"
+        return f"no case was judged: {suite} for {', '.join(bare)}"
+    reasons = Counter(line["reason"] for line in lines).most_common(1)
+    return "no case was judged" + "".join(f": {reason} ({cases(number)})" for reason, number in reasons)
+
+
+def claimed_documents(report: Report) -> list[str]:
+    """The documents that the implementation says it implements."""
+    hello = report.header["implementation"]["hello"] or {}
+    return [str(name) for name in hello.get("documents", [])]
+
+
+def scope(report: Report, registry: Registry) -> list[str]:
+    """How much of each claimed document the cases of this report speak of."""
+    results = clause_results(report, registry).values()
+    told = []
+    for document in claimed_documents(report):
+        testable = [
+            result
+            for result in results
+            if (result.clause.document, result.clause.level) == (document, "MUST") and result.outcome != "not_testable"
+        ]
+        if testable:
+            reached = sum(bool(result.cases) for result in testable)
+            told.append(f"{document}: {reached} of {len(testable)} testable MUST clauses have cases")
+    return told
 
 
 def told_reason(observation: Line) -> str:
@@ -116,9 +170,15 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
     return found + list(report.footer["problems"] if report.footer else [])
 
 
-def cases_that_count(report: Report) -> list[Line]:
-    """Observations that count against the claim, one for each case."""
-    return [line for line in observed(report) if counts_against(line)]
+def not_implemented(missing: Mapping[str, int]) -> str:
+    """The cases that failed for want of something claimed, by feature."""
+    features = ", ".join(f"{feature} {count(number)}" for feature, number in missing.items())
+    return f"{cases(sum(missing.values()))}: claimed, but answered as unsupported: {features}"
+
+
+def start_stderr(report: Report) -> str:
+    """What an implementation that did not start wrote to its standard error."""
+    return str(report.header["run"].get("stderr") or "")
 
 
 def printable(text: str) -> str:
@@ -129,3 +189,8 @@ def printable(text: str) -> str:
 def count(number: int) -> str:
     """A number with its thousands set apart: 4 118."""
     return f"{number:,}".replace(",", " ")
+
+
+def cases(number: int) -> str:
+    """A number of cases."""
+    return f"{count(number)} case{'' if number == 1 else 's'}"

@@ -61,7 +61,8 @@ def text(matrix: KillMatrix) -> str:
     fates = Counter(kill.fate for kill in matrix.kills)
     lines = [
         f"{len(matrix.kills)} violators against {matrix.cases} cases: {fates['killed']} killed, "
-        f"{fates['killed_by_unrelated']} killed only by unrelated cases, {fates['survived']} survived, "
+        f"{fates['killed_by_fault']} only crashed, {fates['killed_by_unrelated']} killed only by unrelated cases, "
+        f"{fates['survived']} survived, "
         f"{fates['untested']} break a clause without a case"
     ]
     lines += [f"  control does not pass {failure}" for failure in matrix.control_failures]

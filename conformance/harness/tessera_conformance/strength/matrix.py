@@ -22,7 +22,7 @@ from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.verdicts import Judgement
 
-Fate = Literal["killed", "killed_by_unrelated", "survived", "untested"]
+Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 FIXTURES = ("impl", "check")
@@ -48,8 +48,8 @@ class KillMatrix:
 
     @property
     def survivors(self) -> list[Kill]:
-        """Violations that no case noticed."""
-        return [kill for kill in self.kills if kill.fate in ("survived", "untested")]
+        """Violations that no case judged wrong; one that only crashes may have broken itself, not the clause."""
+        return [kill for kill in self.kills if kill.fate in ("killed_by_fault", "survived", "untested")]
 
 
 def kill_matrix(
@@ -74,9 +74,11 @@ def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Re
     tagged = [item for item in trusted if names & set(item.stash[CASE].clause_ids)]
     with violation.broken() as adapter:
         run = SuiteRun(DirectTransport(lambda: adapter, violation.name), registry, deadlines=(DEADLINE, DEADLINE))
-        killers = tuple(item.stash[CASE].id for item in tagged if judge(run, item).verdict in KILLS)
+        verdicts = {item.stash[CASE].id: judge(run, item).verdict for item in tagged}
+        killers = tuple(case for case, verdict in verdicts.items() if verdict in KILLS)
         if killers:
-            return Kill(violation, "killed", killers, len(tagged))
+            judged = "fail" in verdicts.values()
+            return Kill(violation, "killed" if judged else "killed_by_fault", killers, len(tagged))
         others = [item for item in trusted if item not in tagged]
         unrelated = next((item.stash[CASE].id for item in others if judge(run, item).verdict in KILLS), None)
     if unrelated is not None:

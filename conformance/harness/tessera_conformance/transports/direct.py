@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Adapter, invoke
 from tessera_conformance.protocol import write_outcome
+from tessera_conformance.tensors import from_wire
 from tessera_conformance.transports import TransportFault
 
 
@@ -43,7 +45,7 @@ class DirectTransport:
         if self._adapter is None:
             raise TransportFault("crash", "the implementation is not started")
         with _faults(deadline):
-            return write_outcome(invoke(self._adapter, method, params))
+            return write_outcome(invoke(self._adapter, method, from_wire(dict(params))))
 
     def stop(self) -> None:
         """Drop the adapter."""
@@ -57,11 +59,13 @@ def _faults(deadline: float) -> Iterator[None]:
             yield
     except DeadlinePassed:
         raise TransportFault("hang", f"no answer within {deadline:g} s") from None
-    except Exception as error:
-        detail = f"{type(error).__name__}: {error}"
-        raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None
     except SystemExit as error:
         raise TransportFault("crash", f"the implementation called exit({error.code})") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        detail = traceback.format_exception_only(error)[-1].strip()
+        raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None
 
 
 @contextmanager
@@ -76,8 +80,11 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
     previous = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    limit = time.monotonic() + seconds
     try:
         yield
+        if time.monotonic() > limit:
+            raise DeadlinePassed  # the adapter swallowed the interrupt, or switched it off
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

@@ -139,6 +139,8 @@ class _Process:
                 view = view[os.write(self._stdin, view) :]
             except BlockingIOError:
                 self._read_available()
+                if len(self._unread) > MESSAGE_LIMIT:
+                    raise self._violation(f"{method}: more than {MESSAGE_LIMIT} bytes before the request") from None
             except BrokenPipeError:
                 raise self._death(method) from None
 
@@ -179,22 +181,26 @@ class _Process:
     def _result(self, method: str, line: bytes) -> Any:
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._violation(f"{method}: the answer is not JSON: {_excerpt(line)}") from None
         if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
             raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {_excerpt(line)}")
-        if answer.get("id") != self._last_id or isinstance(answer.get("id"), bool):
+        strange = answer.keys() - {"jsonrpc", "id", "result", "error"}
+        if strange:
+            raise self._violation(f"{method}: the answer carries unknown fields: {_excerpt(line)}")
+        if type(answer.get("id")) is not int or answer["id"] != self._last_id:
             raise self._violation(f"{method}: the answer carries id {answer.get('id')!r}, expected {self._last_id}")
         if ("result" in answer) == ("error" in answer):
             raise self._violation(f"{method}: the answer must carry either result or error: {_excerpt(line)}")
         if "error" not in answer:
             return answer["result"]
         error = answer["error"]
-        if not isinstance(error, dict) or not isinstance(error.get("code"), int):
-            raise self._violation(f"{method}: the error has no integer code: {_excerpt(line)}")
+        sound = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        if not sound:
+            raise self._violation(f"{method}: the error needs an integer code and a message: {_excerpt(line)}")
         if error["code"] == METHOD_NOT_FOUND:
             return {"unsupported": {"feature": method}}
-        raise TransportFault("crash", f"{method}: {error.get('message', 'internal error')}", self._stderr_tail())
+        raise TransportFault("crash", f"{method}: {error['message']}", self._stderr_tail())
 
     def _violation(self, detail: str) -> TransportFault:
         return TransportFault("protocol_error", detail, self._stderr_tail())

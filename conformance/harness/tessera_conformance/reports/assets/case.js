@@ -16,10 +16,12 @@ function openCase(item) {
   const place = matching.indexOf(item);
   if (place >= 0 && place < rendered) $("list").children[place].firstChild.setAttribute("aria-current", "true");
   const detail = detailsOf(item);
+  const stderr = detail.exchanges.at(-1)?.run.stderr;
   const failing = detail.checks.find((check) => !check.passed);
   $("detail").replaceChildren(
-    badge(item), make("h2", "", item.id), make("p", "title", item.title),
+    back(), badge(item), make("h2", "", item.id), make("p", "title", item.title),
     ...(detail.reason ? [make("p", "reason", detail.reason)] : []),
+    ...(stderr ? standardError(stderr) : []),
     ...(detail.deviation ? part("Known deviation", make("p", "", detail.deviation)) : []),
     ...(failing ? part("First failing check", judged(failing)) : []),
     ...part("See it again", command(detail.command)),
@@ -31,6 +33,27 @@ function openCase(item) {
   $("detail").scrollTop = 0;
 }
 
+function closeCase() {
+  current = null;
+  $("detail").hidden = true;
+  for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
+  if (location.hash.startsWith("#case=")) history.replaceState(null, "", location.href.split("#")[0]);
+}
+
+/** Where the panel covers the list, the way back to it. */
+function back() {
+  const button = make("button", "back", "Back to the list");
+  button.type = "button";
+  button.addEventListener("click", () => {
+    const place = matching.indexOf(current);
+    closeCase();
+    $("list").children[place]?.firstChild.focus();
+  });
+  return button;
+}
+
+const standardError = (text) => [make("p", "field", "standard error"), make("pre", "stderr", text)];
+
 const part = (title, ...children) => [make("h3", "", title), ...children];
 const listPart = (title, name, items) => (items.length ? part(title, make("ol", name, ...items)) : []);
 const sectionName = (section) => (/^\d/.test(section) ? `section ${section}` : section);
@@ -38,9 +61,17 @@ const sectionName = (section) => (/^\d/.test(section) ? `section ${section}` : s
 function cited(id) {
   const clause = clauses.get(id);
   if (!clause) return make("li", "", make("span", "bits", id), make("span", "", "not in this registry"));
-  const place = [clause.level, documentTitles.get(clause.document), sectionName(clause.section)];
-  if (clause.interpretations.length) place.push(`read as in ${clause.interpretations.join(", ")}`);
-  return make("li", "", clauseLink(id), make("span", "", clause.summary, make("small", "", place.join(", "))));
+  const place = [clause.level, documentTitles.get(clause.document), sectionName(clause.section)].join(", ");
+  const read = clause.interpretations.flatMap((name, at) => [at ? ", " : ", read as in ", decision(name)]);
+  return make("li", "", clauseLink(id), make("span", "", clause.summary, make("small", "", place, ...read)));
+}
+
+/** The id of an interpretation; what was decided shows where the pointer rests on it. */
+function decision(name) {
+  if (!(name in data.interpretations)) return name;
+  const short = make("abbr", "", name);
+  short.title = data.interpretations[name];
+  return short;
 }
 
 function command(text) {
@@ -83,17 +114,17 @@ function marked(bits, other) {
   return make("span", "bits", ...digits);
 }
 
-function exchanged(exchange) {
+function exchanged(exchange, place, all) {
   const [kind, told] = Object.entries(exchange.observation)[0];
   const tone = { returned: "pass", rejected: "deviates", unsupported: "unsupported", fault: "crash" }[kind];
   const outcome = make("span", `verdict is-${tone}`, kind === "fault" ? words(told.kind) : kind);
-  const stderr = exchange.run.stderr;
+  const stderr = place < all.length - 1 ? exchange.run.stderr : undefined; // the last one's stands under the reason
   return make(
     "li", "",
     make("span", "method", exchange.method), make("span", "seconds", seconds(exchange.run.seconds)),
     ...Object.entries(exchange.params).flatMap(([key, value]) => [make("p", "field", key), shown(value)]),
     make("p", "field", outcome), shown(kind === "fault" ? faultText(told) : told),
-    ...(stderr ? [make("p", "field", "standard error"), make("pre", "stderr", stderr)] : []),
+    ...(stderr ? standardError(stderr) : []),
   );
 }
 

@@ -33,14 +33,18 @@ function showHead() {
   const facts = data.label === data.implementation ? data.facts : [["--impl", data.label], ...data.facts];
   for (const [key, value] of facts) $("facts").append(make("div", "", make("dt", "", key), make("dd", "", value)));
   $("claim").className = data.claim;
-  $("claim").querySelector("strong").textContent = data.claim.toUpperCase();
+  $("claim").querySelector("strong").textContent = data.badge;
+  $("claim").querySelector("strong").className = data.badge.length > 20 ? "long" : "";
   $("claim").querySelector("span").textContent = data.reason;
+  $("scope").append(...data.scope.map((one) => make("li", "", one)));
   if (data.claim === "invalid") {
     $("invalid").textContent = `This report is invalid and supports no claim: ${data.reason}.`;
     $("invalid").hidden = false;
   }
   $("problems").hidden = data.problems.length === 0;
   $("problems").querySelector("ul").append(...data.problems.map((problem) => make("li", "", problem)));
+  $("start-stderr").textContent = data.stderr;
+  $("start-stderr").hidden = data.stderr === "";
 }
 
 // ---- coverage
@@ -152,12 +156,16 @@ for (const item of data.cases) {
   item.judged = item.clauses.map((id) => clauses.get(id)).filter(Boolean);
 }
 const chosen = new Set();
+const NOT_IMPLEMENTED = "not_implemented";
+const wide = matchMedia("(min-width: 1001px)");
 let matching = [], rendered = 0, current = null;
 
 function showFilters() {
   const counts = new Map();
   for (const item of data.cases) counts.set(item.verdict, (counts.get(item.verdict) ?? 0) + 1);
-  for (const verdict of data.verdicts.filter((name) => counts.has(name))) {
+  const missing = data.cases.filter((item) => item.missing).length;
+  if (missing) counts.set(NOT_IMPLEMENTED, missing);
+  for (const verdict of [...data.verdicts, NOT_IMPLEMENTED].filter((name) => counts.has(name))) {
     const number = make("b", "", grouped(counts.get(verdict)));
     const chip = make("button", `chip verdict is-${verdict}`, words(verdict), " ", number);
     chip.type = "button";
@@ -203,12 +211,13 @@ function filter() {
   const typed = clauseNamed($("clause").value.trim());
   const wanted = [["document", $("document").value], ["level", $("level").value]].filter(([, value]) => value);
   matching = data.cases.filter((item) =>
-    (chosen.size === 0 || chosen.has(item.verdict)) &&
+    (chosen.size === 0 || chosen.has(item.verdict) || (item.missing && chosen.has(NOT_IMPLEMENTED))) &&
     parts.every((part) => item.found.includes(part)) &&
     (!typed || speaksOf(item, typed)) &&
     (!wanted.length || item.judged.some((clause) => wanted.every(([key, value]) => clause[key] === value))));
   const all = plural(data.cases.length, "case");
   $("shown").textContent = matching.length === data.cases.length ? all : `${grouped(matching.length)} of ${all}`;
+  if (current && !matching.includes(current)) closeCase();
   rendered = 0;
   const nothing = data.cases.length ? "No case matches these filters." : "The report holds no cases.";
   $("list").replaceChildren(...(matching.length ? [] : [make("li", "empty", nothing)]));
@@ -223,7 +232,8 @@ function showMore() {
 }
 
 function badge(item) {
-  const said = item.disposition === "none" ? words(item.verdict) : words(item.disposition);
+  const verdict = item.missing ? NOT_IMPLEMENTED : item.verdict;
+  const said = words(item.disposition === "none" ? verdict : item.disposition);
   const tone = item.disposition === "none" ? item.verdict : item.counts ? "fail" : "deviates";
   return make("span", `verdict is-${tone}`, said);
 }
@@ -244,7 +254,12 @@ function openAddressed(event) {
   const item = name === null ? null : data.cases.find((one) => one.id === name);
   if (!item) return;
   openCase(item);
-  if (event) $("detail").focus({ preventScroll: matchMedia("(min-width: 1001px)").matches });
+  if (event) $("detail").focus({ preventScroll: true });
+  if (!wide.matches) $("detail").scrollIntoView();
+}
+
+function focusList() {
+  ($("list").querySelector("[aria-current]") ?? $("list").querySelector("a"))?.focus();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -253,7 +268,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     $("text").focus();
   } else if (event.key === "Escape" && (typing || $("detail").contains(event.target))) {
-    ($("list").querySelector("[aria-current]") ?? $("list").querySelector("a"))?.focus();
+    focusList();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     const link = document.activeElement.closest?.("#list a");
     if (!link) return;
@@ -281,4 +296,4 @@ $("list").addEventListener("click", (event) => {
   if (event.target.closest("a")?.getAttribute("href") === location.hash) openAddressed(event);
 });
 openAddressed();
-if (!current && data.cases.length && data.cases[0].counts) openCase(data.cases[0]);
+if (!current && wide.matches && data.cases.length && data.cases[0].counts) openCase(data.cases[0]);

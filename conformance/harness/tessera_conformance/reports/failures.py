@@ -1,0 +1,77 @@
+"""Which cases count against the claim, in the order in which people want to read them.
+
+Wrong results come first, then crashes, hangs and what else went wrong. Cases that failed only because something claimed
+was answered as unsupported say little one by one: they are counted by feature.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tessera_conformance.reports.clause_results import observed
+from tessera_conformance.reports.journal import Line, Report, counts_against
+
+_AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "not_run")
+"""A pass that counts is an unexpected one."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The cases to tell one by one, and for each feature not implemented how many cases needed it."""
+
+    told: Sequence[Line]
+    not_implemented: Mapping[str, int]
+
+
+def failures(report: Report) -> Failures:
+    """The cases that count against the claim; none is told where the implementation did not even start."""
+    counted = in_order(line for line in observed(report) if counts_against(line))
+    missing = Counter(feature for feature in map(missing_feature, counted) if feature is not None)
+    told = [] if did_not_start(report) else [line for line in counted if missing_feature(line) is None]
+    return Failures(told, dict(missing.most_common()))
+
+
+def did_not_start(report: Report) -> bool:
+    """Whether every failure has one cause: no implementation answered at all."""
+    return report.header["implementation"]["fault"] is not None
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    """Cases that count against the claim first and by their weight, each part in the report's own order."""
+    return sorted(lines, key=_rank)
+
+
+def missing_feature(observation: Line) -> str | None:
+    """The feature whose lack alone failed the case: it was claimed, and answered as unsupported."""
+    exchanges = observation["exchanges"]
+    if observation["verdict"] != "fail" or not exchanges or _wrong(observation):
+        return None
+    told = exchanges[-1]["observation"].get("unsupported")
+    return None if told is None else str(told["feature"])
+
+
+def last_stderr(observation: Line) -> str:
+    """The standard error that the last exchange of a case left behind."""
+    exchanges = observation["exchanges"]
+    return str(exchanges[-1]["run"].get("stderr", "")) if exchanges else ""
+
+
+def tail(text: str, most: int) -> list[str]:
+    """The last lines that say something."""
+    return [line for line in text.splitlines() if line.strip()][-most:]
+
+
+def _wrong(observation: Line) -> bool:
+    return any(not check["passed"] for check in observation["checks"])
+
+
+def _rank(observation: Line) -> int:
+    if not counts_against(observation):
+        return len(_AFTER_FAILURES) + 3
+    if observation["verdict"] != "fail":
+        return 2 + _AFTER_FAILURES.index(observation["verdict"])
+    if missing_feature(observation) is not None:
+        return len(_AFTER_FAILURES) + 2
+    return 0 if _wrong(observation) else 1
