@@ -28,6 +28,10 @@ function words({ dtype, bits, file }, folder) {
 }
 
 const [path] = process.argv.slice(2);
+if (!path) {
+  console.error("usage: node read_vectors.mjs FILE.jsonl");
+  process.exit(2);
+}
 const [header, ...cases] = readFileSync(path, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
 console.log(`${header.topic}: ${cases.length} vectors`);
 for (const { name, expected } of cases) {

@@ -8,6 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tessera_conformance.adapter import Refusal as Refused
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference import adapter
@@ -21,6 +23,7 @@ from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import annotations, expressions, literals, lower
 from tessera_reference.language.scope import Scope
 from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 
 # Operators that compute something else
@@ -422,8 +425,17 @@ drifting_softmax = replaced(
 
 
 def _last_to_first(self: Any, function: Any, arguments: Any) -> Any:
-    body = replace(function.body, instructions=function.body.instructions[::-1])
-    return _run(self, replace(function, body=body), arguments)
+    """Runs each operation before those that it takes values from, on zeros where the values are not there yet."""
+    values = dict(zip(function.parameters, arguments, strict=True))
+    for instruction in reversed(function.body.instructions):
+        ready = tuple(values.get(operand, _nothing_yet(operand)) for operand in instruction.operands)
+        values.update(zip(instruction.results, self.step(instruction, ready), strict=True))
+    return tuple(values[result] for result in function.body.results)
+
+
+def _nothing_yet(value: Any) -> Array:
+    extents = [extent if isinstance(extent, int) else 1 for extent in getattr(value.type, "shape", ())]
+    return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 
 
 def _over_the_operand(self: Any, function: Any, arguments: Any) -> Any:

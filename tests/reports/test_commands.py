@@ -102,7 +102,7 @@ def test_merge(run, build, observation, tmp_path):
     for number, verdict in ((1, "pass"), (2, "fail")):
         lines = [observation(f"abi/{number}", verdict)]
         name = f"shard-{number}"
-        paths.append(build(lines, name=name, shard=f"{number}/2", complete=False, deviations=[]).path)
+        paths.append(build(lines, name=name, shard=f"{number}/2", complete=True, deviations=[]).path)
     code, output, complaint = run("merge", *paths, "--output", tmp_path / "whole")
     assert (code, complaint) == (1, "")
     assert "1 pass   1 fail" in output

@@ -15,7 +15,7 @@ def shard(build):
     """Builds the report of a shard of the given lines."""
 
     def make(number, lines, total=2, **changes):
-        selection = {"shard": f"{number}/{total}", "complete": False} | changes.pop("selection", {})
+        selection = {"shard": f"{number}/{total}", "complete": True} | changes.pop("selection", {})
         return build(lines, name=f"{number}-of-{total}", **changes, **selection)
 
     return make
@@ -91,3 +91,9 @@ def test_whole_and_invalid_reports_and_the_place_of_a_part_are_refused(build, ki
     with pytest.raises(CannotMerge, match="is one of the reports to join"):
         merge(parts, parts[0].path.parent)
     assert parts[0].path.read_bytes() == kept
+
+
+def test_shards_that_left_out_more_do_not_make_a_whole(build, tmp_path, observation):
+    """Shards of a run narrowed by -k join into the report of that narrowed run, and no more."""
+    parts = [build([observation(f"abi/{n}")], name=f"p{n}", shard=f"{n}/2", complete=False) for n in (1, 2)]
+    assert merge(parts, tmp_path / "joined").claim == "partial"

@@ -26,8 +26,8 @@ PLANNED = "tessera_planned"
 """The user property under which a setup report carries what is known of its case beforehand."""
 SEAL = "TESSERA_CONFORMANCE_SEAL"
 """The environment variable naming a file that is made when the report is whole."""
-NARROWING = ("shard", "reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
-"""The options that can leave cases out."""
+NARROWING = ("reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+"""The options that can leave cases out, the shard aside."""
 
 
 class ReportKeeper:
@@ -71,11 +71,12 @@ class ReportKeeper:
             self._not_collected.append(f"{report.nodeid} was not collected")
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Remember that something was left out."""
-        self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
+        """Remember that something was left out; a shard leaves cases out by design."""
+        if self._run.shard is None:
+            self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
 
     def _is_complete(self, cases: Sequence[str]) -> bool:
-        """Whether these are all cases of the suite: no option leaves any out, and every file of it has some."""
+        """Whether these are all cases of the suite, or of the shard: nothing leaves any out, every file has some."""
         option = self._config.option
         if self._deselected or any(getattr(option, name, None) for name in NARROWING):
             return False
@@ -83,6 +84,10 @@ class ReportKeeper:
             return False
         if any("::" in str(argument) for argument in self._config.args):
             return False
+        if self._run.shard is not None:
+            suite = suite_directory()
+            paths = [Path(str(argument)).resolve() for argument in self._config.args]
+            return any(path == suite or path in suite.parents for path in paths)
         return all(any(case.startswith(prefix) for case in cases) for prefix in _file_prefixes())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -111,7 +116,7 @@ class ReportKeeper:
         if self._writer is None:
             return
         problems = self._not_collected + self._run.problems()
-        if self._complete:
+        if self._complete and self._run.shard is None:
             problems += self._run.deviations.unmatched(self._observed)
         self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
         publish(self._report, self._run.registry)

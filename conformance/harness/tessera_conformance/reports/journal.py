@@ -112,9 +112,12 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     if problems or not verdicts["pass"] or any(counts_against(line) for line in observations):
         claim = "failure"  # also where nothing passed: a run that judged nothing claims nothing
     else:
-        level = lines[0]["selection"]["level"]
-        not_judged = any(line["verdict"] == "inapplicable" and level not in line["levels"] for line in observations)
-        claim = "success" if lines[0]["selection"]["complete"] and not not_judged else "partial"
+        selection = lines[0]["selection"]
+        not_judged = any(
+            line["verdict"] == "inapplicable" and selection["level"] not in line["levels"] for line in observations
+        )
+        whole = selection["complete"] and selection["shard"] is None
+        claim = "success" if whole and not not_judged else "partial"
     return {
         "record": "footer",
         "claim": claim,

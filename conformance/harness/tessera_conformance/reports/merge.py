@@ -37,7 +37,7 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
     if any(path.resolve() == part.path.resolve() for part in parts):
         raise CannotMerge(f"{path} is one of the reports to join: name another directory")
     header = dict(parts[0].header)
-    selection = header["selection"] | {"shard": None, "complete": True}
+    selection = header["selection"] | {"shard": None}
     writer = JournalWriter(path)
     writer.header(header | {"selection": selection, "run": _run(parts)})
     writer.plan(case for part in parts for case in part.plan)
@@ -84,7 +84,7 @@ def _require_same_header(first: Report, other: Report) -> None:
 def _comparable(report: Report) -> Mapping[str, Any]:
     """The header's fields by name, without those that differ between the shards of one run."""
     fields = dict(_flat(without_run(report.header)))
-    del fields["selection.shard"], fields["selection.complete"]
+    del fields["selection.shard"]
     return fields
 
 
@@ -104,8 +104,10 @@ def _require_disjoint(parts: Sequence[Report]) -> None:
 
 
 def _problems(parts: Sequence[Report]) -> list[str]:
-    """The problems of the parts, each once, and the deviations that match no case of any part."""
+    """The problems of the parts, each once, and, of a whole suite, the deviations that match no case of any part."""
     told = [problem for part in parts for problem in _footer(part)["problems"]]
+    if not parts[0].header["selection"]["complete"]:
+        return list(dict.fromkeys(told))
     entries = parts[0].header["selection"]["deviations"]
     deviations = Deviations(
         [Deviation(**entry | {"expires": datetime.date.fromisoformat(entry["expires"])}) for entry in entries]

@@ -62,7 +62,8 @@ def claim_reason(report: Report, registry: Registry) -> str:
     if report.claim == "failure":
         return " and ".join(_failure_reasons(report) or [_nothing_judged(report, registry), *unjudged])
     if report.claim == "partial":
-        left_out = [] if report.header["selection"]["complete"] else ["part of the suite was left out"]
+        selection = report.header["selection"]
+        left_out = [] if selection["complete"] and selection["shard"] is None else ["part of the suite was left out"]
         return f"nothing failed, but {' and '.join([*left_out, *unjudged])}"
     return "no case counts against it"
 
