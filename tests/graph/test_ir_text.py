@@ -59,7 +59,7 @@ def test_export_uses_dialect_types_and_locations() -> None:
     assert line.endswith(' loc("dir/\\"x\\".tsr":4:37)')
 
 
-@pytest.mark.skipif(shutil.which("mlir-opt-22") is None, reason="mlir-opt-22 is not installed")
+@pytest.mark.skipif(shutil.which("mlir-opt-22") is None, reason="needs mlir-opt-22: apt-get install mlir-22-tools")
 @pytest.mark.parametrize("source", [SAMPLE, MIXED])
 def test_mlir_accepts_the_export(source: str) -> None:
     text = print_module(compile_source(source).module, export=True)
