@@ -60,7 +60,7 @@ def test_export_uses_dialect_types_and_locations() -> None:
 
 
 @pytest.mark.skipif(shutil.which("mlir-opt-22") is None, reason="needs mlir-opt-22: apt-get install mlir-22-tools")
-@pytest.mark.parametrize("source", [SAMPLE, MIXED])
+@pytest.mark.parametrize("source", [SAMPLE, MIXED, "module m {}"])
 def test_mlir_accepts_the_export(source: str) -> None:
     text = print_module(compile_source(source).module, export=True)
     command = ["mlir-opt-22", "--allow-unregistered-dialect"]

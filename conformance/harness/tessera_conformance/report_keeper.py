@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +59,7 @@ class ReportKeeper:
         if not cases or self._writer is not None or self._config.option.collectonly:
             return
         self._complete = self._is_complete(cases)
-        header = self._run.header(self._complete, [Path(sys.argv[0]).name, *sys.argv[1:]])
+        header = self._run.header(self._complete)
         self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
         self._writer.header(header)
         self._writer.plan(cases)

@@ -111,7 +111,7 @@ class SuiteRun:
         case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
         return reason
 
-    def header(self, complete: bool, command: Sequence[str]) -> dict[str, Any]:
+    def header(self, complete: bool) -> dict[str, Any]:
         """The report's header line."""
         lock = (clauses_directory() / "clauses.lock").read_bytes()
         hello = self.hello
@@ -137,7 +137,6 @@ class SuiteRun:
                 "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
                 "python": platform.python_version(),
                 "platform": sys.platform,
-                "command": list(command),
                 **({"stderr": hello.stderr} if isinstance(hello, Fault) and hello.stderr else {}),
             },
         }
