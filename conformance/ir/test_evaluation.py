@@ -2,7 +2,7 @@
 
 import pytest
 
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, level
 from tessera_conformance.programs import evaluate, func, module, parameters_of, program, returning, tensor_of, value_of
 
 SQUARE = "tensor<2x2xint32>"
@@ -77,6 +77,7 @@ def test_an_operation_as_a_statement_has_no_effect(impl, check):
 
 
 @clause("LANG-02.3-55", "LANG-04-01")
+@level("strict", "deterministic")
 def test_two_calls_of_one_operation_give_one_value(impl, check):
     """The same operator on the same operands gives the same bits twice in a function."""
     matrix = "tensor<2x4xfp32>"

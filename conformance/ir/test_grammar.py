@@ -1,6 +1,6 @@
 """Programs, modules, declarations, statements and attribute blocks (language spec, section 2.3).
 
-Each refused text has a twin beside it that is accepted and differs by a token.
+Each refused text has a twin beside it that is accepted and differs by a token or by the part in question.
 """
 
 import pytest
@@ -47,7 +47,7 @@ def test_a_program_is_a_sequence_of_modules(impl, check, source, names):
     ("legal", "illegal"),
     [
         pair("func", "module m { func f() { } }", "func f() { }"),
-        pair("statement", "module m { func f() { return; } }", "module m { } return;"),
+        pair("statement", "module m { }", "module m { } return;"),
         pair("semicolon", "module m { } module n { }", "module m { }; module n { }"),
         pair("brace", "module m { }", "module m { } }"),
     ],
@@ -78,7 +78,7 @@ def test_a_module_has_a_name_and_a_list_of_declarations(impl, check, count):
         pair("closing-brace", "module m { }", "module m {"),
         pair("parentheses", "module m { }", "module m ( )"),
         pair("nested", "module m { } module n { }", "module m { module n { } }"),
-        pair("statement-inside", "module m { func f() { return; } }", "module m { return; }"),
+        pair("statement-inside", "module m { }", "module m { return; }"),
     ],
 )
 def test_a_malformed_module_is_refused(impl, check, legal, illegal):
@@ -227,7 +227,9 @@ def test_a_func_with_a_result_annotation_returns_one_value(impl, check, statemen
 
 
 @clause("LANG-02.3-12")
-@pytest.mark.parametrize("attributes", ["{}", "{ }", "{a=1}", "{a=1, b=2}", "{a=1,b=2,c=3}"], ids="01234")
+@pytest.mark.parametrize(
+    "attributes", ["{}", "{ }", "{a=1}", "{a=1, b=2}", "{a=1,b=2,c=3}"], ids=["empty", "blank", "one", "two", "three"]
+)
 def test_an_attribute_block_is_an_at_sign_and_braces(impl, check, attributes):
     """Any number of attributes with commas between them stands in braces after an at-sign (AMB-LANG-15)."""
     check.accepts(impl.language.parse(source=program("return;", attributes=attributes)))
@@ -390,7 +392,7 @@ def test_a_local_variable_holds_the_value_of_its_initializer(impl, check):
 @pytest.mark.parametrize(
     ("statement", "values"),
     [("return;", []), ("return a;", [ONE]), ("return b, a;", [TWO, ONE]), ("return a, a + b, b;", [ONE, THREE, TWO])],
-    ids="0123",
+    ids=["none", "one", "two", "three"],
 )
 def test_a_return_carries_any_number_of_values(impl, check, statement, values):
     """None, one or several values are returned in order by a func without result annotation (AMB-LANG-26)."""

@@ -3,12 +3,8 @@
 import pytest
 
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import SYNTAX, func, module, program, returning, tensor_of, value_of
+from tessera_conformance.programs import RESERVED, SYNTAX, func, module, program, returning, tensor_of, value_of
 
-RESERVED = (
-    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
-    "pipeline barrier shared align asm import from as"
-).split()
 WORDS = [pytest.param(word, marks=clause(f"LANG-02.1-{number:02}")) for number, word in enumerate(RESERVED, start=8)]
 ATTRIBUTES_OF_THE_TEXT = ["layout", "dtype", "precision", "op", "align"]
 

@@ -81,13 +81,18 @@ def test_a_stricter_profile_gives_the_same_bits_on_every_run(impl, check, profil
 @clause("LANG-04-04")
 @level("strict")
 @pytest.mark.parametrize(
-    ("row", "total"), [([BIG, 1, -BIG], 0), ([1, BIG, -BIG], 0), ([BIG, -BIG, 1], 1)], ids=["lost", "early", "kept"]
+    ("row", "total"),
+    [([BIG, 1, 1, -BIG], 0), ([1, BIG, -BIG, 0], 0), ([BIG, -BIG, 1, 1], 2)],
+    ids=["lost", "early", "kept"],
 )
 @pytest.mark.parametrize("asked", ["strict", "deterministic", "fast"])
 def test_the_profile_of_a_function_counts_and_not_that_of_the_run(impl, check, row, total, asked):
-    """A func marked strict adds in ascending order even where the run asks for another profile (AMB-LANG-111)."""
-    source = product('{numerics_profile="strict"}', 3)
-    inputs = {"A": tensor_of("fp32", [row]), "B": tensor_of("fp32", [[1], [1], [1]])}
+    """A func marked strict adds in ascending order even where the run asks for another profile (AMB-LANG-111).
+
+    Of 2**24 + 1 + 1 - 2**24 that order keeps nothing, a pairwise tree one and the backward order two.
+    """
+    source = product('{numerics_profile="strict"}', 4)
+    inputs = {"A": tensor_of("fp32", [row]), "B": tensor_of("fp32", [[1]] * 4)}
     observation = impl.language.execute(source=source, function="f", inputs=inputs, level=asked)
     outputs = check.returns(observation)["outputs"]
     check.equal(len(outputs), 1, "the number of returned values")

@@ -53,9 +53,9 @@ def test_a_dtype_is_accepted_as_scalar_type(impl, check, dtype):
 
 
 @clause("LANG-02.3-78", "LANG-02.3-38")
-@pytest.mark.parametrize("name", ["fp33", "float", "f32", "FP32", "bfloat16", "fp8", "int4x", "i32"])
+@pytest.mark.parametrize("name", ["fp33", "pf32", "int31", "no_dtype"])
 def test_an_unknown_dtype_is_refused(impl, check, name):
-    """An identifier that is no dtype is refused as a scalar type and as an element type."""
+    """A name that is no dtype anywhere is refused, as scalar and as element type; further dtypes are free to exist."""
     for form in ("{}", "tensor<4x{}>"):
         check.accepts(impl.language.verify(source=program(parameters=f"a: {form.format('fp32')}")))
         check.rejects(

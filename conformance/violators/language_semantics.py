@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from tessera_conformance.adapter import Refusal as Refused
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference import adapter
 from tessera_reference.adapter import ReferenceAdapter, make
@@ -25,6 +25,7 @@ from tessera_reference.language.scope import Scope
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.trees import pairwise
 
 # Operators that compute something else
 
@@ -283,7 +284,7 @@ unknown_layouts = replaced(
     (annotations, "resolve_layout", _row_major_if_unknown),
 )
 silent_casts = replaced(
-    "LANG-11-05",
+    "LANG-03.3-02",
     "changes a layout silently where a type is declared",
     make,
     (Scope, "_mismatch", _mismatch_of_rest),
@@ -384,13 +385,18 @@ PROFILES = [
 
 @violates("LANG-04-04", "lets the profile of the run win over the function's")
 class ProfileOfTheRun(ReferenceAdapter):
-    """Refuses a strict function in a run that is not strict."""
+    """Adds in another order in a run that is not strict, whatever the function says."""
 
-    def language_execute(self, *, source: str, level: str = "strict", **request: Any) -> dict[str, Any]:
-        """The results, in a strict run only."""
-        if level != "strict" and "numerics_profile" in source:
-            raise Refused("numerics", "execute", f"this run is {level}")
-        return super().language_execute(source=source, level=level, **request)
+    def language_execute(self, *, level: str = "strict", **request: Any) -> dict[str, Any]:
+        """The results, along a tree unless the run is strict."""
+        execute = MatMul.execute if level == "strict" else _along_a_tree
+        with mock.patch.object(MatMul, "execute", execute):
+            return super().language_execute(level=level, **request)
+
+
+def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
+    terms = a.values[..., :, None, :] * np.moveaxis(b.values, -1, -2)[..., None, :, :]
+    return Array(a.dtype, pairwise(terms, -1))
 
 
 # Evaluation

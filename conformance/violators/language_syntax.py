@@ -12,6 +12,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Diagnostic
+from tessera_conformance.programs import DTYPES, RESERVED
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
@@ -67,11 +68,6 @@ def refuses(name: str, clause: str, description: str, pattern: str, category: st
     return filtered(name, clause, description, read)
 
 
-RESERVED = (
-    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
-    "pipeline barrier shared align asm import from as"
-).split()
-
 WORDS = [
     rewrites(
         f"{word}_as_a_name",
@@ -115,8 +111,6 @@ LEXER = [
     rewrites("nested_comments", "LANG-14.1-10", "nests block comments", r"/\*[^*]*/\*[^*]*\*/ \*/", ""),
     refuses("carriage_return", "LANG-14.1-05", "does not take a carriage return for white space", r"\r"),
 ]
-
-DTYPES = "fp64 fp32 tf32 bf16 fp16 fp8_e4m3 fp8_e5m2 int64 int32 int16 int8 bool".split()
 
 TYPES = [
     refuses(f"no_{dtype}", f"LANG-02.2-{number:02}", f"does not know {dtype}", rf"(?:\b|x){dtype}\b", "types")

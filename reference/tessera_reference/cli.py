@@ -63,12 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {problem}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 141
     except OSError as error:
+        _forget_output()
         print(f"error: standard output: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     return code
+
+
+def _forget_output() -> None:
+    """What is still buffered cannot be written, and must not be tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def add_commands(subparsers: Any) -> None:

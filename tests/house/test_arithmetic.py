@@ -37,7 +37,7 @@ def violations(source: str) -> Iterator[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
-        if alias.name == "numpy"
+        if alias.name.split(".")[0] == "numpy" and alias.name != "numpy.typing"
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
@@ -50,16 +50,25 @@ def violations(source: str) -> Iterator[str]:
                 for alias in node.names
                 if node.module != "numpy.typing" and alias.name not in EXACT
             )
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and aliases:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in INEXACT_METHODS and not _is_module_call(node.func):
                 yield f"line {node.lineno}: .{node.func.attr}()"
         elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
             yield f"line {node.lineno}: the operator @"
+        elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow) and not _is_exact_power(node):
+            yield f"line {node.lineno}: the operator **"
 
 
 def _is_module_call(function: ast.Attribute) -> bool:
     """`arithmetic.matmul(...)` calls our own module, not an array."""
     return isinstance(function.value, ast.Name) and function.attr == "matmul"
+
+
+def _is_exact_power(node: ast.AST) -> bool:
+    """A power of a written-out number or of a fraction is Python's own and exact: 2 ** n, Fraction(2) ** n."""
+    base = node.left if isinstance(node, ast.BinOp) else None
+    is_fraction = isinstance(base, ast.Call) and isinstance(base.func, ast.Name) and base.func.id == "Fraction"
+    return isinstance(base, ast.Constant) or is_fraction
 
 
 def test_only_exact_numpy_operations(root: Path) -> None:
@@ -73,7 +82,16 @@ def test_only_exact_numpy_operations(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["np.exp(x)", "np.sum(x)", "x.sum()", "a @ b", "np.fft.fft(x)", "np.add.reduce(x)", "np.einsum('i,i->', x, y)"],
+    [
+        "np.exp(x)",
+        "np.sum(x)",
+        "x.sum()",
+        "a @ b",
+        "np.fft.fft(x)",
+        "np.add.reduce(x)",
+        "np.einsum('i,i->', x, y)",
+        "x ** 2.5",
+    ],
 )
 def test_an_inexact_operation_would_be_found(source: str) -> None:
     assert list(violations(f"import numpy as np\n{source}\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,8 @@ def test_a_wrong_dtype_names_what_was_expected_and_given(tmp_path: Path) -> None
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which Linux has")
 def test_a_full_disk(tmp_path: Path) -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
-        done = run(tmp_path, "lower", "p.tsr", stdout=full, stderr=subprocess.PIPE)
+        done = run(tmp_path, "lower", "p.tsr", stdout=full, stderr=subprocess.PIPE, env=buffered)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "standard output" in done.stderr

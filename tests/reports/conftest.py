@@ -237,7 +237,7 @@ def registry() -> Registry:
         clause("runtime_abi", "RT-10.1-02", interpretations=("AMB-RT-16",)),
         clause("runtime_abi", "RT-12-01"),
         clause("runtime_abi", "RT-12-02", "SHOULD"),
-        clause("runtime_abi", "RT-13-01", "INFO", verify="static"),
+        clause("runtime_abi", "RT-13-01", "INFO", verify="inspection"),
         clause("runtime_abi", "RT-13-02", status="withdrawn"),
         clause("language_ir", "LANG-05-01"),
         clause("language_ir", "LANG-05-02"),

@@ -58,7 +58,7 @@ def test_a_case_of_a_twin_judges_both(build, registry, observation):
     assert (results["LANG-15-01"].outcome, results["LANG-15-02"].outcome) == ("pass", "pass")
 
 
-def test_a_static_clause_that_a_case_judges_after_all_has_its_outcome(build, registry, observation):
+def test_an_inspected_clause_that_a_case_judges_after_all_has_its_outcome(build, registry, observation):
     results = clause_results(build([observation("abi/t", clauses=["RT-13-01"])]), registry)
     assert results["RT-13-01"].outcome == "pass"
 

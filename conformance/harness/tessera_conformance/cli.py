@@ -31,10 +31,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     parsed.rest = rest
     try:
-        return int(parsed.handler(parsed))
+        code = int(parsed.handler(parsed))
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 141
+    except OSError as error:
+        _forget_output()
+        print(f"error: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    return code
+
+
+def _forget_output() -> None:
+    """What is still buffered cannot be written, and must not be tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

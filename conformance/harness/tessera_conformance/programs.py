@@ -15,13 +15,19 @@ from typing import Any, TypeAlias
 from tessera_conformance.check import Check
 from tessera_conformance.differences import float_value
 from tessera_conformance.session import Implementation
-from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor, shape_of
 
 FIRST_STATEMENT = 3
 """The line of a program's first statement."""
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int64", "int32", "int16", "int8", "bool")
 """The scalar dtypes of section 2.2, in its order."""
+
+RESERVED = (
+    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
+    "pipeline barrier shared align asm import from as"
+).split()
+"""The reserved words of section 2.1, in its order: clauses LANG-02.1-08 and following."""
 
 SYNTAX: Mapping[str, Any] = {"category": "syntax", "phase": ("lex", "parse")}
 """How a text outside the grammar is refused: `check.rejects(observation, **SYNTAX)`."""
@@ -65,8 +71,7 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
     Raises:
         ValueError: the rows differ in length, or a value is not one of the dtype's.
     """
-    shape = _shape(values)
-    return Tensor.from_words(dtype, shape, [_word(dtype, value) for value in _flat(values, shape)])
+    return Tensor.from_words(dtype, shape_of(values), [_word(dtype, value) for value in _flat(values)])
 
 
 def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
@@ -128,19 +133,10 @@ def tensor_type(text: str) -> TensorType | None:
     return TensorType(tuple(match[1].rstrip("x").split("x")), match[2], match[3] or "row_major")
 
 
-def _shape(values: Values) -> tuple[int, ...]:
-    if not isinstance(values, Sequence):
-        return ()
-    rows = {_shape(row) for row in values}
-    if len(rows) > 1:
-        raise ValueError(f"rows of different lengths in {values!r}")
-    return (len(values), *(rows.pop() if rows else ()))
-
-
-def _flat(values: Values, shape: tuple[int, ...]) -> list[bool | int | float]:
+def _flat(values: Values) -> list[bool | int | float]:
     if not isinstance(values, Sequence):
         return [values]
-    return [element for row in values for element in _flat(row, shape[1:])]
+    return [element for row in values for element in _flat(row)]
 
 
 def _word(dtype: str, value: bool | int | float) -> int:

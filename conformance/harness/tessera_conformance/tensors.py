@@ -192,6 +192,20 @@ def _format(dtype: str) -> ElementFormat:
     return ELEMENT_FORMATS[dtype]
 
 
+def shape_of(values: Any) -> tuple[int, ...]:
+    """The shape of nested lists; of a bare number, no dimensions.
+
+    Raises:
+        ValueError: the rows differ in length.
+    """
+    if not isinstance(values, Sequence):
+        return ()
+    rows = {shape_of(row) for row in values}
+    if len(rows) > 1:
+        raise ValueError(f"rows of different lengths in {values!r}")
+    return (len(values), *(rows.pop() if rows else ()))
+
+
 def to_wire(value: Any, exchange: Path | None = None) -> Any:
     """`value` with every `Tensor` replaced by its message."""
     if isinstance(value, Tensor):

@@ -101,13 +101,13 @@ def ties(dtype: str) -> Question:
     return programs.binary("add", a, tensor(dtype, [*[e / 2] * 4, *[-e / 2] * 4]))
 
 
-@topic.vector("{dtype}/negate", "LANG-14.2-02", dtype=FLOATS)
+@topic.vector("{dtype}/negate", dtype=FLOATS)
 def negate(dtype: str) -> Question:
     """The sign of every edge value is flipped, that of zeros and infinities too; nothing is rounded or saturated."""
     return programs.negate(float_edges(dtype))
 
 
-@topic.vector("{dtype}/negate", "LANG-14.2-02", dtype=INTEGERS)
+@topic.vector("{dtype}/negate", dtype=INTEGERS)
 def negate_integers(dtype: str) -> Question:
     """The smallest integer is its own negation."""
     return programs.negate(integer_edges(dtype))

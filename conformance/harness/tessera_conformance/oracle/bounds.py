@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tessera_conformance.oracle.exact import Value
+from tessera_conformance.oracle.exact import Value, finite, is_zero
 from tessera_conformance.oracle.formats import ACCUMULATORS, TF32_OPERAND, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import Tensor
 
@@ -24,8 +24,7 @@ class Enclosure:
 
     def holds(self, value: Value) -> bool:
         """Whether a result is acceptable."""
-        number = value if isinstance(value, Fraction) else Fraction(0)
-        return (isinstance(value, Fraction) or value.value == "-0") and abs(number - self.exact) <= self.error
+        return (isinstance(value, Fraction) or is_zero(value)) and abs(finite(value) - self.exact) <= self.error
 
 
 def matmul(a: Tensor, b: Tensor, out: str | None = None) -> list[Enclosure | None]:
@@ -66,7 +65,7 @@ def _inner_product(
 def _operands(tensor: Tensor) -> list[Fraction | None]:
     format_ = TF32_OPERAND if tensor.dtype == "tf32" else float_format(tensor.dtype)
     rounded = [format_.round(value) for value in values_of(tensor)]
-    return [value if isinstance(value, Fraction) else Fraction(0) if value.value == "-0" else None for value in rounded]
+    return [finite(value) if isinstance(value, Fraction) or is_zero(value) else None for value in rounded]
 
 
 def _unit_roundoff(format_: FloatFormat) -> Fraction:

@@ -42,8 +42,12 @@ def is_zero(x: Value) -> bool:
 
 
 def finite(x: Value) -> Fraction:
-    """The number behind a value that is neither infinite nor NaN."""
-    return x if isinstance(x, Fraction) else ZERO
+    """The number behind a value that is neither infinite nor NaN; raises ValueError for those."""
+    if isinstance(x, Fraction):
+        return x
+    if x is not NEGATIVE_ZERO:
+        raise ValueError(f"{x.value} is not a number")
+    return ZERO
 
 
 def zero(negative: bool) -> Value:

@@ -17,7 +17,6 @@ from tessera_conformance.tensors import Tensor
 
 def softmax(x: Tensor, axis: int = -1, *, folded: bool = False) -> Tensor:
     """Softmax along `axis`; `folded` departs from the canon on request and sums from the left."""
-    float_format(x.dtype)
     format_ = float_format(ACCUMULATORS[x.dtype])
     values = values_of(x)
     lines = np.moveaxis(np.arange(x.size).reshape(x.shape), axis, -1)

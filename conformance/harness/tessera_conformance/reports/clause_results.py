@@ -47,8 +47,12 @@ class ClauseResult:
 
 
 def observed(report: Report) -> list[Line]:
-    """One observation for each case: of two lines of a case, as a killed run may leave them, the later counts."""
-    return list({line["case"]: line for line in report.observations}.values())
+    """One observation for each case: of two lines of a case, as a killed run may leave them, the worse counts."""
+    kept: dict[str, Line] = {}
+    for line in report.observations:
+        if line["case"] not in kept or not counts_against(kept[line["case"]]):
+            kept[line["case"]] = line
+    return list(kept.values())
 
 
 def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult]:
@@ -68,7 +72,7 @@ def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult
 
 def _outcome(clause: Clause, observations: Sequence[Line]) -> Outcome:
     if not observations:
-        return "untested" if clause.verify == "test" else "not_testable"
+        return "untested" if clause.testable else "not_testable"
     if any(counts_against(line) for line in observations):
         return "fail"
     if any(line["disposition"] in ("known_deviation", "waived") for line in observations):
@@ -91,7 +95,7 @@ def tally(results: Iterable[ClauseResult]) -> Tally:
 
 
 def judgeable(counts: Tally) -> int:
-    """How many of the counted clauses a test can judge."""
+    """How many of the counted clauses a test can judge, by a call or statically."""
     return counts.total() - counts["not_testable"]
 
 

@@ -111,6 +111,8 @@ def _reporting(handler: Handler) -> Handler:
             return handler(arguments)
         except (UnreadableReport, CannotMerge, RegistryError) as error:
             print(f"error: {error}", file=sys.stderr)
+        except BrokenPipeError:
+            raise
         except OSError as error:
             print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return UNUSABLE

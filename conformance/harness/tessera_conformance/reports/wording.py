@@ -138,15 +138,6 @@ def deviation_reason(report: Report, observation: Line) -> str:
     return ""
 
 
-def first_difference_of(observation: Line) -> Line | None:
-    """The difference that the failing check of a case recorded, where it judged bits."""
-    for check in observation["checks"]:
-        if not check["passed"] and check["difference"] is not None:
-            difference: Line = check["difference"]
-            return difference
-    return None
-
-
 def reproduce_command(report: Report, case: str) -> str:
     """The command that runs just this case again, as it was run."""
     implementation, chosen = report.header["implementation"], report.header["selection"]
@@ -164,7 +155,9 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
     found = []
     fault = report.header["implementation"]["fault"]
     if fault is not None:
-        found.append(f"the implementation did not start: {fault}")
+        found.append(
+            f"the implementation did not start: {fault}; to fix: start it by hand and see that it answers session.open"
+        )
     unknown = unknown_clauses(report, registry)
     if unknown:
         found.append(f"made with another clause registry: it cites {', '.join(unknown)}, unknown to this one")

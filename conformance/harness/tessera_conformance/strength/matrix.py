@@ -48,8 +48,12 @@ class KillMatrix:
 
     @property
     def survivors(self) -> list[Kill]:
-        """Violations that no case judged wrong; one that only crashes may have broken itself, not the clause."""
-        return [kill for kill in self.kills if kill.fate in ("killed_by_fault", "survived", "untested")]
+        """Violations that no case of their clause judged wrong.
+
+        One that only crashes may have broken itself, not the clause; one that only others notice leaves its clause
+        without a case that bites.
+        """
+        return [kill for kill in self.kills if kill.fate != "killed"]
 
 
 def kill_matrix(

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
 from tessera_conformance.oracle.formats import FORMATS
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.tensors import Tensor, shape_of
 from tessera_conformance.vectors.errors import BrokenSource
 from tessera_conformance.vectors.model import Call, Check
 
@@ -114,12 +114,7 @@ class Topic:
 
 def tensor(dtype: str, elements: Nested) -> Tensor:
     """A tensor from nested lists of numbers, each of which must be exactly a value of `dtype`."""
-    shape: list[int] = []
-    level: Any = elements
-    while isinstance(level, Sequence):
-        shape.append(len(level))
-        level = level[0] if level else 0.0
-    return Tensor.from_words(dtype, shape, [_code(dtype, number) for number in _leaves(elements)])
+    return Tensor.from_words(dtype, shape_of(elements), [_code(dtype, number) for number in _leaves(elements)])
 
 
 def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:

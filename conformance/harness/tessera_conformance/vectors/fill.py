@@ -7,7 +7,7 @@ oracle's bits, which differ from the implementation's in NaN codes at most.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tessera_conformance.differences import first_difference
@@ -30,7 +30,7 @@ class Filled:
     topic: str
     vectors: int = 0
     changed: tuple[str, ...] = ()
-    problems: tuple[VectorProblem, ...] = field(default=())
+    problems: tuple[VectorProblem, ...] = ()
 
 
 @dataclass(frozen=True)

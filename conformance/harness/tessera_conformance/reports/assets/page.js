@@ -81,7 +81,7 @@ function measure(tag, name, members) {
   return make(tag, "measure", title, bar, number);
 }
 
-const OTHERWISE = { static: "checked statically", inspection: "by inspection", untestable: "not testable" };
+const OTHERWISE = { inspection: "by inspection", untestable: "not testable" };
 
 function clauseRow(clause) {
   const twin = clause.twin ? ` (says what ${clause.twin} says)` : "";
