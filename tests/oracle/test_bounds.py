@@ -56,3 +56,9 @@ def test_only_finite_values_lie_within() -> None:
     assert limit.holds(NEGATIVE_ZERO)
     assert not limit.holds(INFINITY)
     assert not limit.holds(NAN)
+
+
+def test_an_infinite_factor_promises_nothing():
+    """Where rounding to fp8 would saturate it, too: the factor itself is infinite."""
+    left, right = Tensor.from_words("fp8_e5m2", (1, 2), [0x7C, 0x3C]), Tensor.from_words("fp8_e5m2", (2, 1), [0x3C] * 2)
+    assert bounds.matmul(left, right) == [None]

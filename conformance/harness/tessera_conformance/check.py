@@ -108,17 +108,17 @@ class Check:
     def within(
         self,
         actual: Any,
-        exact: Sequence[Fraction],
+        exact: Sequence[Fraction | None],
         bounds: Sequence[Fraction],
         what: str = "the error bound",
     ) -> None:
-        """Every element is finite and differs from its exact value by no more than its bound."""
+        """Every element is finite and differs from its exact value by no more than its bound; None is not judged."""
         values = values_of(actual) if isinstance(actual, Tensor) else None
         if values is None or len(values) != len(exact):
             self._judge(CheckRecord("within", False, what, f"a real tensor of {len(exact)} elements", actual))
             return
         for index, (value, target, bound) in enumerate(zip(values, exact, bounds, strict=True)):
-            if value is None or abs(value - target) > bound:
+            if target is not None and (value is None or abs(value - target) > bound):
                 found = "not finite" if value is None else f"off by {float(abs(value - target)):.6g}"
                 expected = f"element {index}: {float(target):.9g} +- {float(bound):.6g}"
                 self._judge(CheckRecord("within", False, what, expected, found))

@@ -1,4 +1,4 @@
-"""How far a matrix product may lie from the exact one, whatever its order: the judgement of level `fast`.
+"""How far a matrix product may lie from the exact one, whatever its order: how the levels below strict are judged.
 
 Higham, Accuracy and Stability of Numerical Algorithms, 3.1: with products and sums rounded to nearest in any order, the
 error of an inner product of length K is at most gamma(K) times the sum of |a||b| with gamma(K) = K u / (1 - K u); each
@@ -63,8 +63,9 @@ def _inner_product(
 
 
 def _operands(tensor: Tensor) -> list[Fraction | None]:
-    format_ = TF32_OPERAND if tensor.dtype == "tf32" else float_format(tensor.dtype)
-    rounded = [format_.round(value) for value in values_of(tensor)]
+    """The exact values of the factors, tf32 rounded as matmul does; None for what is not finite."""
+    values = values_of(tensor)
+    rounded = [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
     return [finite(value) if isinstance(value, Fraction) or is_zero(value) else None for value in rounded]
 
 
