@@ -158,7 +158,10 @@ def test_a_module_that_skips_itself_is_a_problem_of_the_run(checkout):
     """A file that is not collected is not in the plan; the claim must not be a success all the same."""
     path = checkout.directory / "conformance" / "ir" / "test_gone.py"
     path.write_text("import pytest\n\npytest.skip('not today', allow_module_level=True)\n")
-    done = checkout.run("-k", "passes")
+    (checkout.directory / "unrelated").mkdir()
+    (checkout.directory / "unrelated" / "test_elsewhere.py").write_text(path.read_text())
+    done = checkout.run("-k", "passes", "unrelated")
+    assert len(done.report.footer["problems"]) == 1
     assert any("test_gone.py was not collected" in problem for problem in done.report.footer["problems"])
     assert done.report.claim == "failure"
 

@@ -65,8 +65,8 @@ class ReportKeeper:
         self._writer.plan(cases)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file whose tests were not collected is a gap that the plan cannot show."""
-        if not report.passed:
+        """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
+        if not report.passed and case_id(f"{report.nodeid}::test_") is not None:
             self._not_collected.append(f"{report.nodeid} was not collected")
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
