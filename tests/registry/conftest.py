@@ -116,7 +116,8 @@ class Workshop:
         add_parser(parser.add_subparsers(required=True))
         args = parser.parse_args(["clauses", action, "--registry", str(self.clauses), *arguments])
         code = args.handler(args)
-        return code, self.capture.readouterr().out
+        printed = self.capture.readouterr()
+        return code, printed.out + printed.err
 
 
 @pytest.fixture

@@ -85,7 +85,8 @@ class Project:
         parsed = parser.parse_args(["vectors", action, *places, *arguments])
         self.capsys.readouterr()
         code: int = parsed.handler(parsed)
-        return code, self.capsys.readouterr().out
+        printed = self.capsys.readouterr()
+        return code, printed.out + printed.err
 
     def fill(self, adapter: str = "Adder", *arguments: str) -> tuple[int, str]:
         """Fill with one of the adapters above."""

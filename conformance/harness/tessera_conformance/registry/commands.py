@@ -7,18 +7,18 @@ Exit codes: 0 when all is well, 1 when the registry or its tests have problems, 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
 from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
+from tessera_conformance.guarded import UNANSWERABLE, Handler, guarded
 from tessera_conformance.registry import emit, lock, source
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
-from tessera_conformance.registry.errors import RegistryError, UntestedClause, UnwritableFile
+from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import (
@@ -33,9 +33,7 @@ from tessera_conformance.registry.model import (
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-Handler = Callable[[argparse.Namespace], int]
-
-SOUND, PROBLEMS, UNANSWERABLE = 0, 1, 2
+SOUND, PROBLEMS = 0, 1
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -53,7 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
-    parser.set_defaults(handler=_reporting(handler))
+    parser.set_defaults(handler=guarded(handler, RegistryError, SuiteNotCollected))
     return parser
 
 
@@ -90,24 +88,6 @@ def _add_lock(actions: Subparsers) -> None:
 def _add_coverage(actions: Subparsers) -> None:
     parser = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-
-
-def _reporting(handler: Handler) -> Handler:
-    """The handler, with every foreseen error printed instead of raised."""
-
-    @functools.wraps(handler)
-    def guarded(args: argparse.Namespace) -> int:
-        try:
-            return handler(args)
-        except (RegistryError, SuiteNotCollected) as error:
-            print(f"error: {error}")
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            print(f"error: {UnwritableFile(str(error.filename), error.strerror or str(error))}")
-        return UNANSWERABLE
-
-    return guarded
 
 
 def list_clauses(args: argparse.Namespace) -> int:

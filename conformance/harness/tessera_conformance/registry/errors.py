@@ -72,23 +72,6 @@ class UnreadableFile(RegistryError):
 
 
 @dataclass(eq=False)
-class UnwritableFile(RegistryError):
-    """A file of the registry cannot be written."""
-
-    file: str
-    reason: str
-
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.file} cannot be written: {self.reason}",
-            self.file,
-            "a registry in a directory that may be written, such as a source checkout",
-            "work on a checkout, or name a copy with --registry DIR",
-        )
-
-
-@dataclass(eq=False)
 class SchemaViolation(RegistryError):
     """A row lacks a field, has one too many, or holds a value of the wrong form."""
 

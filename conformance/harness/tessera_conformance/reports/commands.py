@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tessera_conformance.guarded import guarded
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, compare
@@ -28,7 +29,6 @@ from tessera_conformance.reports.summary import terminal_summary
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-Handler = Callable[[argparse.Namespace], int]
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
@@ -48,16 +48,16 @@ def add_parsers(subparsers: Subparsers) -> None:
     one.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
     one.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
     one.add_argument("--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)")
-    one.set_defaults(handler=_reporting(show))
+    one.set_defaults(handler=guarded(show, UnreadableReport, CannotMerge, RegistryError))
     joined = subparsers.add_parser("merge", help="join the reports of the shards of one run", description=MERGES)
     joined.add_argument("parts", type=Path, nargs="+", metavar="REPORT", help="the report of a shard, or its directory")
     joined.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the joined report goes")
-    joined.set_defaults(handler=_reporting(join))
+    joined.set_defaults(handler=guarded(join, UnreadableReport, CannotMerge, RegistryError))
     two = subparsers.add_parser("compare", help="hold two reports against each other", description=COMPARES)
     two.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
     two.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
     two.add_argument("--json", action="store_true", help="print a JSON object")
-    two.set_defaults(handler=_reporting(hold_against))
+    two.set_defaults(handler=guarded(hold_against, UnreadableReport, CannotMerge, RegistryError))
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -101,20 +101,3 @@ def _put(text: str, output: Path | None) -> None:
         return
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, errors="backslashreplace").decode(encoding).removesuffix("\n"))
-
-
-def _reporting(handler: Handler) -> Handler:
-    """The handler, its foreseeable errors told in a line and turned into an exit code."""
-
-    def handle(arguments: argparse.Namespace) -> int:
-        try:
-            return handler(arguments)
-        except (UnreadableReport, CannotMerge, RegistryError) as error:
-            print(f"error: {error}", file=sys.stderr)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        return UNUSABLE
-
-    return handle

@@ -6,12 +6,12 @@ Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when
 from __future__ import annotations
 
 import argparse
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
+from tessera_conformance.guarded import Handler, guarded
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -24,9 +24,7 @@ from tessera_conformance.vectors.sources import load_sources
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-Handler = Callable[[argparse.Namespace], int]
-
-SOUND, PROBLEMS, UNANSWERABLE = 0, 1, 2
+SOUND, PROBLEMS = 0, 1
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -53,26 +51,8 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--vectors", type=Path, metavar="DIR", help="the frozen vectors (default: this suite's own)")
     parser.add_argument("--sources", type=Path, metavar="DIR", help="their sources (default: this suite's own)")
-    parser.set_defaults(handler=_reporting(handler))
+    parser.set_defaults(handler=guarded(handler, VectorProblem, ImplementationUnavailable))
     return parser
-
-
-def _reporting(handler: Handler) -> Handler:
-    """The handler, with every foreseen error printed instead of raised."""
-
-    @functools.wraps(handler)
-    def guarded(args: argparse.Namespace) -> int:
-        try:
-            return handler(args)
-        except (VectorProblem, ImplementationUnavailable) as error:
-            print(f"error: {error}")
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            print(f"error: {error.filename}: {error.strerror}")
-        return UNANSWERABLE
-
-    return guarded
 
 
 def fill(args: argparse.Namespace) -> int:

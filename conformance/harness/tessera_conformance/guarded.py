@@ -1,0 +1,31 @@
+"""What every command does with errors that were foreseen: one sentence on standard error, and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Callable
+
+Handler = Callable[[argparse.Namespace], int]
+
+UNANSWERABLE = 2
+"""The exit code of a question that cannot be answered."""
+
+
+def guarded(handler: Handler, *foreseen: type[Exception]) -> Handler:
+    """The handler, with the foreseen errors and those of files told instead of raised."""
+
+    @functools.wraps(handler)
+    def handle(arguments: argparse.Namespace) -> int:
+        try:
+            return handler(arguments)
+        except foreseen as error:
+            print(f"error: {error}", file=sys.stderr)
+        except BrokenPipeError:
+            raise  # the reader of our output has seen enough; `cli.main` ends quietly
+        except OSError as error:
+            print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return UNANSWERABLE
+
+    return handle
