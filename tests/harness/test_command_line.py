@@ -11,6 +11,8 @@ import pytest
 from tessera_conformance.adapter import Diagnostic, Refusal
 from tessera_conformance.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("command", ["run", "reproduce"])
 def test_help_shows_the_options_of_the_suite(capsys: pytest.CaptureFixture[str], command: str) -> None:

@@ -19,6 +19,7 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, MalformedTensor, Tensor
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_every_message_of_the_suite_follows_the_schemas(tmp_path):
     problems = tmp_path / "problems"
     paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]

@@ -24,6 +24,7 @@ def test_the_site_builds_without_warnings(root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "site" / "protocol.html").exists()
 
 
+@pytest.mark.slow
 def test_every_command_that_the_documentation_names_exists(root: Path) -> None:
     """`tessera-conformance WORD` and `clauses WORD` in code spans are commands that answer --help."""
     pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]

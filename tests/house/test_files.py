@@ -16,6 +16,7 @@ from tessera_conformance.schemas import schemas
 TEST_FOLDERS = ("tests", "conformance/abi", "conformance/ir", "conformance/runtime", "conformance/collectives")
 
 
+@pytest.mark.slow
 def test_every_test_file_is_collected(root: Path) -> None:
     """A file that defines tests is named and placed so that pytest finds them."""
     listing = subprocess.run(

@@ -15,6 +15,8 @@ from tessera_conformance.reports.journal import read
 from tessera_conformance.reports.page import LONGEST_PASSED, page
 from tessera_conformance.reports.publish import publish
 
+pytestmark = pytest.mark.slow
+
 NASTY = "<script>alert(1)</script>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NO_BROWSER = "chromium is not on PATH (Debian: apt-get install chromium)"

@@ -26,6 +26,7 @@ def test_an_untouched_folder_is_sound(frozen: Any) -> None:
     assert frozen("check", "--recompute")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [0x01, 0x20, 0x80])
 def test_every_flipped_byte_is_noticed(frozen: Any, mask: int) -> None:
     """Every byte of the vector file and of the manifest, and a byte in every 499 of the tensors."""

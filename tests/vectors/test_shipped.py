@@ -21,6 +21,7 @@ TOPICS = sorted(
 )
 
 
+@pytest.mark.slow
 def test_every_shipped_vector_is_confirmed_again(project: Any) -> None:
     code, said = type(project)(locations.vectors_directory(), default_sources(), project.capsys)("check", "--recompute")
     assert code == 0, said
