@@ -7,6 +7,7 @@ verifier and the interpreter, is driven by the declaration.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, auto
@@ -97,7 +98,7 @@ def derived(rule: Callable[[Any], AttributeValue]) -> Any:
     return Derived(rule)
 
 
-class Operation:
+class Operation(ABC):
     """Base of all operations; see the module."""
 
     name: ClassVar[str]
@@ -161,13 +162,13 @@ class Operation:
         inferred = self.infer()
         return inferred if isinstance(inferred, tuple) else (inferred,)
 
+    @abstractmethod
     def infer(self) -> Type | tuple[Type, ...]:
         """The result type or types; refuses what the operation does not take."""
-        raise NotImplementedError
 
+    @abstractmethod
     def execute(self, *operands: Any, **context: Any) -> Any:
         """The result value or values; called with the operand arrays and `env`."""
-        raise NotImplementedError
 
 
 OPERATIONS: dict[str, type[Operation]] = {}
