@@ -11,7 +11,7 @@ import pytest
 
 SUITE = ("abi", "ir", "runtime", "collectives", "harness", "vector_sources")
 BRIDGES = {"tessera_reference.adapter", "tessera_reference.cli", "tessera_reference.serve"}
-ROOMS = ("numerics", "ir", "graph", "language")
+ROOMS = ("numerics", "ir", "graph", "language", "runtime", "collectives")
 """The rooms of the reference in the order in which each may import only those before it."""
 
 
@@ -87,7 +87,7 @@ def test_the_reference_meets_the_harness_only_at_the_bridges(modules: Mapping[st
     offenders = [
         name
         for name, tree in modules.items()
-        if name.startswith("tessera_reference") and name not in BRIDGES
+        if name.startswith("tessera_reference") and not BRIDGES & {name, *_parents(name)}
         if any(found.split(".")[0] == "tessera_conformance" for found in imported_names(tree, name))
     ]
     assert offenders == []
@@ -100,6 +100,12 @@ def test_arrows_between_the_rooms_run_one_way(modules: Mapping[str, ast.Module])
         later = ROOMS[ROOMS.index(room) + 1 :] if room in ROOMS else ()
         offenders += [f"{name} imports {found}" for found in sorted(imported) if _room(found) in later]
     assert offenders == []
+
+
+def _parents(name: str) -> list[str]:
+    """The packages that a module lies in."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _room(module: str) -> str:

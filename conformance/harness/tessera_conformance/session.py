@@ -139,6 +139,8 @@ class Implementation:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.language = Area(session, "language")
+        self.numerics = Area(session, "numerics")
+        self.abi = Area(session, "abi")
         self.runtime = Area(session, "runtime")
         self.collectives = Area(session, "collectives")
         self.wsp = Area(session, "wsp")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
 from types import UnionType
 from typing import (
@@ -141,6 +141,15 @@ class Operation(ABC):
         """The attributes that have a value, in the order of their declaration (LANG-01-07)."""
         named = {name: getattr(self, name) for name, role in self.roles.items() if role is Role.ATTRIBUTE}
         return {name: value for name, value in named.items() if value is not None}
+
+    @classmethod
+    def required_attributes(cls) -> tuple[str, ...]:
+        """The attributes that have no default."""
+        return tuple(
+            field.name
+            for field in fields(cls)  # type: ignore[arg-type]
+            if cls.roles[field.name] is Role.ATTRIBUTE and field.default is MISSING
+        )
 
     def results(self) -> tuple[Type, ...]:
         """Check kinds and layouts of the operands, then infer the result types. Raises `Refusal`."""

@@ -7,7 +7,7 @@ and nothing more is said about what it is used in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,7 +230,7 @@ class Expressions:
             )
             return None
         present = tuple(operand for operand in operands if operand is not None)
-        if attributes is None or len(present) != len(names):
+        if attributes is None or len(present) != len(names) or not self._complete(call, declared, attributes):
             return None
         made: Any = declared
         fields = dict(zip(names, (operand.type for operand in present), strict=True)) | attributes
@@ -262,6 +262,17 @@ class Expressions:
                 self._report("types", message, given.span, "one value of an attribute", "LANG-02.3-32")
                 sound = False
         return values if sound else None
+
+    def _complete(self, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
+        """Whether every attribute without a default is given; reports the first that is not."""
+        for name in declared.required_attributes():
+            if name not in attributes:
+                spelling = ".".join(call.callee)
+                remedy = f"write {spelling}(..., {name}=...)"
+                message, clause = f"{spelling} needs the attribute {name}", "LANG-11-01"
+                self._report("types", message, call.span, f"a value of {name}", clause, remedy)
+                return False
+        return True
 
     def _report(self, category: Any, message: str, span: Span, requirement: str, clause: str, remedy: str = "") -> None:
         self.scope.findings.report(category, message, span, requirement=requirement, clause=clause, remedy=remedy)

@@ -1,31 +1,23 @@
-"""The reference as an implementation: the one bridge between it and the conformance harness.
-
-Each protocol method is a method here; `docs/protocol.md` describes what they take and return.
-"""
+"""The language methods of the reference: parse, verify, lower, execute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.observations import Diagnostic
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
-from . import __version__
-from .graph.execution import InputMismatch, UnknownFunction, execute
-from .ir import diagnostics
-from .ir.diagnostics import Rejection, UnsupportedConstruct
-from .ir.module import Function, Instruction, Module
-from .ir.operation import AttributeValue
-from .ir.text import print_module
-from .language import CompiledModule, compile_source, parse, syntax
-from .numerics.array import Array
-from .numerics.environment import check_environment
-from .numerics.formats import DType, dtype
+from ..graph.execution import UnknownFunction, execute
+from ..ir.module import Function, Instruction, Module
+from ..ir.operation import AttributeValue
+from ..ir.text import print_module
+from ..language import CompiledModule, compile_source, parse, syntax
+from ..numerics.formats import DType
+from .outcomes import array, diagnostic, outcomes, tensor
+
+__all__ = ["LanguageMethods"]
 
 KINDS = {
     syntax.KernelDecl: "kernel",
@@ -36,27 +28,12 @@ KINDS = {
 }
 
 
-FEATURES = ("broadcasting-ops", "extra-dtypes", "matmul-out", "tensor-ops", "zero-sizes")
-"""What the reference has beyond the core of the language."""
-
-
-class ReferenceAdapter:
+class LanguageMethods:
     """Answers for the language as far as the reference goes."""
-
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
-        check_environment()
-        return {
-            "protocol": {"minimum": 1, "maximum": 1},
-            "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir"],
-            "capabilities": dict.fromkeys(FEATURES, "enforced"),
-            "arithmetic": {"level": "strict", "trees": {"matmul": "fold", "sum": "pairwise"}},
-        }
 
     def language_parse(self, *, source: str) -> dict[str, Any]:
         """The declarations of each module."""
-        with _outcomes():
+        with outcomes():
             program = parse(source, "<source>")
         return {
             "modules": [
@@ -71,7 +48,7 @@ class ReferenceAdapter:
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings of a legal program."""
         compiled = self._compile(source)
-        return {"warnings": [diagnostic_message(_diagnostic(entry)) for entry in compiled.warnings]}
+        return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
     def language_lower(self, *, source: str, to: str) -> dict[str, Any]:
         """The Graph IR of every function."""
@@ -86,33 +63,13 @@ class ReferenceAdapter:
     ) -> dict[str, Any]:
         """The results of a function, in order; every level is given the strict bits."""
         module, name = _find(self._compile(source).modules, function)
-        arrays = {key: _array(tensor) for key, tensor in inputs.items()}
-        with _outcomes():
-            return {"outputs": [_tensor(result) for result in execute(module, name, arrays)]}
+        arrays = {key: array(given) for key, given in inputs.items()}
+        with outcomes():
+            return {"outputs": [tensor(result) for result in execute(module, name, arrays)]}
 
     def _compile(self, source: str) -> CompiledModule:
-        with _outcomes():
+        with outcomes():
             return compile_source(source)
-
-
-def make() -> ReferenceAdapter:
-    """The reference, ready to be asked."""
-    return ReferenceAdapter()
-
-
-@contextmanager
-def _outcomes() -> Iterator[None]:
-    """Turn the reference's own exceptions into outcomes of the protocol."""
-    try:
-        yield
-    except Rejection as rejection:
-        first = next(entry for entry in rejection.diagnostics if entry.severity == "error")
-        told = [_diagnostic(entry) for entry in rejection.diagnostics]
-        raise Refusal(first.category, first.phase, first.message, told) from None
-    except UnsupportedConstruct as construct:
-        raise NotSupported(construct.feature) from None
-    except InputMismatch as mismatch:
-        raise Refusal("types", "call", str(mismatch)) from None
 
 
 def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
@@ -123,20 +80,6 @@ def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
         names = tuple(f"{module.name}.{each}" for module in modules for each in module.functions)
         raise Refusal("types", "call", str(UnknownFunction(function, names)))
     return found[0], name
-
-
-def _diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
-    span = asdict(entry.span)
-    return Diagnostic(
-        entry.category,
-        entry.message,
-        entry.severity,
-        **span,
-        operands=entry.operands,
-        requirement=entry.requirement or None,
-        remedy=entry.remedy or None,
-        clause=entry.clause or None,
-    )
 
 
 def _function(function: Function) -> dict[str, Any]:
@@ -163,11 +106,3 @@ def _plain(value: AttributeValue) -> Any:
     if isinstance(value, DType):
         return value.name
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _array(tensor: Tensor) -> Array:
-    return Array.from_bits(dtype(tensor.dtype), tensor.shape, tensor.data)
-
-
-def _tensor(array: Array) -> Tensor:
-    return Tensor(array.dtype.name, array.shape, array.to_bits())

@@ -1,0 +1,35 @@
+"""The numerics policy of a context (runtime spec 4.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from .status import Failure, Status
+
+__all__ = ["NumericsPolicy"]
+
+
+@dataclass(frozen=True)
+class NumericsPolicy:
+    """tessNumericsPolicy: four switches of 0 or 1, by default those of the strict profile (AMB-LANG-43).
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for any other number (AMB-RT-47).
+    """
+
+    stableReductions: int = 1  # noqa: N815, the names of the C structure
+    deterministic: int = 1
+    rngStateless: int = 1  # noqa: N815
+    allowFastMath: int = 0  # noqa: N815
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value not in (0, 1):
+                raise Failure(
+                    Status.TESS_ERR_INVALID_VALUE, "tessSetNumericsPolicy", f"{field.name} is {value}", "0 or 1"
+                )
+
+    @property
+    def permits_lossy_wire(self) -> bool:
+        """Whether data may be quantized on the wire without being asked to (RT-13-09, AMB-RT-27)."""
+        return not self.deterministic and bool(self.allowFastMath)
