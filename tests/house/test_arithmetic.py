@@ -24,6 +24,8 @@ EXACT = frozenset(
 )
 INEXACT_METHODS = frozenset("sum mean dot prod cumsum cumprod std var trace round matmul reduce accumulate".split())
 
+OUR_MODULES = frozenset({"reductions"})
+"""Functions of these bear the names of methods of arrays."""
 
 INTEGERS_ONLY = frozenset({"maximum", "minimum"})
 """Exact on integers; on floats the sign of a zero may differ. A line that uses one says `# integers`."""
@@ -60,8 +62,8 @@ def violations(source: str) -> Iterator[str]:
 
 
 def _is_module_call(function: ast.Attribute) -> bool:
-    """`arithmetic.matmul(...)` calls our own module, not an array."""
-    return isinstance(function.value, ast.Name) and function.attr == "matmul"
+    """`reductions.sum(...)` calls our own module, not an array."""
+    return isinstance(function.value, ast.Name) and function.value.id in OUR_MODULES
 
 
 def _is_exact_power(node: ast.AST) -> bool:

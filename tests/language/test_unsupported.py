@@ -47,11 +47,11 @@ def test_declarations(unsupported: Unsupported, declaration: str, feature: str) 
         ('numerics.profile("strict");', "language.numerics", 1),
         ("return X[0];", "language.index", 8),
         ("return tensor<4xfp32>;", "language.tensor_expression", 8),
-        ("return op.fft(X);", "op.fft", 8),
-        ("return 1 + op.exp(X);", "op.exp", 12),
+        ("return op.pad(X);", "op.pad", 8),
+        ("return 1 + op.clamp(X);", "op.clamp", 12),
         ("return op.softmax(X, layout=row_major);", "attribute.layout", 22),
         ("return g(X) @{precision=fp32};", "language.call_attributes", 15),
-        ("op.exp(X); return undeclared;", "op.exp", 1),
+        ("op.clamp(X); return undeclared;", "op.clamp", 1),
     ],
 )
 def test_statements(unsupported: Unsupported, statement: str, feature: str, column: int) -> None:

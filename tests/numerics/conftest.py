@@ -55,6 +55,22 @@ def nearest(value: Fraction, name: str, beyond: float | None = None) -> float:
     return (-1 if value < 0 else 1) * (float(result) if result <= form.largest else limit)
 
 
+def directed(value: Fraction, name: str, rounding: str) -> float:
+    """Round `value` != 0 to format `name` in any mode of IEEE 754; fp8 saturates where others would be infinite."""
+    form, size, negative = FORMATS[name], abs(value), value < 0
+    binade = max(size.numerator.bit_length() - size.denominator.bit_length() - 1, form.min_exponent)
+    step = TWO ** (binade - form.precision + 1)
+    while size >= step * 2**form.precision:
+        step *= 2
+    below, rest = divmod(size, step)
+    inward = rounding == "toward_zero" or rounding == ("up" if negative else "down")
+    goes_up = {"nearest_even": rest * 2 > step or (rest * 2 == step and below % 2), "nearest_away": rest * 2 >= step}
+    result = (below + (1 if goes_up.get(rounding, rest > 0 and not inward) else 0)) * step
+    if result > form.largest:
+        return (-1 if negative else 1) * (float(form.largest) if inward else form.beyond)
+    return (-1 if negative else 1) * float(result)
+
+
 def nearest_or_special(value: float, name: str) -> float:
     """Round a float, which may be zero, infinite or NaN."""
     if math.isinf(value):
@@ -127,6 +143,49 @@ def oracle() -> Any:
     return ORACLE
 
 
+@pytest.fixture(scope="session", name="directed")
+def _directed() -> Callable[[Fraction, str, str], float]:
+    return directed
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(20261120))
+
+
+MPFR_BITS = 300
+"""No case here has its value within 2**-250 of a midpoint, relatively, without being on it."""
+
+
+class Mpfr:
+    """Elementary functions of Python floats by MPFR with guard bits, rounded once, exactly, by the oracle."""
+
+    def __init__(self, gmpy2: Any) -> None:
+        self.gmpy2 = gmpy2
+        self.functions: dict[str, Callable[..., Any]] = {
+            name: getattr(gmpy2, name)
+            for name in "exp exp2 expm1 log log2 log1p sin cos tan tanh sinh cosh erf sqrt".split()
+        }
+        self.functions |= {"rsqrt": gmpy2.rec_sqrt, "reciprocal": lambda x: 1 / x, "pow": lambda x, y: x**y}
+
+    def values(self, name: str, *operands: Iterable[float]) -> list[Any]:
+        """The function's values to 300 bits; in a wide range of exponents, yet short of where MPFR becomes slow."""
+        function, number = self.functions[name], self.gmpy2.mpfr
+        with self.gmpy2.context(precision=MPFR_BITS, emax=1 << 14, emin=-(1 << 14)):
+            return [function(*map(number, each)) for each in zip(*operands, strict=True)]
+
+    def nearest(self, name: str, dtype: str, *operands: Iterable[float]) -> list[float]:
+        """The function's values rounded to a dtype; fp8 saturates."""
+        return [self.rounded(value, dtype) for value in self.values(name, *operands)]
+
+    def rounded(self, value: Any, dtype: str) -> float:
+        """One value rounded to a dtype."""
+        if not self.gmpy2.is_finite(value) or value == 0:
+            return nearest_or_special(float(value), dtype)
+        numerator, denominator = value.as_integer_ratio()
+        return nearest(Fraction(int(numerator), int(denominator)), dtype)
+
+
+@pytest.fixture(scope="session")
+def mpfr() -> Mpfr:
+    return Mpfr(pytest.importorskip("gmpy2", reason="pip install gmpy2"))

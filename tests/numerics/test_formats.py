@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.errors import UnknownDType, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.errors import UnknownDType, UnknownDTypeId, UnsupportedDType
+from tessera_reference.numerics.formats import DTYPES, dtype, dtype_of_abi_id
 
 TABLE = """
 name        abi  bytes  carrier     accumulator
@@ -79,3 +79,20 @@ def test_tf32_is_stored_as_fp32_and_no_other_dtype_as_another():
     assert {name: found.storage.name for name, found in DTYPES.items() if found.storage is not found} == {
         "tf32": "fp32"
     }
+
+
+@pytest.mark.parametrize(("name", "abi"), [row[:2] for row in ROWS if row[1] != "None"])
+def test_every_abi_id_names_its_dtype(name, abi):
+    assert dtype_of_abi_id(int(abi)) is dtype(name)
+
+
+@pytest.mark.parametrize("identifier", [0, 14, -1, 255, True, 5.0, "5", None])
+def test_other_ids_are_refused(identifier):
+    with pytest.raises(UnknownDTypeId, match="the ids are 1 to 13") as caught:
+        dtype_of_abi_id(identifier)
+    assert caught.value.identifier is identifier
+
+
+def test_tf32_goes_under_the_id_of_its_storage():
+    assert dtype("tf32").abi_id is None
+    assert dtype_of_abi_id(dtype("tf32").storage.abi_id) is dtype("fp32")

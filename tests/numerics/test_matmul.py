@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.arithmetic import matmul
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.encoding import decode
 from tessera_reference.numerics.errors import DTypeMismatch, ShapeMismatch, UnsupportedDType
 from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.matmul import matmul
 
 ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]

@@ -9,11 +9,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.arithmetic import softmax
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import ShapeMismatch, UnsupportedDType
+from tessera_reference.numerics.errors import LeafCount, ShapeMismatch, UnsupportedDType
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.rounding import round_to
+from tessera_reference.numerics.softmax import softmax
+from tessera_reference.numerics.trees import FOLD, Tree
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 
@@ -50,6 +51,15 @@ def test_finite_rows(name, n, oracle, rng):
     assert (found.dtype, found.shape) == (x.dtype, x.shape)
     for row, result in zip(x.values.tolist(), found.values.tolist(), strict=True):
         oracle.same(result, by_definition(row, name, oracle))
+
+
+def test_the_sum_over_another_tree():
+    """exp(-37) is less than half a unit beside 1: folded, four are lost one by one; added first, they are not."""
+    x = array("fp64", [0.0, *[-37.0] * 4])
+    assert softmax(x, tree=FOLD).values[0] == 1
+    assert softmax(x, tree=Tree.parse("(0 ((1 2) (3 4)))")).values[0] < 1
+    with pytest.raises(LeafCount):
+        softmax(x, tree=Tree.parse("(0 1)"))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])

@@ -10,7 +10,7 @@ from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO
 from tessera_conformance.oracle.formats import values_of
-from tessera_conformance.oracle.reductions import Order
+from tessera_conformance.oracle.products import Order
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 

@@ -1,4 +1,4 @@
-"""The exponential against MPFR, and the enclosure against itself."""
+"""MPFR's exponential against an enclosure made of integers, roots of unity, and special values by hand."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO
-from tessera_conformance.oracle.formats import float_format
-from tessera_conformance.oracle.functions import exp, exp_enclosure
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO, Value, finite
+from tessera_conformance.oracle.formats import FloatFormat, float_format
+from tessera_conformance.oracle.functions import exp, sqrt_two_over_pi, turn, two_pi
+from tessera_conformance.oracle.taylor import exp_enclosure
 
 
-@pytest.mark.parametrize(
-    ("dtype", "precision", "largest", "smallest"),
-    [("fp64", 53, 1024, -1073), ("fp32", 24, 128, -148), ("fp16", 11, 16, -23)],
-)
-def test_exp_is_that_of_mpfr(draw: random.Random, dtype: str, precision: int, largest: int, smallest: int) -> None:
-    gmpy2 = pytest.importorskip("gmpy2", reason="gmpy2 is missing: pip install gmpy2")
-    ieee = gmpy2.context(precision=precision, emax=largest, emin=smallest, subnormalize=True)
-    exact = gmpy2.context(precision=60)
+def by_taylor(power: Fraction, target: FloatFormat) -> Value:
+    precision = 64
+    while True:
+        lower, upper = exp_enclosure(power, precision)
+        if target.encode(lower) == target.encode(upper):
+            return target.round(lower)
+        precision *= 2
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("fp64", 1024), ("fp32", 128), ("fp16", 16), ("bf16", 128)])
+def test_exp_is_that_of_its_taylor_series(draw: random.Random, dtype: str, largest: int) -> None:
     format_ = float_format(dtype)
     span = float(largest)
-    for _ in range(1500):
+    for _ in range(300):
         number = draw.choice([draw.uniform(-1.1 * span, 0.72 * span), draw.gauss(0, 1), draw.gauss(0, 2.0**-20)])
-        number = struct.unpack("<f", struct.pack("<f", number))[0]
-        expected = ieee.exp(exact.mul(gmpy2.mpfr(number), 1))
-        code = format_.encode(
-            INFINITY if gmpy2.is_infinite(expected) else Fraction(*map(int, expected.as_integer_ratio()))
-        )
-        assert format_.encode(exp(Fraction(number), format_)) == code, number
+        power = finite(format_.round(Fraction(struct.unpack("<f", struct.pack("<f", number))[0])))
+        if power:
+            assert exp(power, format_) == by_taylor(power, format_), number
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,39 @@ def test_the_thresholds_of_fp32() -> None:
     codes = [0x42B17217, 0x42B17218, 0xC2CFF1B4, 0xC2CFF1B5]
     results = [format_.encode(exp(format_.decode(code), format_)) for code in codes]
     assert results == [0x7F7FFF84, 0x7F800000, 0x00000001, 0x00000000]
+
+
+def test_a_wide_number_is_not_rounded_on_its_way_in() -> None:
+    """MPFR's contexts have fewer bits than this power."""
+    power = 1 + Fraction(1, 1 << 200)
+    assert exp(power, FloatFormat(19, 300)) == by_taylor(power, FloatFormat(19, 300))
+    assert exp(power, FloatFormat(19, 300)) != exp(Fraction(1), FloatFormat(19, 300))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 60])
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+def test_roots_of_unity(n: int, dtype: str) -> None:
+    """Against mpmath, and by symmetry; what is rational is exact and zeros are +0."""
+    mpmath = pytest.importorskip("mpmath")
+    format_ = float_format(dtype)
+    with mpmath.workprec(300):
+        for m in range(n):
+            cosine, sine = turn(m, n, format_)
+            angle = 2 * mpmath.pi * m / n
+            for found, wanted in ((cosine, mpmath.cos(angle)), (sine, mpmath.sin(angle))):
+                assert isinstance(found, Fraction)
+                if abs(wanted) < mpmath.mpf(2) ** -200:
+                    assert found == 0
+                else:
+                    mantissa, exponent = mpmath.frexp(wanted)
+                    scaled = Fraction(int(mpmath.ldexp(mantissa, 290))) * Fraction(2) ** (int(exponent) - 290)
+                    assert found == format_.round(scaled)
+            assert turn(-m, n, format_) == (cosine, -sine if sine else sine)
+    assert turn(1, 6, format_)[0] == Fraction(1, 2)
+
+
+def test_constants_of_fp64() -> None:
+    """Published roundings of 2 pi and of the square root of 2 / pi."""
+    target = float_format("fp64")
+    assert two_pi(target) == Fraction(float.fromhex("0x1.921fb54442d18p+2"))
+    assert sqrt_two_over_pi(target) == Fraction(float.fromhex("0x1.9884533d43651p-1"))

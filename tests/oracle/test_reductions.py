@@ -38,7 +38,7 @@ def test_a_narrow_matmul_accumulates_in_fp32_and_rounds_once(draw: random.Random
     for k in range(20):
         total = total + a[:, k : k + 1].astype(np.float32) * b[k : k + 1, :].astype(np.float32)
     left, right = Tensor("fp16", a.shape, a.tobytes()), Tensor("fp16", b.shape, b.tobytes())
-    assert oracle.matmul(left, right, "fp32") == Tensor("fp32", (3, 3), total.tobytes())
+    assert oracle.matmul(left, right, out="fp32") == Tensor("fp32", (3, 3), total.tobytes())
     assert oracle.matmul(left, right) == Tensor("fp16", (3, 3), total.astype("<f2").tobytes())
 
 

@@ -23,7 +23,7 @@ def test_filling_writes_lines_tensors_and_a_manifest(project: Any) -> None:
     assert code == 0, said
     assert "ir/sums: 2 vectors" in said
     header, *cases = [json.loads(line) for line in project.lines.read_text(encoding="utf-8").splitlines()]
-    assert header == {"format": 1, "topic": "ir/sums", "documentation": "Sums of fp32."}
+    assert header == {"format": 2, "topic": "ir/sums", "documentation": "Sums of fp32."}
     assert [case["name"] for case in cases] == ["ties", "large"]
     assert all(first_problem("tessera:vectors/lines", "case", case) is None for case in cases)
     assert cases[0]["provenance"]["reference"] == "adder 1"

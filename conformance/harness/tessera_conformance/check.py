@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from tessera_conformance.differences import Difference, first_difference, values_of
 from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
@@ -29,6 +29,18 @@ class CheckRecord:
     expected: Any = None
     actual: Any = None
     difference: Difference | None = None
+
+
+class Enclosure(Protocol):
+    """Where a result may lie."""
+
+    @property
+    def exact(self) -> Fraction:
+        """The exact result."""
+
+    @property
+    def error(self) -> Fraction:
+        """How far off it may be."""
 
 
 class CheckFailed(AssertionError):
@@ -123,6 +135,11 @@ class Check:
                 expected = f"element {index}: {float(target):.9g} +- {float(bound):.6g}"
                 self._judge(CheckRecord("within", False, what, expected, found))
         self._judge(CheckRecord("within", True, what, f"{len(exact)} elements within their bounds", "all"))
+
+    def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:
+        """Every element lies in its enclosure; None is not judged."""
+        exact = [None if each is None else each.exact for each in enclosures]
+        self.within(actual, exact, [Fraction(0) if each is None else each.error for each in enclosures], what)
 
     def _judge(self, record: CheckRecord) -> None:
         self.records.append(record)

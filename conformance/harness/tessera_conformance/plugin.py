@@ -153,7 +153,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def impl(request: pytest.FixtureRequest) -> Implementation:
     """The implementation under test, in its first state."""
-    return Implementation(request.config.stash[RUN].session)
+    run = request.config.stash[RUN]
+    return Implementation(run.session, run.level)
 
 
 @pytest.fixture

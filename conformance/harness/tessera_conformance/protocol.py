@@ -38,6 +38,25 @@ class Hello:
         return self.capabilities.get(feature, "unsupported") != "unsupported"
 
 
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a Hello declares of the implementation's arithmetic: trees by operation, accuracies, subnormals."""
+
+    trees: Mapping[str, str] = field(default_factory=dict)
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    flushes: bool = False
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> Arithmetic:
+        """Read the member `arithmetic` of a Hello."""
+        flushes = message.get("subnormals", "kept") == "flushed"
+        return cls(message.get("trees", {}), message.get("functions", {}), flushes)
+
+    def accuracy(self, function: str) -> float:
+        """How many units in the last place an elementary function may be off (AMB-LANG-136)."""
+        return self.accuracies.get(function, 4.0)
+
+
 def read_hello(message: Any) -> Hello:
     """The Hello of `session.open`.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
-from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello, read_outcome
+from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
 from tessera_conformance.transports import Transport, TransportFault
 
 START_DEADLINE = 60.0
@@ -134,10 +134,11 @@ class Area:
 
 
 class Implementation:
-    """The implementation under test, as the tests see it."""
+    """The implementation under test, as the tests see it; `level` is the numerics level of the run."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, level: str = "strict") -> None:
         self._session = session
+        self.level = level
         self.language = Area(session, "language")
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
@@ -145,3 +146,9 @@ class Implementation:
         self.collectives = Area(session, "collectives")
         self.wsp = Area(session, "wsp")
         self.host_io = Area(session, "host_io")
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What the implementation declares of its arithmetic once and for all."""
+        hello = self._session.open()
+        return Arithmetic.of(hello.message.get("arithmetic", {}) if isinstance(hello, Hello) else {})

@@ -3,56 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nan
 
 from tessera_conformance import oracle
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.formats import float_format, tensor_of, values_of
-from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
 from tessera_conformance.vectors.building import Question, Topic, codes, require_different, tensor
 from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.edges import FLOATS, INTEGERS, float_edges, integer_edges, pairs
 
 topic = Topic(__doc__)
 
-FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]
-INTEGERS = ["int8", "int16", "int32", "int64"]
 OPERATORS = [*programs.ARITHMETIC, *programs.COMPARISONS]
-
-
-def pairs(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two vectors in which every element of `a` meets every element of `b`."""
-    lefts, rights = a.words().tolist(), b.words().tolist()
-    shape = (len(lefts) * len(rights),)
-    return (
-        codes(a.dtype, shape, [left for left in lefts for _ in rights]),
-        codes(b.dtype, shape, [right for _ in lefts for right in rights]),
-    )
-
-
-def float_edges(dtype: str) -> Tensor:
-    """Zeros, subnormals, the neighbours of one and of the limits, infinities where the type has them, and NaN."""
-    format_ = float_format(dtype)
-    epsilon, smallest, normal, largest = format_.epsilon, format_.smallest, format_.smallest_normal, format_.largest
-    positive: list[int | Fraction] = [
-        smallest,
-        3 * smallest,
-        normal - smallest,
-        normal,
-        Fraction(1, 2),
-        1,
-        1 + epsilon,
-        3,
-        largest,
-    ]
-    infinities = [inf, -inf] if format_.has_infinity else []
-    return tensor(dtype, [0, -0.0, *positive, *(-number for number in positive[::2]), *infinities, nan])
-
-
-def integer_edges(dtype: str, *, zero: bool = True) -> Tensor:
-    """Small numbers of both signs and the ends of the range."""
-    high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
-    return tensor(dtype, [*([0] if zero else []), 1, -1, 2, -3, 7, high, high - 1, -high, -high - 1])
 
 
 @topic.vector("{dtype}/{operator}/edges", dtype=FLOATS, operator=OPERATORS)

@@ -108,7 +108,7 @@ def left_fold(dtype: str) -> Question:
     """Forty-eight terms over a wide range of exponents, whose left fold, backward fold and pairwise tree differ."""
     a, b = counted(dtype, (4, 48), 41, wide(dtype)), counted(dtype, (48, 4), 42, wide(dtype))
     out = "fp32" if dtype in NARROW else None
-    orders = [oracle.matmul(a, b, out, order=order) for order in ("fold", "pairwise", "backward")]
+    orders = [oracle.matmul(a, b, out=out, order=order) for order in ("fold", "pairwise", "backward")]
     require_different(orders, "left fold, pairwise tree and backward fold")
     return programs.matmul(a, b, out)
 

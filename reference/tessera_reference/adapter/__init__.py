@@ -8,16 +8,34 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
+from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .language import LanguageMethods
+from .numerics import NumericsMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
-FEATURES = ("broadcasting-ops", "extra-dtypes", "matmul-out", "tensor-ops", "zero-sizes")
+FEATURES = (
+    "activations",
+    "broadcasting-ops",
+    "casts",
+    "descriptor-access",
+    "elementary-functions",
+    "extra-dtypes",
+    "inverse-fft",
+    "matmul-out",
+    "operation-access",
+    "per-rank-issue",
+    "philox",
+    "random-numbers",
+    "reductions",
+    "tensor-ops",
+    "zero-sizes",
+)
 """What the reference has beyond the core of the specifications."""
 
 
-class ReferenceAdapter(LanguageMethods):
+class ReferenceAdapter(LanguageMethods, NumericsMethods):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:
@@ -26,9 +44,14 @@ class ReferenceAdapter(LanguageMethods):
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir"],
+            "documents": ["language_ir", "runtime_abi"],
             "capabilities": dict.fromkeys(FEATURES, "enforced"),
-            "arithmetic": {"level": "strict", "trees": {"matmul": "fold", "sum": "pairwise"}},
+            "arithmetic": {
+                "level": "strict",
+                "trees": {"matmul": "fold", "sum": "pairwise", "all_reduce": "pairwise"},
+                "functions": dict.fromkeys(elementary.FUNCTIONS, 0.5),
+                "subnormals": "kept",
+            },
         }
 
 

@@ -2,9 +2,9 @@
 
 from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
 from ..ir.types import LAYOUTS, Tensor, show_dim
-from ..numerics import arithmetic
 from ..numerics.array import Array
 from ..numerics.formats import DType
+from ..numerics.matmul import matmul
 
 
 @operation(
@@ -78,4 +78,4 @@ class MatMul(Operation):
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
         """The product by the canon."""
-        return arithmetic.matmul(a, b, self.out)
+        return matmul(a, b, self.out)

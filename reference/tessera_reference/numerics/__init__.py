@@ -7,38 +7,57 @@ so that the same operands give the same bits on every machine.
 from .array import Array
 from .environment import check_environment
 from .errors import (
+    AxisOutOfRange,
     DivisionByZero,
     DTypeMismatch,
+    EmptyAxis,
+    InvalidArgument,
+    LeafCount,
     MalformedStorage,
+    MalformedTree,
+    NonFinite,
     NotRepresentable,
     NumericsFailure,
     ShapeMismatch,
     UnknownDType,
+    UnknownDTypeId,
     UnsuitableEnvironment,
     UnsupportedDType,
     WrongCarrier,
 )
-from .formats import DTYPES, DType, dtype
+from .formats import DTYPES, DType, dtype, dtype_of_abi_id
+from .node_arithmetic import NodeArithmetic
 from .rounding import Overflow, cast, round_exact, round_to
+from .trees import Tree
 
 __all__ = [
     "DTYPES",
     "Array",
+    "AxisOutOfRange",
     "DType",
     "DTypeMismatch",
     "DivisionByZero",
+    "EmptyAxis",
+    "InvalidArgument",
+    "LeafCount",
     "MalformedStorage",
+    "MalformedTree",
+    "NodeArithmetic",
+    "NonFinite",
     "NotRepresentable",
     "NumericsFailure",
     "Overflow",
     "ShapeMismatch",
+    "Tree",
     "UnknownDType",
+    "UnknownDTypeId",
     "UnsuitableEnvironment",
     "UnsupportedDType",
     "WrongCarrier",
     "cast",
     "check_environment",
     "dtype",
+    "dtype_of_abi_id",
     "round_exact",
     "round_to",
 ]

@@ -1,26 +1,24 @@
-"""Arithmetic on arrays, by the canon.
+"""Elementwise arithmetic on arrays, by the canon, and transposition.
 
 Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, and so has the result, except that
 comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type. Integers wrap.
-tf32 is fp32 everywhere except for matmul's operands.
+tf32 is fp32 here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
-from math import prod
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from . import complex_numbers
 from .array import Array
-from .elementary import exp
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, UnsupportedDType
-from .formats import DTYPES, DType
-from .rounding import cast, round_operand, round_to
-from .trees import pairwise
+from .formats import DTYPES
+from .ordering import larger, smaller
+from .rounding import round_to
 
 __all__ = [
     "add",
@@ -30,22 +28,17 @@ __all__ = [
     "greater_equal",
     "less",
     "less_equal",
-    "matmul",
     "maximum",
     "minimum",
     "multiply",
     "negate",
     "not_equal",
-    "softmax",
     "subtract",
     "transpose",
 ]
 
 Values: TypeAlias = npt.NDArray[Any]
 Operator: TypeAlias = Callable[[Values, Values], Values]
-
-_TILE = 1 << 14
-"""Accumulators of a matmul handled at once, so that they stay in cache; no result depends on it."""
 
 
 def add(a: Array, b: Array) -> Array:
@@ -65,7 +58,8 @@ def multiply(a: Array, b: Array) -> Array:
     _require_elementwise("multiply", a, b, "float", "int", "complex")
     if a.dtype.kind == "complex":
         with np.errstate(all="ignore"):
-            return Array(a.dtype, _complex(*_complex_product(_parts(a.values), _parts(b.values))))
+            left, right = complex_numbers.parts(a.values), complex_numbers.parts(b.values)
+            return Array(a.dtype, complex_numbers.join(*complex_numbers.product(left, right)))
     return _rounded_once(np.multiply, a, b)
 
 
@@ -116,53 +110,13 @@ def greater_equal(a: Array, b: Array) -> Array:
 def maximum(a: Array, b: Array) -> Array:
     """Return the larger element; NaN wins, -0 is below +0. Not on bool or complex."""
     _require_elementwise("maximum", a, b, "float", "int")
-    return Array(a.dtype, _maximum(a.values, b.values))
+    return Array(a.dtype, larger(a.values, b.values))
 
 
 def minimum(a: Array, b: Array) -> Array:
     """Return the smaller element; NaN wins, -0 is below +0. Not on bool or complex."""
     _require_elementwise("minimum", a, b, "float", "int")
-    return Array(a.dtype, _minimum(a.values, b.values))
-
-
-def matmul(a: Array, b: Array, out: DType | None = None) -> Array:
-    """Return the matrix product, (..., M, K) x (..., K, N) -> (..., M, N), leading dimensions equal.
-
-    acc = +0; for k ascending, acc = round(acc + round(a * b)) in the accumulator type; one final rounding to `out`, by
-    default the operands' dtype (LANG-10-02, LANG-15-01, LANG-15-04 to -06). K = 0 gives +0. Not on bool.
-    Raises `ShapeMismatch`.
-    """
-    _require_kinds("matmul", a, b, "float", "int", "complex")
-    if a.rank < 2 or b.rank < 2:
-        raise ShapeMismatch("matmul", f"operands have ranks {a.rank} and {b.rank}, at least 2 is needed")
-    if a.shape[-1] != b.shape[-2]:
-        raise ShapeMismatch("matmul", f"inner dimensions differ: {a.shape[-1]} and {b.shape[-2]}")
-    if a.shape[:-2] != b.shape[:-2]:
-        raise ShapeMismatch("matmul", f"batch dimensions differ: {list(a.shape[:-2])} and {list(b.shape[:-2])}")
-    accumulate = _accumulate_complex if a.dtype.kind == "complex" else _accumulate
-    with np.errstate(all="ignore"):
-        total = accumulate(_matmul_operand(a), _matmul_operand(b))
-    return cast(Array(a.dtype.accumulator, total), out or a.dtype)
-
-
-def softmax(x: Array, axis: int = -1) -> Array:
-    """Return exp(x - max) / sum(exp(x - max)) along `axis`; same shape and dtype. Floats only.
-
-    Computed in the accumulator type, exp correctly rounded, the sum over the canonical tree; one final rounding
-    (LANG-10-03, LANG-15-07, AMB-LANG-75). A row that holds NaN or +inf, or -inf only, is NaN.
-    Raises `ShapeMismatch` for an axis out of range or of extent 0.
-    """
-    if x.dtype.kind != "float":
-        raise UnsupportedDType("softmax", x.dtype)
-    if not -x.rank <= axis < x.rank:
-        raise ShapeMismatch("softmax", f"axis {axis} is out of range for rank {x.rank}")
-    if x.shape[axis] == 0:
-        raise ShapeMismatch("softmax", f"axis {axis} has extent 0")
-    with np.errstate(all="ignore"):
-        largest = np.expand_dims(pairwise(x.values, axis, _maximum), axis)
-        exponentials = exp(x.values - largest, x.dtype.accumulator)
-        total = np.expand_dims(pairwise(exponentials, axis), axis)
-        return Array(x.dtype, round_to(exponentials / total, x.dtype))
+    return Array(a.dtype, smaller(a.values, b.values))
 
 
 def transpose(x: Array, perm: Sequence[int] | None = None) -> Array:
@@ -218,75 +172,3 @@ def _compared(operation: str, operator: Operator, a: Array, b: Array, *kinds: st
     _require_elementwise(operation, a, b, *kinds)
     with np.errstate(all="ignore"):
         return Array(DTYPES["bool"], np.asarray(operator(a.values, b.values)))
-
-
-def _maximum(a: Values, b: Values) -> Values:
-    if a.dtype.kind == "i":
-        return np.where(a > b, a, b)
-    with np.errstate(all="ignore"):
-        takes_a = np.isnan(a) | (a > b) | ((a == b) & ~np.signbit(a))
-        return np.where(takes_a, a, b)
-
-
-def _minimum(a: Values, b: Values) -> Values:
-    if a.dtype.kind == "i":
-        return np.where(a < b, a, b)
-    with np.errstate(all="ignore"):
-        takes_a = np.isnan(a) | (a < b) | ((a == b) & np.signbit(a))
-        return np.where(takes_a, a, b)
-
-
-def _matmul_operand(x: Array) -> Values:
-    """Return the values in the accumulator's carrier; tf32 rounded to 10 fraction bits."""
-    return round_operand(x.values) if x.dtype.name == "tf32" else x.values.astype(x.dtype.accumulator.carrier)
-
-
-def _accumulate(a: Values, b: Values) -> Values:
-    """Left fold over k from +0, one tile of the result at a time."""
-    *batch, m, k = a.shape
-    n = b.shape[-1]
-    left = np.moveaxis(a.reshape(prod(batch), m, k), -1, 0)[..., None]
-    right = np.moveaxis(b.reshape(prod(batch), k, n), 1, 0)[..., None, :]
-    total = np.zeros((prod(batch), m, n), a.dtype)
-    for matrices, rows, columns in _tiles(*total.shape):
-        factors = zip(left[:, matrices, rows].copy(), right[:, matrices, :, columns], strict=True)
-        accumulator = np.zeros_like(total[matrices, rows, columns], order="C")
-        term = np.empty_like(accumulator)
-        for a_k, b_k in factors:
-            np.multiply(a_k, b_k, out=term)
-            np.add(accumulator, term, out=accumulator)
-        total[matrices, rows, columns] = accumulator
-    return total.reshape(*batch, m, n)
-
-
-def _tiles(matrices: int, rows: int, columns: int) -> Iterator[tuple[slice, slice, slice]]:
-    """Cover (matrices, rows, columns) by blocks of at most about `_TILE` elements."""
-    width = min(max(columns, 1), _TILE)
-    height = min(max(rows, 1), max(_TILE // width, 1))
-    depth = max(_TILE // (width * height), 1)
-    for i, j, k in product(range(0, matrices, depth), range(0, rows, height), range(0, columns, width)):
-        yield slice(i, i + depth), slice(j, j + height), slice(k, k + width)
-
-
-def _accumulate_complex(a: Values, b: Values) -> Values:
-    """Left fold over k from +0, with the complex product of `multiply`."""
-    total = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
-    for k in range(a.shape[-1]):
-        total += _complex(*_complex_product(_parts(a[..., :, k, None]), _parts(b[..., k, None, :])))
-    return total
-
-
-def _parts(x: Values) -> tuple[Values, Values]:
-    return x.real, x.imag
-
-
-def _complex_product(x: tuple[Values, Values], y: tuple[Values, Values]) -> tuple[Values, Values]:
-    (a, b), (c, d) = x, y
-    return a * c - b * d, a * d + b * c
-
-
-def _complex(real: Values, imaginary: Values) -> Values:
-    """Join two parts. Written by component: real + 1j * imaginary would compute, and lose signs of zero."""
-    result = np.empty(np.shape(real), np.result_type(real, np.complex64))
-    result.real, result.imag = real, imaginary
-    return result

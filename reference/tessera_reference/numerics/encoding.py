@@ -48,7 +48,8 @@ def encode(values: Values, dtype: DType) -> Codes:
     if dtype.kind == "bool":
         codes = values.astype(np.uint8)
     elif dtype.is_narrow:
-        codes = _encode_narrow(values, dtype)
+        with np.errstate(all="ignore"):  # a signaling NaN in the carrier is no fault
+            codes = _encode_narrow(values, dtype)
     else:
         codes = np.array(values, dtype.carrier, order="C").view(code_dtype(dtype).newbyteorder("="))
     if dtype.kind == "float":

@@ -10,13 +10,20 @@ if TYPE_CHECKING:
     from .formats import DType
 
 __all__ = [
+    "AxisOutOfRange",
     "DTypeMismatch",
     "DivisionByZero",
+    "EmptyAxis",
+    "InvalidArgument",
+    "LeafCount",
     "MalformedStorage",
+    "MalformedTree",
+    "NonFinite",
     "NotRepresentable",
     "NumericsFailure",
     "ShapeMismatch",
     "UnknownDType",
+    "UnknownDTypeId",
     "UnsuitableEnvironment",
     "UnsupportedDType",
     "WrongCarrier",
@@ -132,3 +139,86 @@ class UnsuitableEnvironment(NumericsFailure):
 
     def __str__(self) -> str:
         return "arithmetic of this process is not IEEE 754's default: " + "; ".join(self.findings)
+
+
+class UnknownDTypeId(NumericsFailure):
+    """`identifier` is no dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
+
+    def __init__(self, identifier: object) -> None:
+        super().__init__(identifier)
+        self.identifier = identifier
+
+    def __str__(self) -> str:
+        return f"unknown dtype id {self.identifier!r}: the ids are 1 to 13 (RT-19.B)"
+
+
+class InvalidArgument(NumericsFailure):
+    """`operation` was given `found` for `argument`; `allowed` says in words what it takes."""
+
+    def __init__(self, operation: str, argument: str, found: object, allowed: str) -> None:
+        super().__init__(operation, argument, found, allowed)
+        self.operation = operation
+        self.argument = argument
+        self.found = found
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.argument} is {self.found!r}, allowed is {self.allowed}"
+
+
+class NonFinite(NumericsFailure):
+    """`operation` met `value` at `index`, where only numbers of the kind `allowed` can be worked with."""
+
+    def __init__(self, operation: str, index: tuple[int, ...], value: float, allowed: str) -> None:
+        super().__init__(operation, index, value, allowed)
+        self.operation = operation
+        self.index = index
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.value!r} at {list(self.index)} is not {self.allowed}"
+
+
+class AxisOutOfRange(ShapeMismatch):
+    """`operation` has no axis `axis` to work along: axes are -rank to rank - 1."""
+
+    def __init__(self, operation: str, axis: int, rank: int) -> None:
+        allowed = f"{-rank} <= axis <= {rank - 1}" if rank else "none, an operand of rank 0 has no axes"
+        super().__init__(operation, f"axis {axis} is out of range for rank {rank}, allowed is {allowed}")
+        self.axis = axis
+        self.rank = rank
+
+
+class EmptyAxis(ShapeMismatch):
+    """`operation` needs at least one element along `axis`, and there are none."""
+
+    def __init__(self, operation: str, axis: int) -> None:
+        super().__init__(operation, f"axis {axis} has extent 0, at least 1 element is needed")
+        self.axis = axis
+
+
+class MalformedTree(NumericsFailure):
+    """`problem` stands at `column`, from 1, of `text`; or, in JSON, at `path`."""
+
+    def __init__(self, problem: str, text: str = "", column: int = 0, path: str = "") -> None:
+        super().__init__(problem, text, column, path)
+        self.problem = problem
+        self.text = text
+        self.column = column
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"reduction tree, {f'at {self.path}' if self.path else f'column {self.column}'}: {self.problem}"
+
+
+class LeafCount(NumericsFailure):
+    """A reduction of `expected` elements was given a tree of `found` leaves."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(expected, found)
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"reduction tree: {self.expected} elements are reduced, the tree has {self.found} leaves"

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .errors import UnknownDType, UnsupportedDType
+from .errors import UnknownDType, UnknownDTypeId, UnsupportedDType
 
-__all__ = ["DTYPES", "DType", "Kind", "dtype"]
+__all__ = ["DTYPES", "DType", "Kind", "dtype", "dtype_of_abi_id"]
 
 Kind: TypeAlias = Literal["float", "int", "bool", "complex"]
 
@@ -114,6 +114,17 @@ def dtype(name: str) -> DType:
         return DTYPES[name]
     except KeyError:
         raise UnknownDType(name) from None
+
+
+def dtype_of_abi_id(identifier: int) -> DType:
+    """Return the dtype with an id of the ABI (RT-19.B-01 to -13). Raises `UnknownDTypeId`.
+
+    tf32 has no id: a tf32 tensor goes under the id of its storage, 5 (AMB-RT-28).
+    """
+    for each in DTYPES.values():
+        if each.abi_id == identifier and type(identifier) is int:
+            return each
+    raise UnknownDTypeId(identifier)
 
 
 DTYPES: dict[str, DType] = {

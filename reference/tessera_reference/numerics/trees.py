@@ -1,21 +1,139 @@
-"""Orders of reduction.
+"""Orders of reduction, as values.
 
-Canon of arithmetic ("sums and all-reduce"): the balanced tree of adjacent pairs, y[i] = x[2i] + x[2i+1], an odd tail
-carried up unchanged, repeated until one is left; never padded, so that a sum of -0 stays -0 (AMB-RT-24).
+Canon of arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree says which partial results are
+combined with which; how one node computes is the business of `node_arithmetic`. In text and in JSON:
+
+    fold             ((x0 + x1) + x2) + ...
+    pairwise         adjacent pairs, an odd tail carried up unchanged, repeated until one is left: the canonical order.
+                     Never padded, so that a sum of -0 stays -0 (AMB-RT-24).
+    ring(S)          {"ring": S}: a fold that begins at leaf S mod n and goes up cyclically
+    ((c 0 1) 2)      [["c", 0, 1], 2]: an explicit nesting. A leaf is its index, `c` the start value, such as the
+                     C operand of a matmul; a node of three or more children is one fused addition.
+
+Nothing here recurses, so a tree may be as deep as it has leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Combine", "fold", "pairwise"]
+from .errors import InvalidArgument, LeafCount, MalformedTree
+from .tree_forms import LIMIT, START, Token, is_index, text_of_tokens, tokens_of_json, tokens_of_text
+
+__all__ = ["FOLD", "PAIRWISE", "Combine", "Tree", "fold", "pairwise"]
 
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]
+T = TypeVar("T")
+
+_RING = re.compile(r"ring\((0|[1-9][0-9]{0,8})\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An order of reduction: `fold`, `pairwise` and `ring`, over any number of leaves, or one explicit nesting.
+
+    `tokens` holds an explicit nesting as it is written: "(" and ")" around children, indices of leaves, and "c".
+    """
+
+    form: Literal["fold", "pairwise", "ring", "explicit"]
+    first: int = 0
+    tokens: tuple[Token, ...] = ()
+
+    @classmethod
+    def ring(cls, first: int) -> Tree:
+        """Return the fold that begins at leaf `first` mod n and goes up cyclically. Raises `InvalidArgument`."""
+        if not is_index(first):
+            raise InvalidArgument("ring", "first", first, f"a whole number below {LIMIT}")
+        return cls("ring", first)
+
+    @classmethod
+    def parse(cls, text: str) -> Tree:
+        """Read a tree from its text. Raises `MalformedTree`, which names the column."""
+        if text in _NAMED:
+            return _NAMED[text]
+        if (ring := _RING.fullmatch(text)) is not None:
+            return cls.ring(int(ring[1]))
+        return cls("explicit", 0, tokens_of_text(text))
+
+    @classmethod
+    def from_json(cls, value: object) -> Tree:
+        """Read a tree from its JSON form. Raises `MalformedTree`, which names the place, as $[1][0]."""
+        if isinstance(value, str) and value in _NAMED:
+            return _NAMED[value]
+        if isinstance(value, dict):
+            first = value.get("ring")
+            if len(value) != 1 or not is_index(first):
+                raise MalformedTree('an object is {"ring": S}, S a whole number', path="$")
+            return cls.ring(first)
+        return cls("explicit", 0, tokens_of_json(value))
+
+    def to_json(self) -> Any:
+        """Return the JSON form: a name, {"ring": S}, or nested lists."""
+        if self.form == "explicit":
+            nested: Any = self.evaluate(_itself, _itself, START)
+            return nested
+        return {"ring": self.first} if self.form == "ring" else self.form
+
+    def __str__(self) -> str:
+        if self.form == "explicit":
+            return text_of_tokens(self.tokens)
+        return f"ring({self.first})" if self.form == "ring" else self.form
+
+    @property
+    def names_start(self) -> bool:
+        """Whether an explicit nesting names the start value."""
+        return START in self.tokens
+
+    def over(self, n: int, start: bool = False) -> Tree:
+        """Return the explicit nesting of this tree over `n` leaves; with `start`, one that names the start value.
+
+        A tree that does not name it takes it first as a fold, and last, as (T c), otherwise. Over no leaves the
+        nesting is `c` alone. Raises `LeafCount` when an explicit nesting has another number of leaves.
+        """
+        if self.form == "explicit":
+            found = sum(isinstance(token, int) for token in self.tokens)
+            if found != n:
+                raise LeafCount(n, found)
+            tokens = self.tokens
+        elif n == 0:
+            tokens = (START,)
+        elif self.form == "fold":
+            tokens = _folded([START, *range(n)] if start else list(range(n)))
+        elif self.form == "ring":
+            tokens = _folded([(self.first + i) % n for i in range(n)])
+        else:
+            tokens = _paired(n)
+        if start and START not in tokens:
+            tokens = ("(", *tokens, START, ")")
+        return Tree("explicit", 0, tokens)
+
+    def evaluate(self, leaf: Callable[[int], T], node: Callable[[list[T]], T], start: T) -> T:
+        """Evaluate an explicit nesting from its leaves up, children from left to right; see `over`.
+
+        `leaf` gives the value of a leaf, asked for once and when needed; `node` combines two or more children.
+        """
+        open_nodes: list[list[T]] = [[]]
+        for token in self.tokens:
+            if token == "(":
+                open_nodes.append([])
+            elif token == ")":
+                children = open_nodes.pop()
+                open_nodes[-1].append(node(children))
+            else:
+                open_nodes[-1].append(leaf(token) if isinstance(token, int) else start)
+        return open_nodes[0][0]
+
+
+FOLD = Tree("fold")
+PAIRWISE = Tree("pairwise")
+_NAMED = {"fold": FOLD, "pairwise": PAIRWISE}
 
 
 def pairwise(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
@@ -43,3 +161,22 @@ def fold(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
         for term in row[1:]:
             total = np.asarray(add(total, term))
     return total
+
+
+def _itself(item: Any) -> Any:
+    return item
+
+
+def _folded(leaves: Sequence[Token]) -> tuple[Token, ...]:
+    tokens: list[Token] = [*"(" * (len(leaves) - 1), *leaves[:1]]
+    for leaf in leaves[1:]:
+        tokens += [leaf, ")"]
+    return tuple(tokens)
+
+
+def _paired(n: int) -> tuple[Token, ...]:
+    row: list[list[Token]] = [[i] for i in range(n)]
+    while len(row) > 1:
+        tail = row[len(row) // 2 * 2 :]
+        row = [["(", *a, *b, ")"] for a, b in zip(row[0::2], row[1::2], strict=False)] + tail
+    return tuple(row[0])

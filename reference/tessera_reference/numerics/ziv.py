@@ -1,93 +1,101 @@
-"""Ziv's test: from an estimate with a known error bound to the correctly rounded value.
+"""Ziv's test: from an approximation with a known error bound to the correctly rounded value (Ziv, 1991).
 
 If a function's value lies between two numbers that round to the same result, that result is the correctly rounded one,
-since rounding is monotone. Where they differ, about once in 10^5 elements, the function is enclosed by mpmath in ever
-narrower rational intervals until both ends round alike. `elementary` supplies the functions.
+since rounding is monotone. Where they differ, in less than one element of a thousand, the function is enclosed by
+mpmath in ever narrower rational intervals until both ends round alike.
+
+That ends. The ends round alike at last unless the value itself is a midpoint between two results (or where a type's
+range ends); and that, having few significant bits, only an *exact* case can be, for which the enclosure is one
+number. `elementary` lists the exact cases of each function. Values next to a number of the type, such as sin(x) for
+tiny x, or exp(x) = 1 + x + ..., are far from every midpoint and decided at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from .float_pairs import Float64s, Int64s
 from .formats import DType
 from .rounding import Overflow, round_exact, round_to
 
-__all__ = ["Enclose", "Estimate", "EstimatePair", "enclosure", "rational", "round_estimate", "round_estimate_pair"]
+__all__ = ["Approximation", "Definition", "correctly_rounded", "enclosure", "rational"]
 
-Float64s: TypeAlias = npt.NDArray[np.float64]
-Estimate: TypeAlias = Callable[[Float64s], Float64s]
-EstimatePair: TypeAlias = Callable[[Float64s], tuple[Float64s, Float64s, npt.NDArray[Any]]]
-Enclose: TypeAlias = Callable[[float, int], tuple[Fraction, Fraction]]
+Values: TypeAlias = npt.NDArray[Any]
+Interval: TypeAlias = tuple[Fraction, Fraction]
 
 _CHUNK = 1 << 13
-"""Elements handled at once, so that the dozen temporaries of an estimate stay in cache; no result depends on it."""
+"""Elements handled at once, so that the dozens of temporaries stay in cache; no result depends on it."""
+
+_SINGLE_MARGIN = 2.0**-50
+"""For results of at most 24 bits: room for an approximation's own margin and for three roundings of float64."""
+
+_FIRST_PRECISION, _DOUBLINGS = 100, 9
 
 
-def round_estimate(
-    values: npt.NDArray[np.floating[Any]],
-    dtype: DType,
-    estimate: Estimate,
-    margin: float,
-    enclose: Enclose,
-    overflow: Overflow = "saturate",
-) -> npt.NDArray[Any]:
-    """Evaluate a function of `values`, correctly rounded to `dtype`, of at most 24 significand bits; same shape.
+class Approximation(NamedTuple):
+    """Numbers (high + low) * 2**exponent, high being the float64 nearest high + low; no exponent is 0.
 
-    `estimate` is within a relative `margin` of the function, `margin` having room for two roundings of float64.
+    Where high is 0, infinite or NaN, that is the function's value and low is of no account. An exponent of None also
+    says that where high is below 2**-960 the value lies within 2**-60 of high, relatively.
     """
 
-    def rounded(exact: Float64s) -> npt.NDArray[Any]:
-        near = estimate(exact)
-        lower = round_to(near * (1.0 - margin), dtype, overflow)
-        upper = round_to(near * (1.0 + margin), dtype, overflow)
-        doubtful = (lower != upper) & ~(np.isnan(lower) & np.isnan(upper))
-        _settle(lower, np.flatnonzero(doubtful), exact, dtype, enclose, overflow)
-        return lower
-
-    return _chunked(values, dtype, rounded)
+    high: Float64s
+    low: Float64s
+    exponent: Int64s | None = None
 
 
-def round_estimate_pair(
-    values: npt.NDArray[np.floating[Any]], dtype: DType, estimate: EstimatePair, margin: float, enclose: Enclose
-) -> npt.NDArray[Any]:
-    """Evaluate a function of `values`, correctly rounded to fp64, the `dtype`; same shape.
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function as Ziv's test needs it.
 
-    `estimate` gives (high, low, exponent) with (high + low) * 2**exponent within a relative `margin` of the function,
-    and high the float64 nearest high + low, itself far from overflow and underflow.
+    `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
+    `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
+    twice the value itself where that is known exactly. It is never asked where the approximation is 0 or not finite.
     """
 
-    def rounded(exact: Float64s) -> npt.NDArray[Any]:
-        high, low, exponent = estimate(exact)
-        slack = high * margin
-        lower, upper = high + (low - slack), high + (low + slack)
-        result = np.ldexp(lower, exponent)
-        # Scaling is exact unless it leaves the normal range; there, compare after scaling, with a whole ulp to spare.
-        normal = (np.abs(result) >= 2 * dtype.min_normal) & (np.abs(result) < dtype.max_finite)
-        certain = lower == upper
-        if not normal.all():
-            below, above = (np.ldexp(high * (1.0 + ulp), exponent) for ulp in (-(2.0**-52), 2.0**-52))
-            certain = np.where(normal, certain, below == above)
-        _settle(result, np.flatnonzero(~certain & ~np.isnan(high)), exact, dtype, enclose, "saturate")
-        return result
-
-    return _chunked(values, dtype, rounded)
+    approximate: Callable[..., Approximation]
+    margin: float
+    enclose: Callable[..., Interval]
 
 
-def enclosure(function: Callable[[Any, int, str], Any]) -> Enclose:
-    """Turn a function of `mpmath.libmp`, of signature (x, precision, rounding), into bounds around its value.
+def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, *operands: Values) -> Values:
+    """Evaluate a function of operands of one shape, taken as exact, correctly rounded to a float `dtype`."""
+    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
+    result = np.empty(flat[0].shape, dtype.carrier)
+    decide = _decide_double if dtype.name == "fp64" else _decide_single
+    with np.errstate(all="ignore"):
+        for start in range(0, result.size, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            exact = [operand[chunk].astype(np.float64) for operand in flat]
+            found, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
+            for i in doubtful:
+                x = [float(operand[i]) for operand in exact]
+                found[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
+            result[chunk] = found
+    return result.reshape(np.shape(operands[0]))
 
-    It is trusted to 2**-(precision - 8), relatively; its documented error is a few units of its last bit.
+
+def enclosure(
+    function: Callable[..., Any], exact: Callable[..., Fraction | None] = lambda *operands: None
+) -> Callable[..., Interval]:
+    """Turn a function of `mpmath.libmp`, of signature (x, ..., precision), into bounds around its value.
+
+    It is trusted to 2**-(precision - 8), relatively; its documented error is a few units of its last bit. `exact`
+    gives the value where it may be a midpoint between two floats, else None.
     """
 
-    def enclose(x: float, precision: int) -> tuple[Fraction, Fraction]:
-        near = rational(function(mp.from_float(x, 53, "n"), precision, "n"))
+    def enclose(precision: int, *x: float) -> Interval:
+        known = exact(*x)
+        if known is not None:
+            return known, known
+        near = rational(function(*(mp.from_float(each, 53, "n") for each in x), precision))
         slack = abs(near) * Fraction(1, 1 << (precision - 8))
         return near - slack, near + slack
 
@@ -100,34 +108,39 @@ def rational(number: Any) -> Fraction:
     return Fraction(-int(mantissa) if sign else int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def _settle(
-    result: npt.NDArray[Any],
-    doubtful: npt.NDArray[np.intp],
-    exact: Float64s,
-    dtype: DType,
-    enclose: Enclose,
-    overflow: Overflow,
-) -> None:
-    """Replace the `doubtful` elements of `result` by what narrowing enclosures decide."""
-    for i in doubtful:
-        result[i] = _by_enclosure(float(exact[i]), dtype, enclose, overflow)
+def _decide_single(
+    near: Approximation, _margin: float, dtype: DType, overflow: Overflow
+) -> tuple[Values, npt.NDArray[np.intp]]:
+    """Round to a type of at most 24 bits; return the results and the indices of those still open."""
+    value = near.high if near.exponent is None else np.ldexp(near.high, near.exponent)
+    lower = round_to(value * (1.0 - _SINGLE_MARGIN), dtype, overflow)
+    upper = round_to(value * (1.0 + _SINGLE_MARGIN), dtype, overflow)
+    return lower, np.flatnonzero((lower != upper) & ~(np.isnan(lower) & np.isnan(upper)))
 
 
-def _by_enclosure(x: float, dtype: DType, enclose: Enclose, overflow: Overflow) -> float:
-    for doublings in count():
-        lower, upper = (round_exact(bound, dtype, overflow) for bound in enclose(x, 100 << doublings))
+def _decide_double(
+    near: Approximation, margin: float, dtype: DType, _overflow: Overflow
+) -> tuple[Values, npt.NDArray[np.intp]]:
+    """Round to fp64; return the results and the indices of those still open."""
+    high, low, exponent = near
+    slack = high * margin
+    lower, upper = high + (low - slack), high + (low + slack)
+    settled = ~np.isfinite(high) | (high == 0.0)
+    result = np.where(settled, high, lower)
+    certain = settled | (lower == upper)
+    if exponent is not None:
+        result = np.ldexp(result, exponent)
+        # Scaling is exact unless it leaves the normal range; there, compare after scaling, with a whole ulp to spare.
+        normal = (np.abs(result) >= 2 * dtype.min_normal) & (np.abs(result) < dtype.max_finite)
+        if not normal.all():
+            below, above = (np.ldexp(high * (1.0 + ulp), exponent) for ulp in (-(2.0**-52), 2.0**-52))
+            certain = settled | np.where(normal, certain, below == above)
+    return result, np.flatnonzero(~certain)
+
+
+def _by_enclosure(enclose: Callable[..., Interval], x: list[float], dtype: DType, overflow: Overflow) -> float:
+    for doublings in range(_DOUBLINGS):
+        lower, upper = (round_exact(bound, dtype, overflow) for bound in enclose(_FIRST_PRECISION << doublings, *x))
         if lower == upper or (lower != lower and upper != upper):
             return lower
-    raise AssertionError("unreachable")
-
-
-def _chunked(
-    values: npt.NDArray[np.floating[Any]], dtype: DType, function: Callable[[Float64s], npt.NDArray[Any]]
-) -> npt.NDArray[Any]:
-    flat = np.ascontiguousarray(values).reshape(-1)
-    result = np.empty(flat.shape, dtype.carrier)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            result[chunk] = function(flat[chunk].astype(np.float64))
-    return result.reshape(np.shape(values))
+    raise AssertionError(f"{x} seems to be an exact case that `enclose` does not know")

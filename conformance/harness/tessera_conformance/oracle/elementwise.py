@@ -9,32 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from tessera_conformance.oracle import exact
+from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import Value
-from tessera_conformance.oracle.formats import FORMATS, IntegerFormat, tensor_of, values_of
+from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
+from tessera_conformance.oracle.formats import (
+    COMPONENTS,
+    FORMATS,
+    IntegerFormat,
+    component_format,
+    tensor_of,
+    values_of,
+)
 from tessera_conformance.tensors import Tensor
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b (LANG-02.3-61)."""
+    if a.dtype in COMPONENTS:
+        return _complex(lambda field, x, y: field.total([x, y]), a, b)
     return _arithmetic(exact.add, a, b)
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
     """a - b (LANG-02.3-62)."""
+    if a.dtype in COMPONENTS:
+        return _complex(lambda field, x, y: field.total([x, field.negate(y)]), a, b)
     return _arithmetic(exact.subtract, a, b)
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """a * b (LANG-02.3-63)."""
+    """a * b (LANG-02.3-63); complex numbers as (ac - bd, ad + bc), every step rounded."""
+    if a.dtype in COMPONENTS:
+        return _complex(lambda field, x, y: field.multiply(x, y), a, b)
     return _arithmetic(exact.multiply, a, b)
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
+    if a.dtype in COMPONENTS:
+        raise BadArgument("dtype", a.dtype, "a real dtype: the canon does not divide complex numbers")
     return _arithmetic(_truncated if isinstance(FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
@@ -81,21 +99,32 @@ def transpose(a: Tensor) -> Tensor:
 
 
 def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = _broadcast(a, b)
+    shape, pairs = paired(a, b)
     return tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
 
 
+def _complex(function: Callable[[ComplexField, Complex, Complex], Complex], a: Tensor, b: Tensor) -> Tensor:
+    shape, pairs = paired(a, b)
+    field = ComplexField(component_format(a.dtype))
+    return tensor_from(a.dtype, shape, [function(field, x, y) for x, y in pairs])
+
+
 def _comparison(holds: Callable[[int | None], bool], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = _broadcast(a, b)
+    shape, pairs = paired(a, b)
     return Tensor.from_words("bool", shape, [int(holds(exact.compare(x, y))) for x, y in pairs])
 
 
-def _broadcast(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Value, Value]]]:
+def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
+    """The shape that two operands broadcast to, and the elements that meet there.
+
+    Raises:
+        ValueError: their dtypes differ, or their shapes do not broadcast.
+    """
     if a.dtype != b.dtype:
         raise ValueError(f"operands of one dtype are wanted, not {a.dtype} and {b.dtype}")
     shape = np.broadcast_shapes(a.shape, b.shape)
     places = (np.broadcast_to(np.arange(t.size).reshape(t.shape), shape).ravel().tolist() for t in (a, b))
-    lefts, rights = values_of(a), values_of(b)
+    lefts, rights = elements_of(a), elements_of(b)
     return shape, [(lefts[i], rights[j]) for i, j in zip(*places, strict=True)]
 
 

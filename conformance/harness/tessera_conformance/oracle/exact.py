@@ -128,3 +128,13 @@ def maximum(x: Value, y: Value) -> Value:
     if order == 0:
         return y if is_negative(x) else x
     return x if order > 0 else y
+
+
+def minimum(x: Value, y: Value) -> Value:
+    """The smaller of two; NaN wins, and -0 lies below +0."""
+    order = compare(x, y)
+    if order is None:
+        return NAN
+    if order == 0:
+        return x if is_negative(x) else y
+    return x if order < 0 else y

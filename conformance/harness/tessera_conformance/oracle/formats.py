@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
+from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import (
     NAN,
     Value,
@@ -170,26 +171,34 @@ ACCUMULATORS = {
 }
 """Canon of arithmetic, "accumulators" (LANG-10-02, LANG-15-04 to LANG-15-06, LANG-15-14)."""
 
+COMPONENTS = {"complex64": "fp32", "complex128": "fp64"}
+"""What the real and the imaginary part of a complex element are; complex types accumulate in themselves."""
+
+
+def component_format(dtype: str) -> FloatFormat:
+    """The format of a float, or of the parts of a complex number."""
+    return float_format(COMPONENTS.get(dtype, dtype))
+
 
 def float_format(dtype: str) -> FloatFormat:
     """The format of a real floating-point dtype."""
-    found = FORMATS[dtype]
+    found = FORMATS.get(dtype)
     if not isinstance(found, FloatFormat):
-        raise ValueError(f"{dtype} is not a floating-point dtype")
+        raise BadArgument("dtype", dtype, "a real floating-point dtype")
     return found
 
 
 def values_of(tensor: Tensor) -> list[Value]:
-    """The exact value of every element, row-major."""
-    decode = FORMATS[tensor.dtype].decode
+    """The exact value of every element, row-major; two of a complex one."""
+    decode = FORMATS[COMPONENTS.get(tensor.dtype, tensor.dtype)].decode
     codes = tensor.words().tolist()
     known = {code: decode(code) for code in set(codes)}
     return [known[code] for code in codes]
 
 
 def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfinite: bool = False) -> Tensor:
-    """Values rounded once to `dtype`."""
-    encode = FORMATS[dtype].encode
+    """Values rounded once to `dtype`; two for a complex element."""
+    encode = FORMATS[COMPONENTS.get(dtype, dtype)].encode
     return Tensor.from_words(dtype, shape, [encode(value, nonfinite=nonfinite) for value in values])
 
 

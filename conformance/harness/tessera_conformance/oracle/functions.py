@@ -1,67 +1,131 @@
-"""Elementary functions, correctly rounded: an enclosure is narrowed until both of its ends round to the same code.
+"""Elementary functions of one value, correctly rounded.
 
-Canon of arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45).
+Canon of arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45); special
+values are those of IEEE 754-2019, clause 9.2. Where MPFR and IEEE 754 differ, which is rsqrt(-0), IEEE 754 holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import TypeAlias
 
-from tessera_conformance.oracle.exact import INFINITY, NAN, ZERO, Value, finite, is_infinite, is_negative
+from tessera_conformance.oracle.directed import Context, Number, correctly_rounded, number
+from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
 from tessera_conformance.oracle.formats import FloatFormat
+
+Operation: TypeAlias = Callable[..., Number]
+
+OPERATIONS: Mapping[str, Operation] = {
+    "exp": lambda context, x: context.exp(x),
+    "exp2": lambda context, x: context.exp2(x),
+    "expm1": lambda context, x: context.expm1(x),
+    "log": lambda context, x: context.log(x),
+    "log2": lambda context, x: context.log2(x),
+    "log1p": lambda context, x: context.log1p(x),
+    "sin": lambda context, x: context.sin(x),
+    "cos": lambda context, x: context.cos(x),
+    "tan": lambda context, x: context.tan(x),
+    "tanh": lambda context, x: context.tanh(x),
+    "sinh": lambda context, x: context.sinh(x),
+    "cosh": lambda context, x: context.cosh(x),
+    "erf": lambda context, x: context.erf(x),
+    "sqrt": lambda context, x: context.sqrt(x),
+    "rsqrt": lambda context, x: context.rec_sqrt(x),
+    "reciprocal": lambda context, x: context.div(1, x),
+    "pow": lambda context, x, y: context.pow(x, y),
+}
+"""The functions of the canon, each as MPFR computes it in a context."""
+
+
+def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
+    """A function of `OPERATIONS`, rounded once to `target`."""
+    if name == "rsqrt" and operands[0] is NEGATIVE_ZERO:
+        return target.decode(target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite))
+    operation, arguments = OPERATIONS[name], [number(operand) for operand in operands]
+    return correctly_rounded(
+        lambda down, up: (operation(down, *arguments), operation(up, *arguments)), target, nonfinite=nonfinite
+    )
 
 
 def exp(x: Value, target: FloatFormat) -> Value:
-    """e to the power x, rounded once to `target`.
+    """e to the power x."""
+    return evaluate("exp", target, x)
 
-    The loop ends: e to a rational power other than 0 is irrational, so it is never a tie.
+
+def log(x: Value, target: FloatFormat) -> Value:
+    """The natural logarithm."""
+    return evaluate("log", target, x)
+
+
+def tanh(x: Value, target: FloatFormat) -> Value:
+    """The hyperbolic tangent."""
+    return evaluate("tanh", target, x)
+
+
+def erf(x: Value, target: FloatFormat) -> Value:
+    """The error function."""
+    return evaluate("erf", target, x)
+
+
+def cos(x: Value, target: FloatFormat) -> Value:
+    """The cosine."""
+    return evaluate("cos", target, x)
+
+
+def sqrt(x: Value, target: FloatFormat) -> Value:
+    """The square root."""
+    return evaluate("sqrt", target, x)
+
+
+def rsqrt(x: Value, target: FloatFormat) -> Value:
+    """One over the square root."""
+    return evaluate("rsqrt", target, x)
+
+
+def two_pi(target: FloatFormat) -> Value:
+    """A full turn."""
+    return correctly_rounded(lambda down, up: (_two_pi(down), _two_pi(up)), target)
+
+
+def sqrt_two_over_pi(target: FloatFormat) -> Value:
+    """The square root of 2/pi, the factor in the approximation of gelu."""
+
+    def enclose(down: Context, up: Context) -> tuple[Number, Number]:
+        return down.sqrt(down.div(2, up.const_pi())), up.sqrt(up.div(2, down.const_pi()))
+
+    return correctly_rounded(enclose, target)
+
+
+def turn(numerator: int, denominator: int, target: FloatFormat) -> tuple[Value, Value]:
+    """Cosine and sine of `numerator / denominator` of a full turn, each correctly rounded; zeros are +0."""
+    part = Fraction(numerator, denominator) % 1
+    return _cosine(part, target), _cosine((part - Fraction(1, 4)) % 1, target)
+
+
+def _cosine(part: Fraction, target: FloatFormat) -> Value:
+    """By symmetry from the first quarter of the turn, where the cosine falls; rational values are found exactly.
+
+    The cosine of a rational part of a turn is rational only where it is 0, 1/2 or 1 (Niven's theorem).
     """
-    if x is NAN:
-        return NAN
-    if is_infinite(x):
-        return ZERO if is_negative(x) else INFINITY
-    power = finite(x)
-    if power == 0:
-        return Fraction(1)
-    if power <= target.smallest_exponent - 1:
-        return ZERO  # e**x < 2**x, which is at most half of the smallest positive value
-    if power > target.bias + 1:
-        return target.round(INFINITY)  # e**x > 2**x, which is beyond the largest value
-    precision = 64
-    while True:
-        lower, upper = exp_enclosure(power, precision)
-        if target.encode(lower) == target.encode(upper):
-            return target.round(lower)
-        precision *= 2
+    part = min(part, 1 - part)
+    negative = part > Fraction(1, 4)
+    part = Fraction(1, 2) - part if negative else part
+    known = {Fraction(0): Fraction(1), Fraction(1, 6): Fraction(1, 2), Fraction(1, 4): Fraction(0)}
+    size: Value
+    if part in known:
+        size = known[part]
+    else:
+
+        def enclose(down: Context, up: Context) -> tuple[Number, Number]:
+            angles = [
+                context.div(context.mul(_two_pi(context), part.numerator), part.denominator) for context in (up, down)
+            ]
+            return down.cos(angles[0]), up.cos(angles[1])
+
+        size = correctly_rounded(enclose, target)
+    return -size if negative and isinstance(size, Fraction) else size
 
 
-def exp_enclosure(x: Fraction, precision: int) -> tuple[Fraction, Fraction]:
-    """Numbers below and above e**x, closer together the higher the precision.
-
-    |x| is halved until it is at most 1/2, its Taylor series is summed in integers that stand for multiples of
-    2**-precision, rounded down in one sum and up in the other, and the sums are squared as often as |x| was halved.
-    """
-    one = 1 << precision
-    halvings = max(0, (abs(x.numerator) // x.denominator).bit_length() + 1)
-    scaled = abs(x) * one / (1 << halvings)
-    below = scaled.numerator // scaled.denominator
-    above = below + 1
-    lower = upper = lower_term = upper_term = one
-    n = 0
-    while upper_term > 1:
-        n += 1
-        lower_term = lower_term * below // (n * one)
-        upper_term = _divide_up(upper_term * above, n * one)
-        lower += lower_term
-        upper += upper_term
-    upper += 1  # the terms left out shrink at least twofold each, so their sum is at most the last one added
-    for _ in range(halvings):
-        lower = lower * lower // one
-        upper = _divide_up(upper * upper, one)
-    if x < 0:
-        return Fraction(one, upper), Fraction(one, lower)
-    return Fraction(lower, one), Fraction(upper, one)
-
-
-def _divide_up(numerator: int, denominator: int) -> int:
-    return -(-numerator // denominator)
+def _two_pi(context: Context) -> Number:
+    return context.mul(2, context.const_pi())

@@ -1,87 +1,164 @@
-"""Matrix product and sums in the order the canon fixes, one rounding a step.
+"""Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes and where the largest is.
 
-Canon of arithmetic, "matmul" and "sums": the product folds to the left over ascending k from +0, rounding the product
-and then the sum in the accumulator type, and rounds once more at the end (LANG-10-02, LANG-10-06, LANG-15-04 to
-LANG-15-06, LANG-15-14); a sum is the balanced tree over adjacent pairs with an odd tail carried. The other orders serve
-to show that data tell them apart.
+Canon of arithmetic, "sums": the balanced tree over adjacent pairs with an odd tail carried, in the accumulator type,
+and one final rounding; integers wrap in the accumulator and then in the dtype. The empty sum is +0 and the empty
+product 1; extremes of nothing are an error. NaN propagates and -0 lies below +0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from functools import reduce
-from itertools import product
-from typing import Literal, TypeAlias
+from typing import Any
 
-from tessera_conformance.oracle.exact import ZERO, Value, add, maximum, multiply
-from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, TF32_OPERAND, Format, tensor_of, values_of
+from tessera_conformance.oracle import exact
+from tessera_conformance.oracle.axes import along
+from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import NAN, Value
+from tessera_conformance.oracle.fields import ComplexField, Field, RealField, accumulating, elements_of, tensor_from
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, Format, values_of
+from tessera_conformance.oracle.trees import Tree, grown, reduced
 from tessera_conformance.tensors import Tensor
 
-Order: TypeAlias = Literal["fold", "backward", "pairwise"]
+KAHAN = "kahan"
 
 
-def matmul(
-    a: Tensor,
-    b: Tensor,
-    out: str | None = None,
-    *,
-    order: Order = "fold",
-    fused: bool = False,
-    accumulator: str | None = None,
+def sum_(
+    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", order: str | None = None
 ) -> Tensor:
-    """(..., M, K) x (..., K, N) -> (..., M, N) in dtype `out`, by default that of the operands.
+    """The sum along an axis; `order="kahan"` compensates, another `order` is a tree."""
+    field = accumulating(x.dtype)
+    return _reduced(x, axis, keepdims, lambda terms: _sum(terms, field, tree if order is None else order))
 
-    `order`, `fused` (products not rounded) and `accumulator` depart from the canon on request.
-    """
-    *batch, rows, inner = a.shape
-    *other, inner_too, columns = b.shape
-    if a.dtype != b.dtype or batch != other or inner != inner_too:
-        raise ValueError(f"no product of {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)}")
-    format_ = FORMATS[accumulator or ACCUMULATORS[a.dtype]]
-    lefts, rights = _operands(a), _operands(b)
-    results: list[Value] = []
-    batches = range(_product(batch))
-    for which, row, column in product(batches, range(rows), range(columns)):
-        left = (which * rows + row) * inner
-        right = which * inner * columns + column
-        products = [multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
-        results.append(_accumulate(products, format_, order, fused))
-    return tensor_of(out or a.dtype, (*batch, rows, columns), results)
+
+def mean(
+    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", order: str | None = None
+) -> Tensor:
+    """The sum divided by the number of terms, both rounded to the accumulator type; floats and complex numbers."""
+    field = accumulating(x.dtype)
+    format_ = _floating_format(field, x.dtype)
+
+    def average(terms: list[Any]) -> Any:
+        count = format_.round(Fraction(len(terms)))
+        return field.divide(_sum(terms, field, tree if order is None else order), count)
+
+    return _reduced(x, axis, keepdims, average)
+
+
+def prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise") -> Tensor:
+    """The product along an axis."""
+    field = accumulating(x.dtype)
+
+    def product(terms: list[Any]) -> Any:
+        if not terms:
+            return field.one
+        node = grown(tree, len(terms), start=False)
+        return reduced(node, lambda index: terms[index], field.one, lambda children: _product(children, field))
+
+    return _reduced(x, axis, keepdims, product)
+
+
+def max_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
+    """The largest along an axis."""
+    return _extreme(x, axis, keepdims, exact.maximum)
+
+
+def min_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
+    """The smallest along an axis."""
+    return _extreme(x, axis, keepdims, exact.minimum)
+
+
+def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
+    """Where along an axis the first of the largest stands, as int32; the first NaN wins over everything."""
+    _require_real(x)
+    lines = along(x.shape, axis)
+    _require_terms(x, axis)
+    values = values_of(x)
+    found = [_first_largest([values[place] for place in line]) for line in lines.places]
+    return Tensor.from_words("int32", lines.shape(keepdims), found)
 
 
 def pairwise_sum(values: list[Value], format_: Format) -> Value:
     """The canonical tree: y[i] = x[2i] + x[2i+1], an odd tail carried unchanged, repeated; the empty sum is +0."""
-    if not values:
-        return ZERO
-    while len(values) > 1:
-        tail = values[len(values) & ~1 :]
-        values = [format_.round(add(x, y)) for x, y in zip(values[::2], values[1::2], strict=False)] + tail
-    return values[0]
+    return _sum(values, RealField(format_), "pairwise")  # type: ignore[no-any-return]
 
 
-def fold_sum(values: list[Value], format_: Format) -> Value:
-    """From +0, ascending, a rounding after each addition."""
-    total: Value = ZERO
-    for value in values:
-        total = format_.round(add(total, value))
-    return total
+def tree_sum(values: list[Value], format_: Format, tree: Tree) -> Value:
+    """Along any tree, or by Kahan's method."""
+    return _sum(values, RealField(format_), tree)  # type: ignore[no-any-return]
 
 
 def greatest(values: list[Value]) -> Value:
     """The maximum; NaN propagates and -0 lies below +0."""
-    return reduce(maximum, values)
+    return reduce(exact.maximum, values)
 
 
-def _accumulate(products: list[Value], format_: Format, order: Order, fused: bool) -> Value:
-    terms = products if fused else [format_.round(term) for term in products]
-    if order == "pairwise":
-        return pairwise_sum(terms, format_)
-    return fold_sum(terms[::-1] if order == "backward" else terms, format_)
+def _sum(terms: list[Any], field: Field[Any], tree: Tree) -> Any:
+    if not terms:
+        return field.zero
+    if tree == KAHAN:
+        return _compensated(terms, field)
+    node = grown(tree, len(terms), start=False)
+    return reduced(node, lambda index: terms[index], field.zero, field.total)
 
 
-def _operands(tensor: Tensor) -> list[Value]:
-    values = values_of(tensor)
-    return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
+def _compensated(terms: list[Any], field: Field[Any]) -> Any:
+    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none."""
+    total, lost = terms[0], field.zero
+    for term in terms[1:]:
+        corrected = field.total([term, field.negate(lost)])
+        following = field.total([total, corrected])
+        gained = field.total([following, field.negate(total)])
+        lost = field.total([gained, field.negate(corrected)]) if field.is_finite(following) else field.zero
+        total = following
+    return total
 
 
-def _product(extents: list[int]) -> int:
-    return reduce(lambda total, extent: total * extent, extents, 1)
+def _product(factors: list[Any], field: Field[Any]) -> Any:
+    """Of a node: exact over all its factors and rounded once."""
+    if isinstance(field, RealField):
+        return field.round(reduce(exact.multiply, factors))
+    if len(factors) > 2:
+        raise BadArgument("tree", "a node of three or more complex factors", "nodes of two factors")
+    return field.multiply(*factors)
+
+
+def _reduced(x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Any]], Any]) -> Tensor:
+    lines = along(x.shape, axis)
+    elements = elements_of(x)
+    results = [reduction([elements[place] for place in line]) for line in lines.places]
+    return tensor_from(x.dtype, lines.shape(keepdims), results)
+
+
+def _extreme(x: Tensor, axis: int, keepdims: bool, better: Callable[[Value, Value], Value]) -> Tensor:
+    _require_real(x)
+    lines = along(x.shape, axis)
+    _require_terms(x, axis)
+    values = values_of(x)
+    results = [reduce(better, (values[place] for place in line)) for line in lines.places]
+    return tensor_from(x.dtype, lines.shape(keepdims), results, nonfinite=True)
+
+
+def _first_largest(values: list[Value]) -> int:
+    if NAN in values:
+        return values.index(NAN)
+    return values.index(greatest(values))
+
+
+def _floating_format(field: Field[Any], dtype: str) -> FloatFormat:
+    if isinstance(field, ComplexField):
+        return field.format
+    if isinstance(field, RealField) and isinstance(field.format, FloatFormat):
+        return field.format
+    raise BadArgument("dtype", dtype, "a floating-point or complex dtype")
+
+
+def _require_real(x: Tensor) -> None:
+    if x.dtype not in FORMATS:
+        raise BadArgument("dtype", x.dtype, "a real dtype: complex numbers are not ordered")
+
+
+def _require_terms(x: Tensor, axis: int) -> None:
+    if x.shape[axis] == 0:
+        raise BadArgument("axis", axis, "an axis of at least one element")

@@ -97,7 +97,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     judgement = run.judge_before(case)
     if judgement is not None:
         return judgement
-    fixtures = {"impl": Implementation(run.session), "check": case.check}
+    fixtures = {"impl": Implementation(run.session, run.level), "check": case.check}
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
     error: BaseException | None = None

@@ -32,20 +32,12 @@ Nested: TypeAlias = Number | Sequence[Any]
 
 @dataclass(frozen=True)
 class Question:
-    """A program, what it is run on, and the independent check that knows the answer."""
+    """A protocol call, and the independent check that knows the answer."""
 
-    source: str
-    function: str
-    inputs: Mapping[str, Tensor]
+    call: Call
     check: Check
     clauses: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
-
-    @property
-    def call(self) -> Call:
-        """The protocol call."""
-        params = {"source": self.source, "function": self.function, "inputs": dict(self.inputs)}
-        return Call("language.execute", params)
 
 
 @dataclass(frozen=True)

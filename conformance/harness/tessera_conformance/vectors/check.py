@@ -61,14 +61,19 @@ def recompute(vectors: Iterable[Vector]) -> Iterator[VectorProblem]:
     for vector in vectors:
         check = vector.provenance.check
         try:
-            answer = check.answer(vector.call.inputs)
+            answers = check.answers(vector.call.inputs)
         except (KeyError, TypeError, ValueError) as error:
             yield Disagreement(f"{check.function} cannot be applied: {error}", vector.id, "correct the source")
             continue
-        difference = first_difference(answer, vector.expected[0])
-        if difference is not None:
-            what = f"{check.function} and the frozen answer differ: {difference.sentence()}"
+        if len(answers) != len(vector.expected):
+            what = f"{check.function} gives {len(answers)} results, {len(vector.expected)} are frozen"
             yield Disagreement(what, vector.id, "find out by hand which is right")
+            continue
+        for answer, frozen in zip(answers, vector.expected, strict=True):
+            difference = first_difference(answer, frozen)
+            if difference is not None:
+                what = f"{check.function} and the frozen answer differ: {difference.sentence()}"
+                yield Disagreement(what, vector.id, "find out by hand which is right")
 
 
 def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProblem]:

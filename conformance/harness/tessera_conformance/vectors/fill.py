@@ -70,7 +70,7 @@ class Freezer:
             yield before
 
     def _freeze(self, topic: str, case: SourceCase, before: Vector | None) -> Vector:
-        expected = (self._confirmed(topic, case),)
+        expected = self._confirmed(topic, case)
         unchanged = before is not None and (before.call, before.expected) == (case.question.call, expected)
         if before is not None and not unchanged and self.reason is None:
             raise OutOfStep(
@@ -86,19 +86,20 @@ class Freezer:
             topic, case.name, case.clauses, case.comment, question.call, expected, provenance, question.features
         )
 
-    def _confirmed(self, topic: str, case: SourceCase) -> Tensor:
+    def _confirmed(self, topic: str, case: SourceCase) -> tuple[Tensor, ...]:
         where = f"{topic}/{case.name}"
         call, check = case.question.call, case.question.check
         self.session.reset()
-        answer = _only_output(where, self.session.call(call.method, call.params))
-        expected = check.answer(case.question.inputs)
-        difference = first_difference(answer, expected)
-        if difference is not None:
-            raise Disagreement(
-                f"{self.session.label} and {check.function} disagree: {difference.sentence()}",
-                where,
-                "find out by hand which is right; nothing was frozen",
-            )
+        expected = check.answers(call.inputs)
+        answers = _outputs(where, self.session.call(call.method, call.params), len(expected))
+        for answer, confirmed in zip(answers, expected, strict=True):
+            difference = first_difference(answer, confirmed)
+            if difference is not None:
+                raise Disagreement(
+                    f"{self.session.label} and {check.function} disagree: {difference.sentence()}",
+                    where,
+                    "find out by hand which is right; nothing was frozen",
+                )
         return expected
 
     def _reference(self) -> str:
@@ -118,11 +119,11 @@ def open_session(session: Session) -> Hello:
     raise Unanswerable(describe(hello), session.label, "make the implementation start; see `tessera-conformance smoke`")
 
 
-def _only_output(where: str, observation: Observation) -> Tensor:
+def _outputs(where: str, observation: Observation, expected: int) -> list[Tensor]:
+    remedy = "correct the program or the implementation"
     if not isinstance(observation, Returned):
-        raise Disagreement(describe(observation), where, "correct the program or the implementation")
-    outputs = observation.value["outputs"]
-    if len(outputs) != 1:
-        raise Disagreement(f"{len(outputs)} results instead of one", where, "correct the program or the implementation")
-    output: Tensor = outputs[0]
-    return output
+        raise Disagreement(describe(observation), where, remedy)
+    outputs: list[Tensor] = observation.value["outputs"]
+    if len(outputs) != expected:
+        raise Disagreement(f"{len(outputs)} results, expected {expected}", where, remedy)
+    return outputs

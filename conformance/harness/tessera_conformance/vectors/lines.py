@@ -18,7 +18,7 @@ from tessera_conformance.tensors import MalformedTensor, Tensor
 from tessera_conformance.vectors.errors import DamagedFile
 from tessera_conformance.vectors.model import Call, Check, Provenance, Vector, VectorFile
 
-FORMAT = 1
+FORMAT = 2
 SCHEMA = "tessera:vectors/lines"
 INLINE_LIMIT = 16 * 1024
 """Tensors of more bytes than this are files of their own, so that a line of a diff can still be looked at."""
@@ -98,7 +98,8 @@ def tensor_files(path: str, read: Read) -> set[str]:
 
 
 def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[str, Any]:
-    inputs = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
+    named = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
+    inputs = named if isinstance(vector.call.params["inputs"], Mapping) else list(named.values())
     provenance = vector.provenance
     origin = {
         "reference": provenance.reference,
@@ -126,7 +127,12 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
             raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
 
     params, origin = case["call"]["params"], case["provenance"]
-    inputs = {name: tensor(message) for name, message in params["inputs"].items()}
+    given = params["inputs"]
+    inputs = (
+        {name: tensor(message) for name, message in given.items()}
+        if isinstance(given, Mapping)
+        else [tensor(message) for message in given]
+    )
     check = Check(origin["independent"], tuple(origin["operands"]), origin["arguments"])
     return Vector(
         topic=topic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,10 @@ class Check:
     operands: tuple[str, ...]
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def answer(self, inputs: Mapping[str, Tensor]) -> Tensor:
+    def answers(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """What the oracle says."""
-        return FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
+        found = FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
+        return found if isinstance(found, tuple) else (found,)
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,11 @@ class Call:
 
     @property
     def inputs(self) -> Mapping[str, Tensor]:
-        """The tensors the program is run on, by name."""
-        inputs: Mapping[str, Tensor] = self.params["inputs"]
-        return inputs
+        """The tensors asked about: by name for a program, by position (from "0") for an operation."""
+        inputs: Mapping[str, Tensor] | Sequence[Tensor] = self.params["inputs"]
+        if isinstance(inputs, Mapping):
+            return inputs
+        return {str(place): tensor for place, tensor in enumerate(inputs)}
 
 
 @dataclass(frozen=True)

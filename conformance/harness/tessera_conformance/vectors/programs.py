@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
-from tessera_conformance.vectors.model import Check
+from tessera_conformance.vectors.model import Call, Check
 
 ACCUMULATION = {"fp16": "LANG-15-04", "bf16": "LANG-15-05", "fp8_e4m3": "LANG-15-06", "fp8_e5m2": "LANG-15-14"}
 """The clause that fixes the accumulator of each narrow type."""
@@ -25,6 +25,13 @@ OPERATORS = {
     "greater_or_equal": (">=", "LANG-02.3-71"),
 }
 """The symbol and the clause of each binary operator, by the name of its oracle function."""
+
+ELEMENTARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf"]
+ELEMENTARY += ["sqrt", "rsqrt", "reciprocal"]
+REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"]
+
+FUNCTION_CLAUSES = ("LANG-02-04", "LANG-10-11")
+REDUCTION_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
 
 ARITHMETIC = ["add", "subtract", "multiply", "divide"]
 COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greater_or_equal"]
@@ -97,7 +104,56 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     check = Check("oracle.attention", tuple(inputs), {"factor": factor})
     accumulation = (ACCUMULATION[q.dtype], "LANG-10-02") if q.dtype in ACCUMULATION else ()
     clauses = ("LANG-05.2-02", "LANG-05.2-03", *accumulation)
-    return Question(_program(inputs, result, body), "f", inputs, check, clauses, ("tensor-ops",))
+    return Question(_call(inputs, result, body), check, clauses, ("tensor-ops",))
+
+
+def function(name: str, x: Tensor) -> Question:
+    """`op.exp(X)` and its kin, named as in `ELEMENTARY`."""
+    return _question({"X": x}, f"op.{name}(X)", _type_of(x), name, {}, FUNCTION_CLAUSES, ("elementary-functions",))
+
+
+def power(a: Tensor, b: Tensor) -> Question:
+    """`op.pow(A, B)`."""
+    inputs = {"A": a, "B": b}
+    return _question(inputs, "op.pow(A, B)", _type_of(a), "pow", {}, FUNCTION_CLAUSES, ("elementary-functions",))
+
+
+def activation(name: str, x: Tensor, approximate: str | None = None) -> Question:
+    """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, whose tanh form is asked for by `approximate`."""
+    arguments = {} if approximate is None else {"approximate": approximate}
+    call = f"op.{name}(X)" if approximate is None else f'op.{name}(X, approximate="{approximate}")'
+    return _question({"X": x}, call, _type_of(x), name, arguments, FUNCTION_CLAUSES, ("activations",))
+
+
+def relu(x: Tensor) -> Question:
+    """`op.relu(X)`."""
+    return _question({"X": x}, "op.relu(X)", _type_of(x), "relu", {}, ("LANG-02-04",), ("tensor-ops",))
+
+
+def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Question:
+    """`op.sum(X, axis=1)` and its kin."""
+    shape = list(x.shape)
+    shape[axis : axis + 1 or None] = [1] if keepdims else []
+    arguments = {"axis": axis} | ({"keepdims": True} if keepdims else {})
+    call = f"op.{name}(X, axis={axis}{', keepdims=true' if keepdims else ''})"
+    result = _type("int32" if name == "argmax" else x.dtype, tuple(shape))
+    return _question({"X": x}, call, result, name, arguments, REDUCTION_CLAUSES, ("reductions",))
+
+
+def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
+    """`op.cast(X, dtype=bf16)`."""
+    arguments = {"dtype": dtype} | ({} if overflow is None else {"overflow": overflow})
+    mode = "" if overflow is None else f', overflow="{overflow}"'
+    call = f"op.cast(X, dtype={dtype}{mode})"
+    return _question({"X": x}, call, _type(dtype, x.shape), "cast", arguments, ("LANG-03.1-05",), ("casts",))
+
+
+def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
+    """`op.fft(X)` or `op.ifft(X)`."""
+    arguments = {} if norm is None else {"norm": norm}
+    call = f"op.{name}(X)" if norm is None else f'op.{name}(X, norm="{norm}")'
+    features = ("inverse-fft",) if name == "ifft" else ()
+    return _question({"X": x}, call, _type_of(x), name, arguments, ("LANG-05.2-04",), features)
 
 
 def _question(
@@ -107,16 +163,22 @@ def _question(
     function: str,
     arguments: Mapping[str, Any],
     clauses: tuple[str, ...],
+    features: tuple[str, ...] = (),
 ) -> Question:
     body = [f"let R: {result} = {expression};", "return R;"]
     check = Check(f"oracle.{function}", tuple(inputs), arguments)
-    return Question(_program(inputs, result, body), "f", inputs, check, clauses, _features(inputs, arguments))
+    return Question(_call(inputs, result, body), check, clauses, (*features, *_features(inputs, arguments)))
 
 
 def _features(inputs: Mapping[str, Tensor], arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """What goes beyond the core: `out=` (AMB-LANG-102) and dimensions of zero (AMB-LANG-113)."""
     takes_nothing = any(0 in value.shape for value in inputs.values())
     return (*(["matmul-out"] if "out" in arguments else []), *(["zero-sizes"] if takes_nothing else []))
+
+
+def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
+    source = _program(inputs, result, body)
+    return Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
 
 
 def _program(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> str:

@@ -1,0 +1,111 @@
+"""The arithmetic of all-reduce (language specification 9 and 15; runtime specification 6 and 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import tensor_of
+from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.counter import counted
+
+POLICIES = {"deterministic": (0, 1, 1, 0), "strict": (1, 1, 1, 0)}
+FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+
+
+@golden("collectives/all_reduce")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
+
+
+@feature("operation-access")
+@clause("LANG-15-10", "LANG-15-16", "RT-13-01")
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+def test_every_rank_gets_the_same_bits(impl, check, ranks, dtype):
+    """Whatever the order, it is one order: ranks do not differ (AMB-LANG-109)."""
+    inputs = [counted(dtype, (40,), seed=331 + rank, exponents=(-6, 6)) for rank in range(ranks)]
+    outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum"))["outputs"]
+    check.equal(len(outputs), ranks, "the number of results")
+    for rank, output in enumerate(outputs):
+        check.bits(output, outputs[0], f"rank {rank} and rank 0")
+
+
+@feature("operation-access")
+@clause("RT-13-01", "LANG-15-16")
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["int32", "fp32", "bf16"])
+def test_extremes_are_those_of_all_ranks(impl, check, op, dtype):
+    """The largest and smallest of exact values are exact at every level."""
+    rows = [[1, -2, 3, 5], [4, -5, 6, 5], [0, 7, -8, 5]]
+    outputs = check.returns(impl.collectives.all_reduce(inputs=[tensor_of(dtype, row) for row in rows], op=op))[
+        "outputs"
+    ]
+    wanted = [max(column) if op == "max" else min(column) for column in zip(*rows, strict=True)]
+    for output in outputs:
+        check.bits(output, tensor_of(dtype, wanted), f"the {op} over ranks")
+
+
+@feature("operation-access")
+@clause("RT-13-09")
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("wire", ["fp8_e4m3", "bf16"])
+def test_a_lossy_wire_is_refused_where_the_policy_is_deterministic(impl, check, policy, wire):
+    """fp32 data over a narrower wire would lose bits, which deterministic and strict do not allow (AMB-RT-27)."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    given = dict(zip(FIELDS, policy, strict=True))
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    inputs = [counted("fp32", (8,), seed=341 + rank) for rank in range(2)]
+    check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", context=context))
+    check.status(
+        impl.collectives.all_reduce(inputs=inputs, op="sum", context=context, wire=wire),
+        "TESS_ERR_DETERMINISM_VIOLATION",
+    )
+
+
+@feature("operation-access")
+@clause("RT-13-09")
+def test_nothing_is_lost_on_the_wire_where_the_policy_is_strict(impl, check):
+    """Numbers that fp8 and bf16 do not have arrive whole: their sum with zero has all their bits."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    given = dict(zip(FIELDS, POLICIES["strict"], strict=True))
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    x = tensor_of("fp32", [1 + 2.0**-23, 3 - 2.0**-22, 2.0**-100, 16777215])
+    zero = tensor_of("fp32", [0, 0, 0, 0])
+    for output in check.returns(impl.collectives.all_reduce(inputs=[x, zero], op="sum", context=context))["outputs"]:
+        check.bits(output, x, "the sum with zero")
+
+
+@feature("operation-access", "per-rank-issue")
+@clause("RT-11-08", "RT-11-09", "RT-11-01")
+@pytest.mark.parametrize(
+    "other",
+    [{"seed": 2}, {"stream": 1}, {"reduction_order": "fold"}, {"reduction_order": {"ring": 1}}],
+    ids=["seed", "stream", "fold", "ring"],
+)
+def test_ranks_that_bring_different_descriptors_are_refused(impl, check, other):
+    """The same descriptor on every rank completes; a difference is TESS_ERR_DETERMINISM_VIOLATION."""
+    inputs = [counted("fp32", (8,), seed=351 + rank) for rank in range(3)]
+    common = {"seed": 1, "stream": 0, "reduction_order": "pairwise"}
+    check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", descriptors=[common] * 3))
+    for odd in range(3):
+        brought = [common | other if rank == odd else common for rank in range(3)]
+        check.status(
+            impl.collectives.all_reduce(inputs=inputs, op="sum", descriptors=brought), "TESS_ERR_DETERMINISM_VIOLATION"
+        )
+
+
+@feature("operation-access", "per-rank-issue")
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(counted("fp32", (9,), seed=361), marks=clause("LANG-15-11", "LANG-11-12"), id="count"),
+        pytest.param(counted("bf16", (8,), seed=361), marks=clause("LANG-15-12"), id="dtype"),
+    ],
+)
+def test_ranks_that_bring_different_buffers_are_refused(impl, check, other):
+    """A difference in count or dtype is TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
+    inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(2)]
+    check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum"))
+    check.status(impl.collectives.all_reduce(inputs=[*inputs, other], op="sum"), "TESS_ERR_COLLECTIVE_MISMATCH")

@@ -1,0 +1,265 @@
+"""The same sums on whole numpy arrays, for the arithmetics that numpy computes exactly or can be made to.
+
+Only IEEE-exact operations are used: + - * on float64 and float32, casts between them, comparisons and bit operations.
+A fused sum for fp32 is computed in float64 and rounded to odd there, which a second rounding cannot spoil (Boldo and
+Melquiond, Emulation of a FMA and correctly rounded sums, 2008); for fp64 the same with pairs of float64, and numbers
+near the ends of the exponent range go to the exact path. Tests hold all of it against `exact_sums`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.arithmetic.model import NodeArithmetic
+from tessera_conformance.arithmetic.tree import START, Tree
+from tessera_conformance.oracle.formats import FORMATS
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+MOST_ALIGNMENT_BITS = 40
+"""Aligned terms of at most 41 bits, 1024 of them, fit a float64's 53 bits."""
+WIDEST_ALIGNED_NODE = 1024
+
+
+@dataclass(frozen=True)
+class PendingArray:
+    """Products on their way into the node that holds their leaf."""
+
+    left: Array
+    right: Array
+
+
+Leaf: TypeAlias = Array | PendingArray
+
+
+def can(tree: Tree, model: NodeArithmetic, dtype: str) -> bool:
+    """Whether this path computes an explicit tree over operands of `dtype` exactly as the model says."""
+    if model.accumulator not in ("fp32", "fp64") or not environment_is_sound():
+        return False
+    if model.accumulator == "fp64":
+        return model.rounding == "nearest_even" and tree.arity <= 2
+    if dtype == "fp64":
+        return False
+    if tree.arity <= 2:
+        return True
+    bits = model.alignment_bits
+    return bits is not None and bits <= MOST_ALIGNMENT_BITS and tree.arity <= WIDEST_ALIGNED_NODE
+
+
+def environment_is_sound() -> bool:
+    """Whether this process rounds to nearest even and keeps subnormals; some libraries switch that off for all."""
+    tiny, one, half_step = np.float64(5e-324), np.float64(1.0), np.float64(2.0) ** -53
+    kept = bool(tiny * one == tiny and tiny != 0) and bool(np.float32(1e-45) * np.float32(1.0) != 0)
+    above = np.nextafter(one, np.float64(2.0))
+    return kept and bool(one + half_step == one and above + half_step > above and -one - half_step == -one)
+
+
+def type_of(accumulator: str) -> type[np.floating[Any]]:
+    """The numpy type of an accumulator."""
+    return np.float32 if accumulator == "fp32" else np.float64
+
+
+def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: NodeArithmetic) -> Array:
+    """The result of an explicit tree over leaves that are arrays of one shape, elementwise."""
+    nodes = _Fp32Nodes(model) if model.accumulator == "fp32" else _Fp64Nodes(model)
+    results: list[Leaf] = []
+    with np.errstate(all="ignore"):
+        for step in tree.steps:
+            if step >= START:
+                results.append(start if step == START else leaf(step))
+            else:
+                results[step:] = [nodes.joined(results[step:])]
+        return nodes.settled(results[0])
+
+
+class _Nodes:
+    """How the nodes of one accumulator compute."""
+
+    def __init__(self, model: NodeArithmetic) -> None:
+        self.model = model
+
+    def settled(self, leaf: Leaf) -> Array:
+        """A leaf as a value of the accumulator."""
+        return self.product(leaf.left, leaf.right) if isinstance(leaf, PendingArray) else leaf
+
+    def joined(self, terms: Sequence[Leaf]) -> Array:
+        """The result of a node."""
+        if len(terms) > 2:
+            return self.aligned(terms)
+        left, right = terms
+        if self.model.product == "fused":
+            if isinstance(right, PendingArray):
+                return self.fused(right, self.settled(left))
+            if isinstance(left, PendingArray):
+                return self.fused(left, right)
+        return self.added(self.settled(left), self.settled(right))
+
+    def product(self, left: Array, right: Array) -> Array:
+        raise NotImplementedError
+
+    def added(self, left: Array, right: Array) -> Array:
+        raise NotImplementedError
+
+    def fused(self, product: PendingArray, addend: Array) -> Array:
+        raise NotImplementedError
+
+    def aligned(self, terms: Sequence[Leaf]) -> Array:
+        raise NotImplementedError
+
+    def flushed(self, result: Array) -> Array:
+        """The result with subnormals made zeros of their sign, where the model says so."""
+        if self.model.subnormals == "kept":
+            return result
+        smallest = np.finfo(result.dtype).smallest_normal
+        return np.where(np.abs(result) < smallest, np.copysign(np.zeros_like(result), result), result)
+
+
+class _Fp32Nodes(_Nodes):
+    """Sums for an fp32 accumulator, in float64, whose products of fp32 values are exact."""
+
+    def product(self, left: Array, right: Array) -> Array:
+        return self._narrowed(left.astype(np.float64) * right.astype(np.float64))
+
+    def added(self, left: Array, right: Array) -> Array:
+        if self.model.rounding == "nearest_even":
+            return self.flushed(np.asarray(left, np.float32) + np.asarray(right, np.float32))
+        return self._summed(left.astype(np.float64), right.astype(np.float64))
+
+    def fused(self, product: PendingArray, addend: Array) -> Array:
+        exact = product.left.astype(np.float64) * product.right.astype(np.float64)
+        return self._summed(exact, addend.astype(np.float64))
+
+    def _summed(self, left: Array, right: Array) -> Array:
+        total = _odd_sum(left, right)
+        if self.model.rounding == "down":
+            total = np.where((total == 0) & (np.signbit(left) | np.signbit(right)), -0.0, total)
+        return self._narrowed(total)
+
+    def aligned(self, terms: Sequence[Leaf]) -> Array:
+        wide = [
+            term.left.astype(np.float64) * term.right.astype(np.float64)
+            if isinstance(term, PendingArray) and self.model.product == "fused"
+            else self.settled(term).astype(np.float64)
+            for term in terms
+        ]
+        stacked = np.stack(np.broadcast_arrays(*wide))
+        ordinary = np.isfinite(stacked).all(axis=0)
+        exponents = np.where(stacked == 0, np.iinfo(np.int32).min // 2, np.frexp(stacked)[1] - 1)
+        spacing = np.where((stacked == 0).all(axis=0), 0, exponents.max(axis=0)) - (self.model.alignment_bits or 0)
+        finite_terms = np.where(ordinary, stacked, 0.0)
+        cut = np.trunc(np.ldexp(finite_terms, -spacing)).astype(np.int64)
+        total = np.ldexp(cut.sum(axis=0).astype(np.float64), spacing)
+        negative_zero = ((stacked == 0) & np.signbit(stacked)).all(axis=0)
+        if self.model.rounding == "down":
+            negative_zero |= (total == 0) & np.signbit(stacked).any(axis=0)
+        plain = _left_fold(list(stacked))  # infinities and NaN, where the order does not matter
+        return self._narrowed(np.where(ordinary, np.where(negative_zero, -0.0, total), plain))
+
+    def _narrowed(self, wide: Array) -> Array:
+        """A float64 number, exact or rounded to odd, in float32 in the direction of the model."""
+        nearest = wide.astype(np.float32)
+        if self.model.rounding == "nearest_even":
+            return self.flushed(nearest)
+        back = nearest.astype(np.float64)
+        if self.model.rounding == "nearest_away":
+            beyond = np.nextafter(nearest, np.copysign(np.float32(np.inf), nearest))
+            tied = (back != wide) & (np.abs(wide) > np.abs(back)) & (wide - back == beyond.astype(np.float64) - wide)
+            return self.flushed(np.where(tied, beyond, nearest))
+        zero, top = np.zeros_like(nearest), np.full_like(nearest, np.inf)
+        target = {"toward_zero": zero, "up": top, "down": -top}[self.model.rounding]
+        overshot = {
+            "toward_zero": np.abs(back) > np.abs(wide),
+            "up": back < wide,
+            "down": back > wide,
+        }[self.model.rounding]
+        moved = np.nextafter(nearest, target)
+        moved = np.where((moved == 0) & (wide < 0), np.float32(-0.0), moved)
+        return self.flushed(np.where(np.isfinite(wide) & overshot, moved, nearest))
+
+
+class _Fp64Nodes(_Nodes):
+    """Sums for an fp64 accumulator."""
+
+    def product(self, left: Array, right: Array) -> Array:
+        return self.flushed(np.asarray(left, np.float64) * np.asarray(right, np.float64))
+
+    def added(self, left: Array, right: Array) -> Array:
+        return self.flushed(np.asarray(left, np.float64) + np.asarray(right, np.float64))
+
+    def fused(self, product: PendingArray, addend: Array) -> Array:
+        left, right, third = np.broadcast_arrays(product.left, product.right, np.asarray(addend, np.float64))
+        if left.dtype == right.dtype == np.float32:
+            return self.flushed(left.astype(np.float64) * right.astype(np.float64) + third)
+        return self.flushed(_fused64(np.asarray(left, np.float64), np.asarray(right, np.float64), third))
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def _two_product(x: Array, y: Array) -> tuple[Array, Array]:
+    x_high, x_low = _split(x)
+    y_high, y_low = _split(y)
+    product = x * y
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    scaled = x * 134217729.0  # 2^27 + 1
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _odd_sum(x: Array, y: Array) -> Array:
+    """x + y in float64, rounded to odd: where inexact, of the two neighbours the one whose last bit is set."""
+    total, rest = _two_sum(x, y)
+    word = np.ascontiguousarray(total).view(np.int64)
+    moves = np.isfinite(total) & (rest != 0) & ((word & 1) == 0)
+    step = np.where((rest > 0) == (total > 0), 1, -1)
+    return np.where(moves, word + step, word).view(np.float64).reshape(np.shape(total))
+
+
+def _fused64(left: Array, right: Array, third: Array) -> Array:
+    high, low = _two_product(left, right)
+    sum_high, sum_low = _two_sum(third, low)
+    head, tail = _two_sum(high, sum_high)
+    result = np.array(head + _odd_sum(tail, sum_low), np.float64, ndmin=1)
+    ends = np.atleast_1d(~(_comfortable(left, right, third)))
+    for place in np.argwhere(ends):
+        where = tuple(place)
+        result[where] = _exactly_fused(*(float(np.atleast_1d(part)[where]) for part in (left, right, third)))
+    return result.reshape(np.shape(third))
+
+
+def _comfortable(left: Array, right: Array, third: Array) -> Array:
+    """Where no step of the pair arithmetic can overflow, lose a subnormal bit, or give a zero of the wrong sign."""
+    sizes = [np.abs(left), np.abs(right), np.abs(left * right)]
+    inside = [(size > 2.0**-480) & (size < 2.0**480) for size in sizes]
+    addend = (third == 0) | ((np.abs(third) > 2.0**-480) & (np.abs(third) < 2.0**480))
+    cancels = left * right + third == 0
+    return np.asarray(inside[0] & inside[1] & inside[2] & addend & ~cancels)
+
+
+def _exactly_fused(left: float, right: float, third: float) -> float:
+    if not all(np.isfinite([left, right, third])):
+        return float(np.float64(left) * np.float64(right) + np.float64(third))
+    number = Fraction(left) * Fraction(right) + Fraction(third)
+    if number == 0:
+        return float(np.float64(left) * np.float64(right) + np.float64(third)) if left * right == 0 else 0.0
+    format_ = FORMATS["fp64"]
+    code = format_.encode(number)
+    return float(np.array([code], np.uint64).view(np.float64)[0])
+
+
+def _left_fold(terms: Sequence[Array]) -> Array:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total

@@ -1,0 +1,366 @@
+"""Reduction trees as values: in which order the terms of a sum meet.
+
+A tree is `fold`, `pairwise`, `ring(S)`, or an explicit nesting such as `((c 0 1 2 3) 4 5 6 7)`, where a leaf is its
+index, `c` the start value, and a node with three or more children one fused sum. Named trees fit any number of leaves;
+`over` spells them out. Nothing here recurses: a fold over thousands of leaves is as deep as it is long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Name: TypeAlias = Literal["fold", "pairwise", "ring", "explicit"]
+
+START = -1
+"""The step that takes the start value."""
+
+_TOKEN = re.compile(r"(0|[1-9][0-9]*)|([()])|(c)|( )")
+_RING = re.compile(r"ring\((0|[1-9][0-9]*)\)")
+
+
+class TreeError(ValueError):
+    """Something that is no reduction tree, or not one for these terms."""
+
+
+class TreeSyntaxError(TreeError):
+    """The text is no tree; `column` counts from 1."""
+
+    def __init__(self, text: str, column: int, expected: str) -> None:
+        self.text, self.column, self.expected = text, column, expected
+        shown = text if len(text) <= 80 else f"{text[:80]}..."
+        super().__init__(f"column {column} of the tree {shown!r}: expected {expected}")
+
+
+class TreeFormError(TreeError):
+    """A JSON value is no tree; `place` is the path to the part that is wrong."""
+
+    def __init__(self, place: str, expected: str) -> None:
+        self.place, self.expected = place, expected
+        super().__init__(f"tree{place}: expected {expected}")
+
+
+class LeafCountError(TreeError):
+    """The tree has other leaves than there are terms."""
+
+    def __init__(self, terms: int, leaves: int) -> None:
+        self.terms, self.leaves = terms, leaves
+        super().__init__(f"the tree has {leaves} leaves, but {terms} terms are to be added")
+
+
+class LeafError(TreeError):
+    """A leaf stands in the tree twice, or is missing."""
+
+    def __init__(self, leaf: int, problem: str) -> None:
+        self.leaf = leaf
+        name = "c" if leaf == START else leaf
+        super().__init__(f"leaf {name} {problem}: name 0..n-1 once each, c at most once")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A reduction order.
+
+    Explicit trees keep their nesting in `steps`, in postfix order: an index of 0 or more takes that leaf, `START` takes
+    the start value, and -k joins the last k results, k being 2 or more. `first` is the leaf at which a ring begins.
+    """
+
+    name: Name
+    first: int = 0
+    steps: tuple[int, ...] = ()
+
+    @classmethod
+    def explicit(cls, steps: Sequence[int]) -> Tree:
+        """The tree of these steps.
+
+        Raises:
+            LeafError: a leaf is repeated or missing.
+            TreeError: the steps do not leave one result.
+        """
+        height = 0
+        for step in steps:
+            height += 1 if step >= START else 1 + step
+            if height < 1:
+                raise TreeError("a node of the tree has too few children")
+        if height != 1:
+            raise TreeError(f"the steps of the tree leave {height} results instead of one")
+        _require_each_leaf_once(steps)
+        return cls("explicit", steps=tuple(steps))
+
+    @classmethod
+    def from_text(cls, text: str) -> Tree:
+        """The tree that `to_text` writes so.
+
+        Raises:
+            TreeSyntaxError: the text has another form; names the column.
+            LeafError: a leaf is repeated or missing.
+        """
+        if text in ("fold", "pairwise"):
+            return cls(text)  # type: ignore[arg-type]
+        ring = _RING.fullmatch(text)
+        return cls("ring", int(ring[1])) if ring else cls.explicit(_read(text))
+
+    @classmethod
+    def from_json(cls, value: Any) -> Tree:
+        """The tree behind "fold", "pairwise", {"ring": S}, or nested arrays of indices and "c".
+
+        Raises:
+            TreeFormError: the value has another form; names the place.
+            LeafError: a leaf is repeated or missing.
+        """
+        if value in ("fold", "pairwise") and isinstance(value, str):
+            return cls(value)  # type: ignore[arg-type]
+        if isinstance(value, dict):
+            if value.keys() != {"ring"} or type(value["ring"]) is not int or value["ring"] < 0:
+                raise TreeFormError("", 'an object {"ring": S} with S of 0 or more')
+            return cls("ring", value["ring"])
+        return cls.explicit(_steps_of_json(value))
+
+    def to_text(self) -> str:
+        """`fold`, `pairwise`, `ring(S)`, or the nesting with single spaces."""
+        if self.name != "explicit":
+            return f"ring({self.first})" if self.name == "ring" else self.name
+        parts: list[str] = []
+        open_nodes: list[int] = []  # children still to come, reading backwards
+        for step in reversed(self.steps):
+            if step < START:
+                parts.append(")")
+                open_nodes.append(-step)
+                continue
+            parts.append("c" if step == START else str(step))
+            while open_nodes:
+                open_nodes[-1] -= 1
+                if open_nodes[-1]:
+                    parts.append(" ")
+                    break
+                open_nodes.pop()
+                parts.append("(")
+        return "".join(reversed(parts))
+
+    def to_json(self) -> Any:
+        """The JSON form; nested as deep as the tree is, and many readers of JSON stop at a thousand levels."""
+        if self.name != "explicit":
+            return {"ring": self.first} if self.name == "ring" else self.name
+        results: list[Any] = []
+        for step in self.steps:
+            if step >= START:
+                results.append("c" if step == START else step)
+            else:
+                results[step:] = [results[step:]]
+        return results[0]
+
+    def over(self, terms: int) -> Tree:
+        """The explicit tree over so many terms; over none it is `c`, the start value alone.
+
+        Raises:
+            LeafCountError: an explicit tree has another number of leaves.
+        """
+        if self.name == "explicit":
+            if self.leaves != terms:
+                raise LeafCountError(terms, self.leaves)
+            return self
+        if terms < 1:
+            return Tree("explicit", steps=(START,))
+        if self.name == "pairwise":
+            return Tree("explicit", steps=tuple(_pairwise(terms)))
+        order = [(self.first + k) % terms for k in range(terms)] if self.name == "ring" else list(range(terms))
+        return Tree("explicit", steps=tuple(_fold(order)))
+
+    def with_start(self, terms: int) -> Tree:
+        """The explicit tree with the start value in its place.
+
+        Where the tree does not name `c`, a fold takes it first and every other tree adds it last.
+        """
+        tree = self.over(terms)
+        if START in tree.steps:
+            return tree
+        if self.name == "fold":
+            return Tree("explicit", steps=(START, tree.steps[0], -2, *tree.steps[1:]))
+        return Tree("explicit", steps=(*tree.steps, START, -2))
+
+    def without_start(self) -> Tree:
+        """An explicit tree with `c` taken out; a node left with one child gives way to it. `c` alone stays."""
+        if START not in self.steps or self.leaves == 0:
+            return self
+        results: list[list[int]] = []
+        for step in self.steps:
+            if step >= START:
+                results.append([] if step == START else [step])
+                continue
+            children = [child for child in results[step:] if child]
+            joined = [entry for child in children for entry in child]
+            results[step:] = [[*joined, -len(children)] if len(children) > 1 else joined]
+        return Tree("explicit", steps=tuple(results[0]))
+
+    @property
+    def leaves(self) -> int:
+        """How many terms an explicit tree takes, the start value not counted."""
+        return sum(step >= 0 for step in self.steps)
+
+    @property
+    def arity(self) -> int:
+        """The most children that a node of an explicit tree has; 1 where it has no node."""
+        return max((-step for step in self.steps if step < START), default=1)
+
+    @property
+    def depth(self) -> int:
+        """The most nodes between a leaf and the result of an explicit tree."""
+        results: list[int] = []
+        for step in self.steps:
+            if step >= START:
+                results.append(0)
+            else:
+                results[step:] = [1 + max(results[step:])]
+        return results[0]
+
+    def canonical(self) -> Tree:
+        """An explicit tree with the children of every node in the order of their first leaves, `c` before all.
+
+        Additions commute, so this is the same order of additions; where products are fused, the children of a node of
+        two leaves are told apart by the arithmetic.
+        """
+        results: list[tuple[int, list[int]]] = []
+        for step in self.steps:
+            if step >= START:
+                results.append((step, [step]))
+                continue
+            children = sorted(results[step:], key=lambda child: child[0])
+            joined = children[0][1]
+            for _, child in children[1:]:
+                joined += child
+            joined.append(step)
+            results[step:] = [(children[0][0], joined)]
+        return Tree("explicit", steps=tuple(results[0][1]))
+
+    def nodes(self) -> Iterator[tuple[tuple[int, ...], ...]]:
+        """The nodes of an explicit tree, children before parents: the leaves below each child, `c` left out."""
+        results: list[tuple[int, ...]] = []
+        for step in self.steps:
+            if step >= START:
+                results.append((step,) if step >= 0 else ())
+                continue
+            children = tuple(results[step:])
+            yield children
+            results[step:] = [tuple(leaf for child in children for leaf in child)]
+
+    def joints(self) -> Iterator[tuple[tuple[int, int], ...]]:
+        """The same more briefly: the first leaf and the number of leaves of each child that has leaves."""
+        results: list[tuple[int, int]] = []
+        for step in self.steps:
+            if step >= START:
+                results.append((step, int(step >= 0)))
+                continue
+            children = tuple(child for child in results[step:] if child[1])
+            yield children
+            first = children[0][0] if children else START
+            results[step:] = [(first, sum(count for _, count in children))]
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+FOLD = Tree("fold")
+PAIRWISE = Tree("pairwise")
+
+
+def ring(first: int) -> Tree:
+    """The fold that starts at leaf `first` and goes up cyclically."""
+    return Tree("ring", first)
+
+
+def _fold(order: Sequence[int]) -> Iterator[int]:
+    yield order[0]
+    for leaf in order[1:]:
+        yield leaf
+        yield -2
+
+
+def _pairwise(terms: int) -> list[int]:
+    rows = [[leaf] for leaf in range(terms)]
+    while len(rows) > 1:
+        tail = rows[len(rows) & ~1 :]
+        rows = [[*left, *right, -2] for left, right in zip(rows[::2], rows[1::2], strict=False)] + tail
+    return rows[0]
+
+
+def _read(text: str) -> list[int]:
+    """The steps of an explicit tree's text."""
+    steps: list[int] = []
+    open_nodes: list[int] = []  # children read so far
+    place, wants = 0, "operand"
+    while place < len(text):
+        token = _TOKEN.match(text, place)
+        kind = "" if token is None else ("digits", "bracket", "start", "space")[(token.lastindex or 1) - 1]
+        if token is None or (kind == "space") != (wants == "space" and token[0] not in "()"):
+            raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
+        if kind == "space":
+            wants = "operand"
+        elif token[0] == "(":
+            if wants == "space":
+                raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
+            open_nodes.append(0)
+        elif token[0] == ")":
+            if wants == "operand" or not open_nodes:
+                raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
+            children = open_nodes.pop()
+            if children < 2:
+                raise TreeSyntaxError(text, place + 1, "a second child: a node has 2 or more")
+            steps.append(-children)
+            wants = _finished(open_nodes)
+        else:
+            steps.append(START if kind == "start" else int(token[0]))
+            wants = _finished(open_nodes)
+        place = token.end()
+    if wants == "operand" or open_nodes:
+        raise TreeSyntaxError(text, len(text) + 1, _wanted(wants, bool(open_nodes)))
+    _require_each_leaf_once(steps)
+    return steps
+
+
+def _finished(open_nodes: list[int]) -> str:
+    if not open_nodes:
+        return "end"
+    open_nodes[-1] += 1
+    return "space"
+
+
+def _wanted(wants: str, inside: bool) -> str:
+    if wants == "operand":
+        return "a leaf number, c or an opening parenthesis"
+    return "one space or a closing parenthesis" if inside else "the end of the tree"
+
+
+def _steps_of_json(value: Any) -> list[int]:
+    steps: list[int] = []
+    waiting: list[tuple[Any, str]] = [(value, "")]  # values to read, last first, and where they stand
+    while waiting:
+        entry, place = waiting.pop()
+        if entry == "c" and isinstance(entry, str):
+            steps.append(START)
+        elif type(entry) is int and (entry >= 0 or place == "node"):
+            steps.append(entry)
+        elif isinstance(entry, list | tuple) and len(entry) >= 2:
+            waiting.append((-len(entry), "node"))
+            waiting += [(child, f"{place}[{k}]") for k, child in reversed(list(enumerate(entry)))]
+        else:
+            forms = '"fold", "pairwise", {"ring": S}, ' if not place else ""
+            raise TreeFormError(place, f'{forms}a leaf number, "c", or an array of two or more of these')
+    _require_each_leaf_once(steps)
+    return steps
+
+
+def _require_each_leaf_once(steps: Sequence[int]) -> None:
+    seen: set[int] = set()
+    for step in steps:
+        if step >= START:
+            if step in seen:
+                raise LeafError(step, "stands in the tree twice")
+            seen.add(step)
+    count = len(seen - {START})
+    if count == 0 and len(steps) > 1:
+        raise LeafError(0, "is missing")
+    missing = next((leaf for leaf in range(count) if leaf not in seen), None)
+    if missing is not None:
+        raise LeafError(missing, "is missing")

@@ -1,0 +1,21 @@
+"""How far a result may lie from the exact one: how implementations are judged at the level fast.
+
+`enclose` gives, for every function of the oracle that yields floats, an enclosure for each element of the first result,
+row-major; a complex element has two, the real part first. None stands where nothing is promised: an operand is not
+finite, the exact result is no number, or some order of the steps may overflow.
+
+What is granted at every step, and nothing else:
+- one rounding to nearest of the step's type, or of a wider one: an intermediate may be kept wider than the canon has
+  it, never narrower. So rounding twice, by way of a wider type, lies within the bound;
+- subnormal operands and results may be flushed to zero, but in fp8;
+- an elementary function may be off by `FUNCTION_ULPS` units in the last place of the type;
+- sums and products may be taken in any order, fused or not; a quotient may be a product with a reciprocal.
+"""
+
+from __future__ import annotations
+
+from tessera_conformance.oracle.bounds.enclosing import ENCLOSED, enclose, matmul
+from tessera_conformance.oracle.bounds.intervals import Enclosure
+from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS
+
+__all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "matmul"]

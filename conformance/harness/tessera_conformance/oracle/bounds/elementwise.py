@@ -1,0 +1,261 @@
+"""Enclosures of what is computed element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, TypeAlias
+
+from tessera_conformance.oracle.activations import HALF, ONE, TANH_FACTOR
+from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Steps
+from tessera_conformance.oracle.elementwise import paired, transpose
+from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import Value, finite, is_zero
+from tessera_conformance.oracle.fields import elements_of
+from tessera_conformance.oracle.formats import (
+    ACCUMULATORS,
+    COMPONENTS,
+    FloatFormat,
+    component_format,
+    float_format,
+    values_of,
+)
+from tessera_conformance.oracle.functions import OPERATIONS
+from tessera_conformance.tensors import Tensor
+
+Enclosures: TypeAlias = list[Enclosure | None]
+Composition: TypeAlias = Callable[..., Interval]
+"""Steps, the accumulator's format and the operands to the result before the final rounding."""
+
+ONE_ROUNDING = "one rounding"
+EXACTLY = "exact, but for subnormals flushed"
+SINGLE_ONE = Interval.around(1)
+
+
+def point(value: Value) -> Interval | None:
+    """The interval of one number; None where it is none."""
+    return Interval.around(finite(value)) if isinstance(value, Fraction) or is_zero(value) else None
+
+
+def points(tensor: Tensor) -> list[Interval | None]:
+    """The intervals of all elements, two for a complex one."""
+    return [point(value) for value in values_of(tensor)]
+
+
+def composed(
+    composition: Composition,
+    operands: Sequence[Interval | None],
+    source: FloatFormat,
+    inner: FloatFormat,
+    result: FloatFormat,
+    rule: str,
+) -> Enclosure | None:
+    """The enclosure of a composition: evaluated exactly, and with the errors of the level fast and a final rounding."""
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands):
+        return None
+    try:
+        ideal = composition(EXACT, inner, *known)
+        actual = composition(FAST, inner, *(FAST.operand(operand, source) for operand in known))
+        return enclosure(ideal, actual if result == inner else FAST.rounded(actual, result), rule)
+    except Unpromised:
+        return None
+
+
+def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
+    """A composition over each element, in the accumulator type, rounded once more to the dtype."""
+    result = float_format(x.dtype)
+    inner = float_format(ACCUMULATORS[x.dtype])
+    values = values_of(x)
+    known = {value: composed(composition, [point(value)], result, inner, result, rule) for value in set(values)}
+    return [known[value] for value in values]
+
+
+def sigmoid(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+    """1 / (1 + exp(-x)); an exponential beyond the range gives zero."""
+    denominator = steps.rounded(SINGLE_ONE + steps.function("exp", format_, -x), format_)
+    return steps.quotient(SINGLE_ONE, denominator, format_)
+
+
+def _silu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+    return steps.rounded(x * sigmoid(steps, format_, x), format_)
+
+
+def _gelu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+    root = steps.rounded(Interval(DOWN.sqrt(HALF), UP.sqrt(HALF)), format_)
+    scaled = steps.rounded(x * root, format_)
+    return _half_of(steps, format_, x, steps.function("erf", format_, scaled))
+
+
+def _gelu_by_tanh(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+    root = steps.rounded(Interval(DOWN.sqrt(DOWN.div(2, UP.const_pi())), UP.sqrt(UP.div(2, DOWN.const_pi()))), format_)
+    factor = steps.rounded(Interval.around(TANH_FACTOR), format_)
+    cube = steps.rounded(steps.rounded(x * x, format_) * x, format_)
+    inner = steps.rounded(x + steps.rounded(factor * cube, format_), format_)
+    return _half_of(steps, format_, x, steps.function("tanh", format_, steps.rounded(root * inner, format_)))
+
+
+def _half_of(steps: Steps, format_: FloatFormat, x: Interval, shape: Interval) -> Interval:
+    half = steps.rounded(Interval.around(HALF) * x, format_)
+    return steps.rounded(half * steps.rounded(SINGLE_ONE + shape, format_), format_)
+
+
+def _activation(rules: Mapping[str, Composition], x: Tensor, *, approximate: str = "none") -> Enclosures:
+    if approximate not in rules:
+        raise BadArgument("approximate", approximate, "none or tanh")
+    return unary(rules[approximate], "its steps, each rounded or within 4 ulp", x)
+
+
+def _function(name: str, *inputs: Tensor, overflow: str = "saturate") -> Enclosures:
+    """Within some units in the last place of the dtype itself, whatever it is computed in."""
+    format_ = float_format(inputs[0].dtype)
+    groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
+
+    def evaluate(steps: Steps, format_: FloatFormat, *operands: Interval) -> Interval:
+        return steps.function(name, format_, *operands)
+
+    rule = f"{FUNCTION_ULPS} ulp of {name}"
+    known = {
+        group: composed(evaluate, [point(value) for value in group], format_, format_, format_, rule)
+        for group in set(groups)
+    }
+    return [known[group] for group in groups]
+
+
+def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
+    if a.dtype in COMPONENTS:
+        return _complex(operation, a, b)
+    format_ = float_format(a.dtype)
+
+    def evaluate(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
+        return steps.rounded(operation(x, y), format_)
+
+    pairs = paired(a, b)[1]
+    return [composed(evaluate, [point(x), point(y)], format_, format_, format_, ONE_ROUNDING) for x, y in pairs]
+
+
+def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
+    """Sums part by part; the product's parts take three roundings each, or two where one is fused."""
+    format_ = component_format(a.dtype)
+
+    def part(steps: Steps, format_: FloatFormat, w: Interval, x: Interval, y: Interval, z: Interval) -> Interval:
+        left, right = steps.rounded(w * x, format_), steps.rounded(y * z, format_)
+        return steps.rounded(left + right, format_)
+
+    def single(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
+        return steps.rounded(operation(x, y), format_)
+
+    found: Enclosures = []
+    for x, y in paired(a, b)[1]:
+        (p, q), (r, s) = map(point, x), map(point, y)
+        if operation is not _times:
+            found += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
+            continue
+        minus_q = -q if q is not None else None
+        for operands in ((p, r, minus_q, s), (p, s, q, r)):
+            found.append(composed(part, operands, format_, format_, format_, "a complex product, every step rounded"))
+    return found
+
+
+def _plus(x: Interval, y: Interval) -> Interval:
+    return x + y
+
+
+def _minus(x: Interval, y: Interval) -> Interval:
+    return x - y
+
+
+def _times(x: Interval, y: Interval) -> Interval:
+    return x * y
+
+
+def _over(x: Interval, y: Interval) -> Interval:
+    return x / y
+
+
+def _scale(a: Tensor, *, factor: str) -> Enclosures:
+    format_ = float_format(a.dtype)
+
+    def evaluate(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+        return steps.rounded(x * steps.rounded(Interval.around(Fraction(factor)), format_), format_)
+
+    rule = "a literal and a product, each rounded once"
+    return [composed(evaluate, [x], format_, format_, format_, rule) for x in points(a)]
+
+
+def _multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
+    format_ = float_format(a.dtype)
+
+    def evaluate(steps: Steps, format_: FloatFormat, x: Interval, y: Interval, z: Interval) -> Interval:
+        return steps.rounded(steps.rounded(x * y, format_) + z, format_)
+
+    shape, pairs = paired(a, b)
+    places = paired(Tensor(a.dtype, shape, bytes(len(pairs) * a.format.word_bytes)), c)[1]
+    if len(places) != len(pairs):
+        raise BadArgument("c", list(c.shape), f"a shape that broadcasts to {list(shape)}")
+    operands = [(point(x), point(y), point(z)) for (x, y), (_, z) in zip(pairs, places, strict=True)]
+    rule = "a product and a sum, each rounded once, or fused"
+    return [composed(evaluate, group, format_, format_, format_, rule) for group in operands]
+
+
+def unchanged(values: Sequence[Value], format_: FloatFormat) -> Enclosures:
+    """Results that nothing is computed for."""
+    return [composed(_same, [point(value)], format_, format_, format_, EXACTLY) for value in values]
+
+
+def _same(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
+    return x
+
+
+def _negate(a: Tensor) -> Enclosures:
+    return _rebuilt(a, lambda value: -finite(value))
+
+
+def _relu(x: Tensor) -> Enclosures:
+    return _rebuilt(x, lambda value: max(finite(value), Fraction(0)))
+
+
+def _rebuilt(x: Tensor, function: Callable[[Value], Fraction]) -> Enclosures:
+    format_ = component_format(x.dtype)
+    values = [value if point(value) is None else function(value) for value in values_of(x)]
+    return unchanged(values, format_)
+
+
+def _transpose(a: Tensor) -> Enclosures:
+    return unchanged(values_of(transpose(a)), component_format(a.dtype))
+
+
+def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
+    target = component_format(dtype)
+    values: Sequence[Any] = elements_of(x)
+    if dtype in COMPONENTS:
+        values = [part for z in values for part in (z if x.dtype in COMPONENTS else (z, Fraction(0)))]
+    source = component_format(x.dtype) if x.format.is_float else target
+
+    def evaluate(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
+        return steps.rounded(value, format_)
+
+    return [composed(evaluate, [point(value)], source, target, target, ONE_ROUNDING) for value in values]
+
+
+RULES: Mapping[str, Callable[..., Enclosures]] = {
+    **{name: partial(_function, name) for name in OPERATIONS},
+    "add": partial(_binary, _plus),
+    "subtract": partial(_binary, _minus),
+    "multiply": partial(_binary, _times),
+    "divide": partial(_binary, _over),
+    "multiply_add": _multiply_add,
+    "scale": _scale,
+    "sigmoid": partial(_activation, {"none": sigmoid}),
+    "silu": partial(_activation, {"none": _silu}),
+    "gelu": partial(_activation, {"none": _gelu, "tanh": _gelu_by_tanh}),
+    "negate": _negate,
+    "relu": _relu,
+    "transpose": _transpose,
+    "cast": _cast,
+}
+"""The rule of each function."""
+
+__all__ = ["ONE", "RULES", "composed", "point", "points", "sigmoid", "unary", "unchanged"]

@@ -1,0 +1,118 @@
+"""Intervals whose ends are rounded outward, and the verdicts made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import gmpy2
+
+from tessera_conformance.oracle.directed import Context, Number, contexts, fraction
+from tessera_conformance.oracle.exact import Value, finite, is_zero
+
+PRECISION = 192
+DOWN, UP = contexts(PRECISION)
+ZERO: Number = gmpy2.mpfr(0)
+INFINITE: Number = gmpy2.mpfr("inf")
+
+Real: TypeAlias = Fraction | int
+
+
+class Unpromised(Exception):
+    """Nothing can be said about a result: its enclosure has no ends."""
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """Where a result may lie: within `error` of `exact`; `rule` says by what right."""
+
+    exact: Fraction
+    error: Fraction
+    rule: str = ""
+
+    def holds(self, value: Value) -> bool:
+        """Whether a result is acceptable."""
+        return (isinstance(value, Fraction) or is_zero(value)) and abs(finite(value) - self.exact) <= self.error
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All numbers from `low` to `high`, either of which may be infinite."""
+
+    low: Number
+    high: Number
+
+    @classmethod
+    def around(cls, centre: Real, radius: Real = 0) -> Interval:
+        """The interval of a number and how far others may lie from it."""
+        low, high = Fraction(centre) - radius, Fraction(centre) + radius
+        return cls(_directed(low, DOWN), _directed(high, UP))
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval(DOWN.add(self.low, other.low), UP.add(self.high, other.high))
+
+    def __sub__(self, other: Interval) -> Interval:
+        return Interval(DOWN.sub(self.low, other.high), UP.sub(self.high, other.low))
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
+    def __mul__(self, other: Interval) -> Interval:
+        if self.low >= 0 and other.low >= 0:
+            return Interval(_product(self.low, other.low, DOWN), _product(self.high, other.high, UP))
+        pairs = [(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
+        return Interval(min(_product(x, y, DOWN) for x, y in pairs), max(_product(x, y, UP) for x, y in pairs))
+
+    def __truediv__(self, other: Interval) -> Interval:
+        """The quotient; Unpromised where the divisor may be zero."""
+        if other.low <= 0 <= other.high:
+            raise Unpromised("a divisor that may be zero")
+        return self * Interval(DOWN.div(1, other.high), UP.div(1, other.low))
+
+    @property
+    def magnitude(self) -> Number:
+        """The largest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    def hull(self, *others: Interval) -> Interval:
+        """The smallest interval that holds this one and others."""
+        return Interval(min(self.low, *(o.low for o in others)), max(self.high, *(o.high for o in others)))
+
+    def widened(self, radius: Number) -> Interval:
+        """Both ends moved outward."""
+        return Interval(DOWN.sub(self.low, radius), UP.add(self.high, radius))
+
+    def clipped(self, low: Number, high: Number) -> Interval:
+        """What lies between two numbers; each end is moved to the nearer one where nothing does."""
+        return Interval(min(max(self.low, low), high), max(min(self.high, high), low))
+
+
+POINT_ZERO = Interval(ZERO, ZERO)
+
+
+def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure | None:
+    """The verdict of an enclosure of the exact result and one of the results that are acceptable."""
+    if not all(map(gmpy2.is_finite, (ideal.low, ideal.high, actual.low, actual.high))):
+        return None
+    exact = (fraction(ideal.low) + fraction(ideal.high)) / 2
+    whole = ideal.hull(actual)
+    return Enclosure(exact, max(exact - fraction(whole.low), fraction(whole.high) - exact), rule)
+
+
+def total(terms: Sequence[Interval]) -> Interval:
+    """The sum, with no error but that of the ends."""
+    low, high = ZERO, ZERO
+    for term in terms:
+        low, high = DOWN.add(low, term.low), UP.add(high, term.high)
+    return Interval(low, high)
+
+
+def _directed(number: Fraction, context: Context) -> Number:
+    return context.div(gmpy2.mpz(number.numerator), gmpy2.mpz(number.denominator))
+
+
+def _product(x: Number, y: Number, context: Context) -> Number:
+    """Zero times an end at infinity is zero: the infinite end stands for numbers, however large."""
+    return ZERO if x == 0 or y == 0 else context.mul(x, y)

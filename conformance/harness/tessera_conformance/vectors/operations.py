@@ -1,0 +1,32 @@
+"""Vectors that ask for one operation by name, without a program (feature operation-access, AMB-RT-73)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.building import Question
+from tessera_conformance.vectors.model import Call, Check
+
+ACCESS = "operation-access"
+
+
+def operation(
+    name: str,
+    inputs: Sequence[Tensor],
+    attributes: Mapping[str, Any],
+    *clauses: str,
+    features: Sequence[str] = (),
+) -> Question:
+    """`numerics.evaluate`; the oracle function of that name takes the same attributes."""
+    call = Call("numerics.evaluate", {"operation": name, "inputs": list(inputs), "attributes": dict(attributes)})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), dict(attributes))
+    return Question(call, check, clauses, (ACCESS, *features))
+
+
+def all_reduce(inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
+    """`collectives.all_reduce` over one tensor of each rank."""
+    call = Call("collectives.all_reduce", {"inputs": list(inputs), "op": op})
+    check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), {"op": op})
+    return Question(call, check, clauses, (ACCESS,))

@@ -1,0 +1,11 @@
+"""Fourier transforms of any length."""
+
+from __future__ import annotations
+
+from tessera_conformance.vectors.cases import golden, judge
+
+
+@golden("ir/fourier")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)

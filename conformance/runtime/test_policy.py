@@ -1,0 +1,146 @@
+"""The numerics policy of a context (runtime specification, 4.7 and 6)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle import bounds
+from tessera_conformance.programs import tensor_of
+from tessera_conformance.vectors.counter import counted
+
+FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+STRICT = dict(zip(FIELDS, (1, 1, 1, 0), strict=True))
+FAST = dict(zip(FIELDS, (0, 0, 0, 1), strict=True))
+DETERMINISTIC_LAUNCH = 1
+"""TESS_LAUNCH_DETERMINISTIC."""
+
+
+def context_with(impl, check, policy=None):
+    """A new context, under a policy where one is given."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    if policy is not None:
+        check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=policy))
+    return context
+
+
+def evaluate(impl, check, operation, inputs, attributes, **under):
+    """The one result of an operation."""
+    observation = impl.numerics.evaluate(operation=operation, inputs=inputs, attributes=attributes, **under)
+    outputs = check.returns(observation)["outputs"]
+    check.equal(len(outputs), 1, "the number of results")
+    return outputs[0]
+
+
+@feature("operation-access")
+@clause("RT-04.7-08", "RT-04.7-10")
+@pytest.mark.parametrize("bits", range(16))
+def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
+    """Every combination of the four switches is accepted and read back (AMB-RT-47)."""
+    policy = {name: bits >> place & 1 for place, name in enumerate(FIELDS)}
+    context = context_with(impl, check, policy)
+    check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], policy, "the policy")
+
+
+@feature("operation-access")
+@clause("RT-04.7-08")
+def test_the_last_policy_counts_and_only_for_its_context(impl, check):
+    """A second policy replaces the first; another context keeps its own."""
+    first, second = context_with(impl, check, FAST), context_with(impl, check, FAST)
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=first, policy=STRICT))
+    check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=first))["policy"], STRICT, "the last policy")
+    check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=second))["policy"], FAST, "another context's")
+
+
+@feature("operation-access")
+@clause("RT-04.7-10")
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("value", [-1, 2, 255])
+def test_a_switch_that_is_neither_0_nor_1_is_refused(impl, check, name, value):
+    """Other values are TESS_ERR_INVALID_VALUE, and the policy stays as it was (AMB-RT-47)."""
+    context = context_with(impl, check, STRICT)
+    check.status(
+        impl.runtime.tessSetNumericsPolicy(context=context, policy=STRICT | {name: value}), "TESS_ERR_INVALID_VALUE"
+    )
+    check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], STRICT, "the policy")
+
+
+@feature("operation-access")
+@clause("RT-04.7-02")
+@pytest.mark.parametrize("count", [64, 1000, 4096])
+def test_stable_reductions_keep_the_error_small(impl, check, count):
+    """A pairwise or a compensated sum errs by at most ceil(log2 n) + 1 units of roundoff of the sum of magnitudes.
+
+    4,096 times 0.1 after a large number: adding from the left loses about a hundred times as much (AMB-RT-24).
+    """
+    context = context_with(impl, check, STRICT)
+    tenth = Fraction(13421773, 1 << 27)
+    x = tensor_of("fp32", [float(tenth)] * count)
+    found = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
+    exact = tenth * count
+    steps = (count - 1).bit_length() + 1
+    check.within(found, [exact], [exact * steps / (1 << 24)], f"{steps} roundings of a pairwise or Kahan sum")
+
+
+@feature("operation-access")
+@clause("RT-04.7-03", "RT-06-03", "RT-06-04")
+def test_deterministic_collectives_give_the_same_bits_on_every_run(impl, check):
+    """Eight ranks, a sum whose bits depend on its order, ten runs."""
+    context = context_with(impl, check, STRICT)
+    inputs = [counted("fp32", (64,), seed=301 + rank, exponents=(-12, 12)) for rank in range(8)]
+    first = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", context=context))["outputs"]
+    check.equal(len(first), len(inputs), "the number of ranks that get a result")
+    for _ in range(9):
+        again = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", context=context))["outputs"]
+        for one, other in zip(again, first, strict=True):
+            check.bits(one, other, "the same bits on another run")
+
+
+@feature("operation-access")
+@clause("RT-04.7-10", "RT-06-09")
+@pytest.mark.parametrize("operation", ["sum", "matmul", "softmax"])
+def test_a_deterministic_launch_gives_the_bits_of_a_deterministic_policy(impl, check, operation):
+    """Under a fast policy the flag demands determinism, and under a strict one it changes nothing (AMB-RT-46)."""
+    fast, strict = context_with(impl, check, FAST), context_with(impl, check, STRICT)
+    x = counted("fp32", (33, 33), seed=311, exponents=(-8, 8))
+    inputs, attributes = ([x, x], {}) if operation == "matmul" else ([x], {"axis": 1})
+    wanted = evaluate(impl, check, operation, inputs, attributes, context=strict)
+    for context in (fast, strict):
+        for _ in range(3):
+            launched = evaluate(impl, check, operation, inputs, attributes, context=context, flags=DETERMINISTIC_LAUNCH)
+            check.bits(launched, wanted, "the bits of the deterministic policy")
+
+
+@feature("operation-access")
+@clause("RT-04.7-05")
+@pytest.mark.parametrize("operation", ["exp", "sqrt", "reciprocal", "rsqrt"])
+def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, operation):
+    """With allowFastMath at 0 no result is further off than the accuracy that is kept to (AMB-LANG-136)."""
+    context = context_with(impl, check, STRICT)
+    x = counted("fp32", (256,), seed=312, exponents=(-4, 4))
+    positive = tensor_of("fp32", [1.0 + place / 256 for place in range(256)]) if operation != "exp" else x
+    found = evaluate(impl, check, operation, [positive], {}, context=context)
+    enclosures = bounds.enclose(f"oracle.{operation}", [positive], {})
+    check.enclosed(found, enclosures, f"4 units in the last place of {operation}")
+
+
+@feature("operation-access")
+@clause("RT-04.7-05")
+def test_without_fast_math_subnormals_are_kept(impl, check):
+    """A subnormal survives a sum with +0, and a product of normals may be subnormal."""
+    context = context_with(impl, check, STRICT)
+    tiny = [2.0**-149, 2.0**-130, -(2.0**-127)]
+    found = evaluate(impl, check, "sum", [tensor_of("fp32", [tiny, [0.0] * 3])], {"axis": 0}, context=context)
+    check.bits(found, tensor_of("fp32", tiny), "subnormals")
+
+
+@feature("operation-access", "fast-math")
+@clause("RT-04.7-06")
+def test_with_fast_math_the_result_stays_within_the_bound(impl, check):
+    """allowFastMath = 1 loosens the bits, not the bound of the profile fast."""
+    context = context_with(impl, check, FAST)
+    x = counted("fp32", (16, 100), seed=313, exponents=(-6, 6))
+    found = evaluate(impl, check, "sum", [x], {"axis": 1}, context=context)
+    check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": 1}), "the bound of any order")

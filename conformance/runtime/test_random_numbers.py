@@ -1,0 +1,90 @@
+"""Random numbers from a stateless generator (runtime specification, 4.7 and 11; AMB-RT-74)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.differences import values_of
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
+
+FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "fp32", "fp64"]
+STATELESS = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+
+
+@golden("runtime/random")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by the oracle's own generator."""
+    judge(impl, check, vector)
+
+
+def numbers(impl, check, operation, context=None, **attributes):
+    """Numbers drawn with these attributes, 64 of fp32 unless they say otherwise."""
+    given = {"shape": [64], "dtype": "fp32", "seed": 1, "stream": 0} | attributes
+    under = {} if context is None else {"context": context}
+    observation = impl.numerics.evaluate(operation=operation, inputs=[], attributes=given, **under)
+    return check.returns(observation)["outputs"][0]
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("operation", ["uniform", "normal"])
+def test_numbers_do_not_depend_on_what_was_drawn_before(impl, check, operation):
+    """The same seed, stream and shape give the same bits, whatever was drawn in between."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=STATELESS))
+    first = numbers(impl, check, operation, context)
+    for between in range(4):
+        numbers(impl, check, operation, context, seed=between, stream=7, shape=[between + 1])
+        check.bits(numbers(impl, check, operation, context), first, "the same numbers again")
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("operation", ["uniform", "normal"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_numbers_do_not_depend_on_how_a_tensor_is_sharded(impl, check, operation, dtype, parts):
+    """Shards that begin at their offset draw the numbers of the whole."""
+    whole = numbers(impl, check, operation, shape=[96], dtype=dtype)
+    size = 96 // parts
+    drawn = [numbers(impl, check, operation, shape=[size], dtype=dtype, offset=size * part) for part in range(parts)]
+    check.bits(Tensor(dtype, (96,), b"".join(each.data for each in drawn)), whole, "the shards, joined")
+
+
+@feature("operation-access", "random-numbers", "descriptor-access")
+@clause("RT-11-03", "RT-11-04")
+@pytest.mark.parametrize("field", ["seed", "stream"])
+def test_another_seed_or_stream_gives_other_numbers(impl, check, field):
+    """Of 64 numbers in 2**24 values, at most a few coincide by chance; none where seeds differ is the rule."""
+    first, second = numbers(impl, check, "uniform", **{field: 3}), numbers(impl, check, "uniform", **{field: 4})
+    same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
+    check.true(same <= 4, f"numbers of two values of {field} differ", f"{same} of 64 are equal")
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_uniform_numbers_lie_in_the_half_open_interval(impl, check, dtype):
+    """From 0, which is included, to 1, which is not; with a mean near one half."""
+    values = values_of(numbers(impl, check, "uniform", shape=[4096], dtype=dtype))
+    check.true(all(value is not None and 0 <= value < 1 for value in values), "every number lies in [0, 1)")
+    mean = float(sum(values) / len(values))
+    check.true(0.42 < mean < 0.55, "the mean is near one half", mean)
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
+def test_dropout_zeroes_about_its_rate_and_scales_the_rest(impl, check, rate):
+    """Kept elements are divided by 1 - rate; the share of dropped ones is within five standard deviations."""
+    ones = Tensor.from_words("fp32", (4096,), [0x3F800000] * 4096)
+    observation = impl.numerics.evaluate(operation="dropout", inputs=[ones], attributes={"rate": rate, "seed": 5})
+    values = values_of(check.returns(observation)["outputs"][0])
+    dropped = sum(value == 0 for value in values)
+    spread = 5 * (rate * (1 - rate) * 4096) ** 0.5
+    check.true(abs(dropped - 4096 * rate) <= spread, "the share of dropped elements", dropped)
+    kept = {value for value in values if value != 0}
+    check.equal(len(kept), 1, "the number of values of kept elements")
+    check.true(abs(float(kept.pop()) * (1 - rate) - 1) < 1e-6, "a kept one becomes 1 / (1 - rate)")

@@ -1,0 +1,42 @@
+"""Fourier transforms: for each output the canonical tree over products with correctly rounded factors, scaled last."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+from tessera_conformance.vectors import programs
+from tessera_conformance.vectors.building import Question, Topic, tensor
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.edges import COMPLEX, complex_of
+
+topic = Topic(__doc__)
+
+
+@topic.vector(
+    "{dtype}/{transform}/n-{n}",
+    dtype=list(COMPLEX),
+    transform=["fft", "ifft"],
+    n=["1", "2", "3", "4", "5", "8", "12", "31"],
+)
+def lengths(dtype: str, transform: str, n: str) -> Question:
+    """Any length, prime ones too."""
+    real, imaginary = (counted(COMPLEX[dtype], (2, int(n)), seed) for seed in (241, 242))
+    return programs.fourier(transform, complex_of(dtype, real, imaginary))
+
+
+@topic.vector(
+    "{dtype}/{transform}/{norm}", dtype=list(COMPLEX), transform=["fft", "ifft"], norm=["ortho", "backward", "forward"]
+)
+def norms(dtype: str, transform: str, norm: str) -> Question:
+    """The three ways to scale a transform of seven."""
+    real, imaginary = (counted(COMPLEX[dtype], (7,), seed) for seed in (243, 244))
+    return programs.fourier(transform, complex_of(dtype, real, imaginary), norm)
+
+
+@topic.vector("{dtype}/fft/special", dtype=list(COMPLEX))
+def special(dtype: str) -> Question:
+    """Rows of signed zeros, of one impulse, with an infinity and with a NaN, which spoil their own row only."""
+    part = COMPLEX[dtype]
+    real = tensor(part, [[0, -0.0, 0, -0.0], [1, 0, 0, 0], [0, 1, 0, 0], [1, inf, 2, 3], [nan, 1, 2, 3]])
+    imaginary = tensor(part, [[-0.0, -0.0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+    return programs.fourier("fft", complex_of(dtype, real, imaginary))

@@ -1,0 +1,112 @@
+"""Reductions: sums and products over the canonical tree, means, maxima and minima, argmax, log-sum-exp."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nan
+
+from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.reductions import sum_ as total
+from tessera_conformance.vectors import programs
+from tessera_conformance.vectors.building import Question, Topic, codes, require_different, tensor
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.edges import COMPLEX, FLOATS, INTEGERS, complex_of, integer_edges
+
+topic = Topic(__doc__)
+
+WIDE = ["tf32", "fp32", "fp64"]
+LENGTHS = ["1", "2", "3", "5", "6", "7", "9", "12", "31", "33"]
+
+
+@topic.vector("{dtype}/{reduction}/n-{n}", dtype=FLOATS, reduction=["sum", "mean"], n=LENGTHS)
+def lengths(dtype: str, reduction: str, n: str) -> Question:
+    """Lengths around the powers of two: an odd tail is carried unchanged, never padded."""
+    return programs.reduction(reduction, counted(dtype, (4, int(n)), seed=231), 1)
+
+
+@topic.vector("{dtype}/sum/order", dtype=WIDE)
+def order(dtype: str) -> Question:
+    """Thirteen numbers whose sums differ along the canonical tree, from the left, and with the odd tail first."""
+    x = counted(dtype, (8, 13), seed=232, exponents=(-8, 8))
+    require_different(
+        [total(x, axis=1), total(x, axis=1, tree="fold"), total(x, axis=1, tree={"ring": 12})],
+        "pairwise tree, left fold and ring",
+    )
+    return programs.reduction("sum", x, 1)
+
+
+@topic.vector("{dtype}/sum/accumulator", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+def accumulator(dtype: str) -> Question:
+    """Ones, so many that the type itself would stop counting: partial sums are kept in fp32 and rounded once."""
+    one = float_format(dtype).encode(Fraction(1))
+    count = 300 if dtype != "fp16" else 3000
+    return programs.reduction("sum", codes(dtype, (count,), [one] * count), 0)
+
+
+@topic.vector(
+    "{dtype}/{reduction}/special", dtype=FLOATS, reduction=["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"]
+)
+def special(dtype: str, reduction: str) -> Question:
+    """Rows with signed zeros, infinities of one and of both signs, NaN, and limits that overflow."""
+    top = float_format(dtype).largest
+    plain = [
+        [-0.0] * 4,
+        [0, -0.0, 0, -0.0],
+        [-0.0, 0, -0.0, 0],
+        [top, top, -top, 1],
+        [1, nan, 2, nan],
+        [-3, -1, -1, -2],
+    ]
+    infinite = [] if dtype == "fp8_e4m3" else [[inf, 1, 2, 3], [-inf, 1, 2, 3], [inf, -inf, 1, 0], [-inf] * 4]
+    return programs.reduction(reduction, tensor(dtype, [*plain, *infinite]), 1)
+
+
+@topic.vector("{dtype}/prod/counted", dtype=FLOATS)
+def products(dtype: str) -> Question:
+    """Products of seven numbers near one, rounded at every node in the accumulator type."""
+    return programs.reduction("prod", counted(dtype, (8, 7), seed=233, exponents=(-1, 0)), 1)
+
+
+@topic.vector("{dtype}/logsumexp/counted", dtype=FLOATS)
+def log_sum_exp(dtype: str) -> Question:
+    """Eleven numbers a row, and rows far from zero, where the exponentials themselves would overflow or vanish."""
+    return programs.reduction("logsumexp", counted(dtype, (8, 11), seed=234, exponents=(-3, 6)), 1)
+
+
+@topic.vector("{dtype}/{reduction}/counted", dtype=[*FLOATS, *INTEGERS], reduction=["max", "min", "argmax"])
+def extremes(dtype: str, reduction: str) -> Question:
+    """Rows of nine; the first of equal elements counts."""
+    return programs.reduction(reduction, counted(dtype, (6, 9), seed=235), 1)
+
+
+@topic.vector("{dtype}/{reduction}/wrapping", dtype=INTEGERS, reduction=["sum", "prod"])
+def wrapping(dtype: str, reduction: str) -> Question:
+    """Integers near the ends of the range wrap in the accumulator and into the result."""
+    return programs.reduction(reduction, integer_edges(dtype, zero=False), 0)
+
+
+@topic.vector("{dtype}/{reduction}/counted", dtype=list(COMPLEX), reduction=["sum", "prod", "mean"])
+def complex_numbers(dtype: str, reduction: str) -> Question:
+    """Complex rows of five: sums by part, products as (ac - bd, ad + bc), every step rounded."""
+    real, imaginary = (counted(COMPLEX[dtype], (4, 5), seed) for seed in (236, 237))
+    return programs.reduction(reduction, complex_of(dtype, real, imaginary), 1)
+
+
+@topic.vector(
+    "{dtype}/{reduction}/axis-{axis}", dtype=["bf16", "fp32"], reduction=["sum", "max"], axis=["0", "1", "-1", "-3"]
+)
+def axes(dtype: str, reduction: str, axis: str) -> Question:
+    """Along any axis of three."""
+    return programs.reduction(reduction, counted(dtype, (3, 2, 5), seed=238), int(axis))
+
+
+@topic.vector("{dtype}/{reduction}/keepdims", dtype=["bf16", "int32"], reduction=["sum", "max", "argmax"])
+def kept(dtype: str, reduction: str) -> Question:
+    """The axis is kept with size 1."""
+    return programs.reduction(reduction, counted(dtype, (3, 4), seed=239), 0, keepdims=True)
+
+
+@topic.vector("{dtype}/{reduction}/nothing", dtype=["bf16", "fp32", "int32"], reduction=["sum", "prod"])
+def nothing(dtype: str, reduction: str) -> Question:
+    """The sum of nothing is +0, its product 1."""
+    return programs.reduction(reduction, codes(dtype, (3, 0), []), 1)

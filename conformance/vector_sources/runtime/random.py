@@ -1,0 +1,52 @@
+"""Random numbers: Philox4x32-10, uniform and normal numbers of every float type, dropout."""
+
+from __future__ import annotations
+
+from tessera_conformance.vectors.building import Question, Topic
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.edges import FLOATS
+from tessera_conformance.vectors.operations import operation
+
+topic = Topic(__doc__)
+
+LARGE = (1 << 64) - 1
+
+
+def drawn(distribution: str, dtype: str, seed: int, stream: int, shape: list[int], offset: int = 0) -> Question:
+    """Numbers of a distribution."""
+    attributes = {"dtype": dtype, "shape": shape, "seed": seed, "stream": stream, "offset": offset}
+    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
+    return operation(distribution, [], attributes, *clauses, features=("descriptor-access", "philox", "random-numbers"))
+
+
+@topic.vector("{dtype}/{distribution}/first", dtype=FLOATS, distribution=["uniform", "normal"])
+def first(dtype: str, distribution: str) -> Question:
+    """The first 64 numbers of seed 0, stream 0."""
+    return drawn(distribution, dtype, 0, 0, [8, 8])
+
+
+@topic.vector("{dtype}/{distribution}/seeded", dtype=FLOATS, distribution=["uniform", "normal"])
+def seeded(dtype: str, distribution: str) -> Question:
+    """A seed and a stream that use all of their 64 bits."""
+    return drawn(distribution, dtype, 0x0123456789ABCDEF, 0xFEDCBA9876543210, [33])
+
+
+@topic.vector("{dtype}/{distribution}/far", dtype=["bf16", "fp32", "fp64"], distribution=["uniform", "normal"])
+def far(dtype: str, distribution: str) -> Question:
+    """Elements so far in that their block number needs its high word, with the largest seed and stream."""
+    return drawn(distribution, dtype, LARGE, LARGE, [17], (1 << 40) + 3)
+
+
+@topic.vector("{dtype}/{distribution}/shard", dtype=["bf16", "fp32", "fp64"], distribution=["uniform", "normal"])
+def shard(dtype: str, distribution: str) -> Question:
+    """Numbers 5 to 21 of a stream, as the shard of a tensor draws them."""
+    return drawn(distribution, dtype, 7, 1, [17], 5)
+
+
+@topic.vector("{dtype}/dropout/rate-{rate}", dtype=FLOATS, rate=["0.0", "0.1", "0.5", "0.9375"])
+def dropout(dtype: str, rate: str) -> Question:
+    """An element is kept where its word is at least the rate times 2**32, and divided by 1 - rate."""
+    attributes = {"rate": float(rate), "seed": 11, "stream": 2, "offset": 3}
+    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
+    features = ("descriptor-access", "philox", "random-numbers")
+    return operation("dropout", [counted(dtype, (64,), seed=251)], attributes, *clauses, features=features)

@@ -1,0 +1,89 @@
+"""All-reduce: every rank contributes a buffer, and every rank gets their combination, with the same bits.
+
+Contributions are combined in the accumulator type over the canonical tree, in order of the axis coordinate, and rounded
+once (AMB-LANG-109, AMB-RT-57), so that the result is the same on every run and on every rank (RT-06-03, RT-06-04,
+RT-13-01, LANG-15-10, LANG-15-16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from ..numerics import reductions
+from ..numerics.array import Array
+from ..runtime.descriptor import Descriptor
+from ..runtime.policy import NumericsPolicy
+from ..runtime.status import Failure, Status
+
+__all__ = ["Operator", "all_reduce"]
+
+Operator: TypeAlias = Literal["sum", "max", "min"]
+
+_NAME = "tessAllReduce"
+
+
+def all_reduce(
+    buffers: Sequence[Array],
+    op: Operator,
+    *,
+    policy: NumericsPolicy | None = None,
+    wire: str | None = None,
+    descriptors: Sequence[Descriptor] | None = None,
+) -> Array:
+    """Combine the buffers of all ranks, in order of the axis coordinate; every rank is given the result.
+
+    This machine never quantizes on the wire: where `policy` permits it, it is allowed, not demanded (RT-13-09).
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or no rank, TESS_ERR_COLLECTIVE_MISMATCH where
+    ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a lossy wire is
+    asked for under a deterministic policy (AMB-RT-13, AMB-RT-27), TESS_ERR_UNSUPPORTED where `op` is not defined.
+    """
+    _require_agreement(buffers, op, descriptors)
+    if wire is not None and (policy or NumericsPolicy()).deterministic:
+        given = f"wire {wire} under a deterministic policy"
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "no lossy wire, or deterministic = 0")
+    dtype = buffers[0].dtype
+    if op == "sum" and dtype.kind == "bool":
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, _NAME, "sum of bool", "max (or) or min (and)")
+    if op != "sum" and dtype.kind == "complex":
+        raise Failure(
+            Status.TESS_ERR_UNSUPPORTED, _NAME, f"{op} of {dtype}", "sum, since complex numbers have no order"
+        )
+    stacked = Array(dtype, np.stack([buffer.values for buffer in buffers]))
+    if op != "sum":
+        return _extreme(stacked, op)
+    tree = descriptors[0].reduction_order if descriptors else None
+    return reductions.sum(stacked, 0, tree=tree)
+
+
+def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
+    if op not in get_args(Operator):
+        allowed = " or ".join(get_args(Operator))
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"operator {op!r}", allowed)
+    if not buffers:
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, "no rank takes part", "one buffer of each rank")
+    for rank, buffer in enumerate(buffers):
+        if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
+            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
+            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, expected)
+    if descriptors is None:
+        return
+    if len(descriptors) != len(buffers):
+        given = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, given, "one of each rank")
+    for rank, descriptor in enumerate(descriptors):
+        if descriptor != descriptors[0]:
+            given = f"rank {rank} brings another determinism descriptor than rank 0"
+            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "the same descriptor on every rank")
+
+
+def _extreme(stacked: Array, op: Operator) -> Array:
+    """The largest or smallest contribution; of bool, or and and."""
+    if stacked.dtype.kind == "bool":
+        some = stacked.values.any(axis=0) if op == "max" else stacked.values.all(axis=0)
+        return Array(stacked.dtype, np.asarray(some))
+    return reductions.max(stacked, 0) if op == "max" else reductions.min(stacked, 0)

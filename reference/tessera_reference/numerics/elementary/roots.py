@@ -1,0 +1,68 @@
+"""sqrt, rsqrt and reciprocal.
+
+sqrt and reciprocal are IEEE 754 operations: in fp32 and fp64 numpy's own. A narrow type of p <= 11 significand bits
+takes the float64 result and rounds it again, which is innocuous (Figueroa, 1995): a quotient that is not exact lies at
+least 2**-(2p + 2) of itself from every midpoint between results, a square root 2**-(2p + 3), and float64 errs by
+2**-53. Subnormal results have fewer bits, hence fewer midpoints, and are normal numbers of float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath.libmp as mp
+import numpy as np
+
+from ..float_pairs import Float64s, fast_two_sum, two_product
+from ..formats import DType
+from ..rounding import Overflow, round_to
+from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure
+from .tables import elementary_function
+
+__all__ = ["reciprocal", "rsqrt", "sqrt"]
+
+
+@elementary_function
+def sqrt(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return the square root: sqrt(-0) = -0, of a negative number NaN."""
+    with np.errstate(all="ignore"):
+        return round_to(np.sqrt(_wide(values, dtype)), dtype, overflow)
+
+
+@elementary_function
+def reciprocal(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return 1/x: reciprocal(+-0) = +-inf, reciprocal(+-inf) = +-0."""
+    with np.errstate(all="ignore"):
+        return round_to(np.asarray(1 / _wide(values, dtype)), dtype, overflow)
+
+
+@elementary_function
+def rsqrt(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return 1/sqrt(x), rounded once: rsqrt(+-0) = +-inf, rsqrt(+inf) = +0, of a negative number NaN."""
+    return correctly_rounded(_RSQRT, dtype, overflow, values)
+
+
+def _wide(values: Values, dtype: DType) -> Values:
+    return values.astype(np.float64) if dtype.is_narrow else values
+
+
+def _approximate_rsqrt(x: Float64s) -> Approximation:
+    """One step of Newton's iteration in pairs, from the float64 estimate, for x scaled to between 1/2 and 2."""
+    fraction, exponent = np.frexp(x)
+    odd = exponent & 1
+    scaled = np.where(odd == 1, 2.0 * fraction, fraction)
+    root = 1.0 / np.sqrt(scaled)
+    square, square_low = two_product(root, root)
+    product, product_low = two_product(square, scaled)
+    residual = (1.0 - product) - (product_low + square_low * scaled)
+    high, low = fast_two_sum(root, 0.5 * root * residual)
+    special = (x == 0.0) | (x == np.inf)
+    return Approximation(np.where(special, 1.0 / x, high), low, (odd.astype(np.int64) - exponent) >> 1)
+
+
+def _enclosed_rsqrt(x: Any, precision: int) -> Any:
+    return mp.mpf_div(mp.fone, mp.mpf_sqrt(x, precision + 10, "n"), precision, "n")
+
+
+# A rational 1/sqrt(x) = q makes x = 1/q**2 a float only if q is a power of 2, itself a float: no exact midpoints.
+_RSQRT = Definition(_approximate_rsqrt, 2.0**-90, enclosure(_enclosed_rsqrt))

@@ -1,0 +1,154 @@
+"""Random numbers that do not depend on how a tensor is sharded.
+
+Canon of arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number from
+fixed words of a Philox stream. A shard says which elements it holds by `offset`: the index of its first element, from
+which the others count up, or an array with the index of each (see `shard_indices`).
+
+    uniform   (w >> (32 - p)) * 2**-p with w = word(i) and p significand bits; fp64 takes 53 bits of words 2i and 2i + 1
+    normal    sqrt(-2 log u1) * cos(2 pi u2), u1 = (word(2i) + 1) * 2**-32, u2 = word(2i + 1) * 2**-32 (Box and Muller)
+    dropout   keeps element i where word(i) >= ceil(rate * 2**32), and divides it by 1 - rate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil, isfinite, prod, tau
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import elementary
+from .array import Array
+from .errors import InvalidArgument, ShapeMismatch, UnsupportedDType
+from .formats import DTYPES, DType
+from .philox import words, words_at
+from .rounding import round_exact, round_to
+
+__all__ = ["Offset", "dropout", "dropout_mask", "normal", "shard_indices", "uniform"]
+
+UInt32s: TypeAlias = npt.NDArray[np.uint32]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Offset: TypeAlias = int | npt.NDArray[np.integer[Any]]
+
+ELEMENT_LIMIT = 1 << 63
+"""Elements of a tensor; two words each exhaust a stream."""
+
+
+def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
+    """Return numbers of `shape` spread evenly over the multiples of 2**-p in [0, 1), p the significand bits of `dtype`.
+
+    Floats only; tf32 is fp32. Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    """
+    _require_float("uniform", dtype)
+    bits = dtype.storage.fraction_bits + 1
+    if bits > 32:
+        high, low = _two_words(seed, stream, tuple(shape), offset)
+        grid = (high >> np.uint32(5)).astype(np.uint64) * np.uint64(1 << 26) + (low >> np.uint32(6))
+    else:
+        grid = (_one_word(seed, stream, tuple(shape), offset) >> np.uint32(32 - bits)).astype(np.uint64)
+    return Array(dtype, np.ldexp(grid.astype(np.float64), -bits).astype(dtype.carrier))
+
+
+def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
+    """Return numbers of `shape` with mean 0 and variance 1, below 6.67 in magnitude.
+
+    Every step is correctly rounded in fp64, the result once more to `dtype`. Floats only; tf32 is fp32.
+    Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    """
+    _require_float("normal", dtype)
+    first, second = _two_words(seed, stream, tuple(shape), offset)
+    u1 = np.ldexp(first.astype(np.float64) + 1.0, -32)
+    u2 = np.ldexp(second.astype(np.float64), -32)
+    fp64 = DTYPES["fp64"]
+    with np.errstate(all="ignore"):
+        radius = np.sqrt(-2.0 * elementary.log(u1, fp64))
+        return Array(dtype, round_to(np.asarray(radius * elementary.cos(tau * u2, fp64)), dtype))
+
+
+def dropout(x: Array, rate: float, seed: int, stream: int, offset: Offset = 0) -> Array:
+    """Return `x` with about `rate` of its elements replaced by +0 and the others divided by 1 - rate; same shape.
+
+    1 - rate is rounded to the accumulator type, the quotient in it, and then to the dtype of `x`. Floats only.
+    Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    """
+    _require_float("dropout", x.dtype)
+    keeps = dropout_mask(rate, seed, stream, x.shape, offset).values
+    accumulator = x.dtype.accumulator
+    kept_share = np.array(round_exact(1 - Fraction(rate), accumulator), accumulator.carrier)
+    with np.errstate(all="ignore"):
+        scaled = round_to(np.asarray(x.values / kept_share), x.dtype)
+        return Array(x.dtype, np.where(keeps, scaled, np.zeros_like(scaled)))
+
+
+def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: Offset = 0) -> Array:
+    """Return, as bool, which elements dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`."""
+    if not (isfinite(rate) and 0.0 <= rate < 1.0):
+        raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
+    threshold = np.uint64(ceil(Fraction(rate) * 2**32))  # 2**32 at the last rates below 1, where nothing is kept
+    return Array(DTYPES["bool"], _one_word(seed, stream, tuple(shape), offset).astype(np.uint64) >= threshold)
+
+
+def shard_indices(whole: Sequence[int], start: Sequence[int], shape: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the row-major indices in a tensor of shape `whole` of the box of `shape` that begins at `start`.
+
+    Raises `ShapeMismatch` for a box that is not inside the tensor.
+    """
+    ranks_agree = len(whole) == len(start) == len(shape)
+    if not ranks_agree or any(a < 0 or n < 0 or a + n > m for m, a, n in zip(whole, start, shape, strict=True)):
+        problem = f"a shard of {list(shape)} at {list(start)} is not inside a tensor of {list(whole)}"
+        raise ShapeMismatch("shard", problem)
+    indices = np.zeros((1,) * len(whole), np.int64)
+    for axis, (a, n) in enumerate(zip(start, shape, strict=True)):
+        along = np.arange(a, a + n, dtype=np.int64).reshape([-1 if each == axis else 1 for each in range(len(whole))])
+        indices = indices + along * prod(whole[axis + 1 :])
+    return np.asarray(np.broadcast_to(indices, tuple(shape)))
+
+
+def _one_word(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> UInt32s:
+    """Return word(i) of each element i."""
+    count = _count(shape)
+    if isinstance(offset, np.ndarray):
+        return words_at(seed, stream, _indices(shape, offset))
+    return words(seed, stream, _first(offset, count), count).reshape(shape)
+
+
+def _two_words(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> tuple[UInt32s, UInt32s]:
+    """Return word(2i) and word(2i + 1) of each element i."""
+    count = _count(shape)
+    if isinstance(offset, np.ndarray):
+        first = _indices(shape, offset) << np.uint64(1)
+        return words_at(seed, stream, first), words_at(seed, stream, first + np.uint64(1))
+    pairs = words(seed, stream, 2 * _first(offset, count), 2 * count).reshape(*shape, 2)
+    return pairs[..., 0], pairs[..., 1]
+
+
+def _require_float(operation: str, dtype: DType) -> None:
+    if dtype.kind != "float":
+        raise UnsupportedDType(operation, dtype)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    if any(extent < 0 for extent in shape):
+        raise ShapeMismatch("random numbers", f"{list(shape)} has a negative extent")
+    return prod(shape)
+
+
+def _first(offset: int, count: int) -> int:
+    is_integer = isinstance(offset, int) and not isinstance(offset, bool)
+    if not is_integer or not 0 <= offset <= offset + count <= ELEMENT_LIMIT:
+        raise InvalidArgument("random numbers", "offset", offset, f"0 <= offset and offset + {count} <= 2**63")
+    return offset
+
+
+def _indices(shape: tuple[int, ...], offset: npt.NDArray[np.integer[Any]]) -> UInt64s:
+    if offset.dtype.kind not in "iu":
+        raise InvalidArgument("random numbers", "offset", str(offset.dtype), "an integer or an array of integers")
+    if offset.shape != shape:
+        raise ShapeMismatch("random numbers", f"{list(offset.shape)} element indices for shape {list(shape)}")
+    indices = offset.astype(np.uint64)  # a negative one becomes at least 2**63
+    if (indices >= np.uint64(ELEMENT_LIMIT)).any():
+        first = int(offset[indices >= np.uint64(ELEMENT_LIMIT)][0])
+        raise InvalidArgument("random numbers", "offset", first, "element indices from 0 to 2**63 - 1")
+    return indices

@@ -1,0 +1,203 @@
+"""Reductions along one axis: sum, prod, mean, max, min, argmax, logsumexp.
+
+Language spec sections 5, 10 and 15; canon of arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
+Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or any tree
+asked for, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import complex_numbers
+from .array import Array
+from .compensated import kahan
+from .elementary import exp, log
+from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, UnsupportedDType
+from .formats import DTYPES, DType
+from .node_arithmetic import NodeArithmetic
+from .ordering import larger, smaller
+from .rounding import cast, round_to
+from .trees import FOLD, PAIRWISE, Combine, Tree, fold, pairwise
+
+__all__ = [
+    "Order",
+    "add_up",
+    "argmax",
+    "checked_axis",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "sum",
+]
+
+Values: TypeAlias = npt.NDArray[Any]
+Node: TypeAlias = Callable[[list[Any]], Values]
+Order: TypeAlias = Literal["tree", "kahan"]
+"""How a sum is ordered: by a tree, or from first to last with Kahan's compensation."""
+
+
+def sum(
+    x: Array,
+    axis: int,
+    keepdims: bool = False,
+    *,
+    tree: Tree | None = None,
+    order: Order = "tree",
+    arithmetic: NodeArithmetic | None = None,
+) -> Array:
+    """Return the sum along `axis`; of nothing, +0. Not on bool.
+
+    Over the canonical tree, or another `tree`; or, with `order` "kahan", compensated. `arithmetic` replaces that of
+    the canon in each node. Raises `AxisOutOfRange`, `UnsupportedDType`, and `LeafCount` for a tree over another number
+    of elements.
+    """
+    model = _model("sum", x, arithmetic, "float", "int", "complex")
+    axis = checked_axis("sum", x, axis)
+    total = _add_up("sum", x.values, axis, tree, order, model, x.dtype)
+    return _result(cast(Array(model.accumulator, total), x.dtype), axis, keepdims)
+
+
+def prod(
+    x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = None, arithmetic: NodeArithmetic | None = None
+) -> Array:
+    """Return the product along `axis`; of nothing, 1. Not on bool. Raises as `sum` does."""
+    model = _model("prod", x, arithmetic, "float", "int", "complex")
+    axis = checked_axis("prod", x, axis)
+    total = _over_tree(model.enter(x.values, x.dtype), axis, tree, model, model.multiply, 1)
+    return _result(cast(Array(model.accumulator, total), x.dtype), axis, keepdims)
+
+
+def mean(x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = None, order: Order = "tree") -> Array:
+    """Return the sum along `axis` divided by the number of elements, both in the accumulator; of nothing, NaN.
+
+    Floats and complex numbers, these divided by component. Raises as `sum` does.
+    """
+    _require_kind("mean", x, "float", "complex")
+    axis = checked_axis("mean", x, axis)
+    inner = x.dtype.accumulator
+    total = _add_up("mean", x.values, axis, tree, order, NodeArithmetic(inner), x.dtype)
+    count = np.float64(x.shape[axis]).astype((inner.component if inner.kind == "complex" else inner).carrier)
+    with np.errstate(all="ignore"):
+        if inner.kind == "complex":
+            quotient = complex_numbers.join(*(np.asarray(part / count) for part in complex_numbers.parts(total)))
+        else:
+            quotient = np.asarray(total / count)
+    return _result(cast(Array(inner, quotient), x.dtype), axis, keepdims)
+
+
+def max(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """Return the largest element along `axis`; a NaN wins, -0 is below +0. Floats and integers.
+
+    Raises `AxisOutOfRange`, `EmptyAxis`, `UnsupportedDType`.
+    """
+    return _extreme("max", x, axis, keepdims, larger)
+
+
+def min(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """Return the smallest element along `axis`; a NaN wins, -0 is below +0. Raises as `max` does."""
+    return _extreme("min", x, axis, keepdims, smaller)
+
+
+def argmax(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """Return the int32 index of the first largest element along `axis`, or of the first NaN; -0 is below +0.
+
+    Raises as `max` does.
+    """
+    _require_kind("argmax", x, "float", "int")
+    axis = checked_axis("argmax", x, axis, empty=False)
+    largest = np.expand_dims(pairwise(x.values, axis, larger), axis)
+    found = x.values == largest
+    if x.dtype.kind == "float":
+        found = (found & (np.signbit(x.values) == np.signbit(largest))) | np.isnan(x.values)
+    places = np.arange(x.shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(x.rank)])
+    first = pairwise(np.where(found, places, np.int32(x.shape[axis])), axis, smaller)
+    return _result(Array(DTYPES["int32"], first), axis, keepdims)
+
+
+def logsumexp(x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = None) -> Array:
+    """Return log(sum(exp(x - m))) + m along `axis`, m being the maximum, or +0 where that is not finite. Floats only.
+
+    Every step is rounded to the accumulator, exp and log correctly, then once to the dtype. So -inf alone gives -inf,
+    +inf gives +inf, and NaN gives NaN. Raises as `max` does, and `LeafCount`.
+    """
+    _require_kind("logsumexp", x, "float")
+    axis = checked_axis("logsumexp", x, axis, empty=False)
+    inner = x.dtype.accumulator
+    with np.errstate(all="ignore"):
+        largest = np.expand_dims(pairwise(x.values, axis, larger), axis)
+        shift = np.where(np.isfinite(largest), largest, np.zeros((), inner.carrier))
+        total = add_up(exp(x.values - shift, inner), axis, tree, inner)
+        result = round_to(log(total, inner) + np.squeeze(shift, axis), x.dtype)
+    return _result(Array(x.dtype, result), axis, keepdims)
+
+
+def add_up(values: Values, axis: int, tree: Tree | None, dtype: DType) -> Values:
+    """Add values of an accumulator `dtype` along `axis`, which is dropped, over the canonical tree or another."""
+    model = NodeArithmetic(dtype)
+    return _over_tree(values, axis, tree, model, model.add, 0)
+
+
+def checked_axis(operation: str, x: Array, axis: int, empty: bool = True) -> int:
+    """Return `axis` counted from the first.
+
+    Raises `InvalidArgument`, `AxisOutOfRange` and, unless it may be `empty`, `EmptyAxis`.
+    """
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise InvalidArgument(operation, "axis", axis, "a whole number")
+    if not -x.rank <= axis < x.rank:
+        raise AxisOutOfRange(operation, axis, x.rank)
+    if x.shape[axis] == 0 and not empty:
+        raise EmptyAxis(operation, axis)
+    return axis % x.rank
+
+
+def _require_kind(operation: str, x: Array, *kinds: str) -> None:
+    if x.dtype.kind not in kinds:
+        raise UnsupportedDType(operation, x.dtype)
+
+
+def _model(operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
+    _require_kind(operation, x, *kinds)
+    model = arithmetic or NodeArithmetic.canonical(x.dtype)
+    model.require(operation, x.dtype)
+    return model
+
+
+def _add_up(
+    operation: str, values: Values, axis: int, tree: Tree | None, order: Order, model: NodeArithmetic, dtype: DType
+) -> Values:
+    if order == "tree":
+        return _over_tree(model.enter(values, dtype), axis, tree, model, model.add, 0)
+    if order != "kahan":
+        raise InvalidArgument(operation, "order", order, '"tree" or "kahan"')
+    if tree is not None or not model.is_plain(dtype):
+        raise InvalidArgument(operation, "order", order, '"tree", where a tree or the arithmetic of its nodes is given')
+    return kahan(model.enter(values, dtype), axis)
+
+
+def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Node, neutral: int) -> Values:
+    """Combine entered values along an axis; `neutral` is the result of nothing, and `c` where a tree names it."""
+    rows, tree = np.moveaxis(values, axis, 0), tree or PAIRWISE
+    with np.errstate(all="ignore"):
+        if tree in (PAIRWISE, FOLD) and len(rows):
+            combine = pairwise if tree == PAIRWISE else fold
+            return model.settle(combine(rows, 0, lambda a, b: node([a, b])))
+        start = np.full(rows.shape[1:], neutral, model.accumulator.carrier)
+        return model.settle(tree.over(len(rows)).evaluate(rows.__getitem__, node, start))
+
+
+def _extreme(operation: str, x: Array, axis: int, keepdims: bool, combine: Combine) -> Array:
+    _require_kind(operation, x, "float", "int")
+    axis = checked_axis(operation, x, axis, empty=False)
+    return _result(Array(x.dtype, pairwise(x.values, axis, combine)), axis, keepdims)
+
+
+def _result(reduced: Array, axis: int, keepdims: bool) -> Array:
+    return Array(reduced.dtype, np.expand_dims(reduced.values, axis)) if keepdims else reduced

@@ -1,0 +1,41 @@
+"""The determinism descriptor of a launch (runtime spec 11; AMB-RT-23, AMB-RT-75, AMB-RT-76)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ..numerics.trees import Tree
+from .status import Failure, Status
+
+__all__ = ["Descriptor", "StableMath"]
+
+
+@dataclass(frozen=True)
+class StableMath:
+    """The stable-math toggles (RT-11-05 to -07); off is refused, since every launch here is strict (AMB-RT-76).
+
+    Raises `Failure` with TESS_ERR_DETERMINISM_VIOLATION.
+    """
+
+    softmax: bool = True
+    log_sum_exp: bool = True
+    clamp: bool = True
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name):
+                raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessLaunch", f"stable {field.name} is off", "on")
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """What fixes the bits of a launch: the order of its reductions, its random numbers, its stable math.
+
+    `reduction_order` None stands for the canonical order of each operation (RT-11-02), seed and stream for the random
+    numbers (RT-11-03, RT-11-04).
+    """
+
+    reduction_order: Tree | None = None
+    seed: int = 0
+    stream: int = 0
+    stable: StableMath = StableMath()

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.errors import InvalidArgument, NonFinite, ShapeMismatch, UnsupportedDType
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.quantization import dequantize, error_feedback, quantize, top_k
+
+WIRES = ["fp8_e4m3", "fp8_e5m2", "bf16"]
+LARGEST = {"fp8_e4m3": 448, "fp8_e5m2": 57344}
+U = Fraction(1, 2**24)
+ETA = Fraction(1, 2**149)
+
+
+def fp32(values: object) -> Array:
+    return Array(dtype("fp32"), np.array(values, np.float32))
+
+
+def wide(rng: np.random.Generator, shape: tuple[int, ...], low: float = -149, high: float = 127.9) -> Array:
+    """Numbers of both signs, their exponents spread evenly."""
+    return fp32(rng.choice([-1.0, 1.0], shape) * 2.0 ** rng.uniform(low, high, shape))
+
+
+def expected_block(block: list[float], wire: str, oracle) -> tuple[float, list[float], list[float]]:
+    """One block by the definition: scale, codes and what they stand for, every rounding exact."""
+    m = max(abs(v) for v in block)
+    scale = 1.0
+    if wire != "bf16" and m != 0:
+        scale = oracle.nearest(Fraction(m) / LARGEST[wire], "fp32") or 1.0
+    codes = [oracle.nearest_or_special(oracle.divide(v, scale, "fp32"), wire) for v in block]
+    largest = float(oracle.formats[wire].largest)
+    codes = [max(-largest, min(largest, c)) for c in codes]
+    return scale, codes, [oracle.multiply(c, scale, "fp32") for c in codes]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("n", "block"), [(1, 1), (5, 2), (12, 4), (7, 7), (7, 100), (9, 1)])
+def test_every_block_as_defined(wire, n, block, oracle, rng):
+    for low, high in [(-149, 127.9), (-3, 3), (-149, -126)]:
+        x = wide(rng, (4, n), low, high)
+        quantized = quantize(x, dtype(wire), block)
+        back = dequantize(quantized.codes, quantized.scales, block)
+        assert (quantized.codes.dtype, quantized.scales.dtype) == (dtype(wire), dtype("fp32"))
+        assert quantized.scales.shape == (4, math.ceil(n / block))
+        for row, start in itertools.product(range(4), range(0, n, block)):
+            part = slice(start, start + block)
+            scale, codes, values = expected_block(x.values[row, part].tolist(), wire, oracle)
+            oracle.same([quantized.scales.values[row, start // block]], [scale])
+            oracle.same(quantized.codes.values[row, part].tolist(), codes)
+            oracle.same(back.values[row, part].tolist(), values)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_edge_values(wire, oracle):
+    """Zeros keep their sign; the largest fp32 numbers, the smallest, and ties of the wire format at scale 1."""
+    top, tiny = float.fromhex("0x1.fffffep127"), 2.0**-149
+    rows = [
+        [0.0, -0.0, 0.0],
+        [top, -top, 1.0],
+        [math.nextafter(top, 0) // 2, -top / 3, top / 7],
+        [tiny, -tiny, 0.0],
+        [448 * tiny, -tiny, 225 * tiny],
+        [627 * tiny, -400 * tiny, 300 * tiny],
+        [448.0, 272.0, -304.0],
+        [57344.0, 45056.0, -53248.0],
+        [448.0, 2.0**-9 * 1.5, -(2.0**-10)],
+        [1 + 2.0**-8, 1 + 3 * 2.0**-8, -(2.0**-134)],
+    ]
+    x = fp32(rows)
+    quantized = quantize(x, dtype(wire), 3)
+    back = dequantize(quantized.codes, quantized.scales, 3)
+    for i, row in enumerate(x.values.tolist()):
+        scale, codes, values = expected_block(row, wire, oracle)
+        oracle.same([quantized.scales.values[i, 0]], [scale])
+        oracle.same(quantized.codes.values[i].tolist(), codes)
+        oracle.same(back.values[i].tolist(), values)
+    assert np.isfinite(back.values).all()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_element_is_off_by_at_most_half_a_step_of_its_block(wire, rng):
+    """The step follows from the block's maximum (AMB-COLL-26); besides, the two fp32 roundings and the scale's."""
+    for low, high in [(-149, 127.9), (-2, 2), (-149, -120)]:
+        x = wide(rng, (40, 16), low, high)
+        quantized = quantize(x, dtype(wire), 8)
+        back = dequantize(quantized.codes, quantized.scales, 8).values.tolist()
+        for row, start in itertools.product(range(40), (0, 8)):
+            block = [Fraction(v) for v in x.values[row, start : start + 8].tolist()]
+            m = max(abs(v) for v in block)
+            for v, found in zip(block, back[row][start : start + 8], strict=True):
+                if wire == "bf16":
+                    bound = max(abs(v) / 2**8, Fraction(1, 2**134))
+                else:
+                    half_a_step = m / {"fp8_e4m3": 28, "fp8_e5m2": 14}[wire]
+                    subnormal_scale = LARGEST[wire] * ETA / 2 if m < LARGEST[wire] * Fraction(1, 2**126) else 0
+                    bound = half_a_step * (1 + U) + 2 * U * m + subnormal_scale + ETA
+                assert abs(Fraction(found) - v) <= bound
+
+
+def test_bf16_saturates_where_a_cast_would_overflow():
+    top = float.fromhex("0x1.fffffep127")
+    codes = quantize(fp32([top, -top]), dtype("bf16"), 2).codes
+    assert codes.values.tolist() == [float.fromhex("0x1.fep127"), -float.fromhex("0x1.fep127")]
+
+
+def test_blocks_are_independent_and_lead_to_the_same_bits_as_alone(rng):
+    x = wide(rng, (3, 10))
+    whole = quantize(x, dtype("fp8_e4m3"), 4)
+    for row, start in itertools.product(range(3), (0, 4, 8)):
+        alone = quantize(fp32(x.values[row, start : start + 4]), dtype("fp8_e4m3"), 4)
+        assert alone.codes.values.tolist() == whole.codes.values[row, start : start + 4].tolist()
+        assert alone.scales.values.tolist() == [whole.scales.values[row, start // 4]]
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)])
+def test_empty_tensors(shape):
+    quantized = quantize(fp32(np.zeros(shape)), dtype("fp8_e5m2"), 4)
+    assert dequantize(quantized.codes, quantized.scales, 4).shape == shape
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_error_feedback_sends_the_sum_of_the_gradients(wire, oracle, rng):
+    """sum(sent) + last residual = sum(gradients) within u times the magnitudes added and subtracted (AMB-COLL-25)."""
+    residual = fp32(np.zeros(24))
+    total = [Fraction(0)] * 24
+    slack = [Fraction(0)] * 24
+    for _ in range(30):
+        gradient = wide(rng, (24,), -20, 5)
+        step = error_feedback(gradient, residual, dtype(wire), 8)
+        for i in range(24):
+            g, r = float(gradient.values[i]), float(residual.values[i])
+            sent, kept = float(step.sent.values[i]), float(step.residual.values[i])
+            corrected = oracle.add(g, r, "fp32")
+            oracle.same([kept], [oracle.subtract(corrected, sent, "fp32")])
+            total[i] += Fraction(g) - Fraction(sent)
+            slack[i] += U * (abs(Fraction(g) + Fraction(r)) + abs(Fraction(corrected) - Fraction(sent)))
+        assert step.sent.to_bits() == dequantize(step.quantized.codes, step.quantized.scales, 8).to_bits()
+        residual = step.residual
+    for i in range(24):
+        assert abs(total[i] - Fraction(float(residual.values[i]))) <= slack[i]
+
+
+def test_error_feedback_sends_what_one_step_alone_would_lose():
+    """An element 1/100 of its neighbour's fp8 step is never sent without feedback, and in time fully with it."""
+    gradient, residual, sent = fp32([448.0, 2.0**-11]), fp32([0.0, 0.0]), Fraction(0)
+    for _ in range(64):
+        step = error_feedback(gradient, residual, dtype("fp8_e4m3"), 2)
+        residual, sent = step.residual, sent + Fraction(float(step.sent.values[1]))
+    assert quantize(gradient, dtype("fp8_e4m3"), 2).codes.values[1] == 0
+    assert abs(sent - 64 * Fraction(1, 2**11)) <= Fraction(1, 2**9)
+
+
+def test_top_k_keeps_the_lower_index_of_equal_magnitudes_and_ascends():
+    x = fp32([1.0, -3.0, 0.0, 3.0, -0.0, 3.0, 2.0])
+    for k, expected in enumerate([[], [1], [1, 3], [1, 3, 5], [1, 3, 5, 6], [0, 1, 3, 5, 6], [0, 1, 2, 3, 5, 6]]):
+        kept = top_k(x, k)
+        assert kept.indices.values.tolist() == expected
+        assert kept.values.values.tolist() == x.values[expected].tolist()
+    assert (kept.indices.dtype, kept.values.dtype) == (dtype("int32"), dtype("fp32"))
+
+
+@pytest.mark.parametrize("name", ["fp8_e5m2", "fp16", "bf16", "fp32", "fp64", "int8", "int64"])
+def test_top_k_agrees_with_a_stable_sort_of_exact_magnitudes(name, rng):
+    values = rng.integers(-9, 10, 200).astype(dtype(name).carrier)
+    if name.startswith("int"):
+        values[50], values[60] = np.iinfo(name).min, np.iinfo(name).max
+    elif name.startswith("fp") and name != "fp64":
+        values[50], values[60] = -math.inf, math.inf
+    exact = [abs(v) if math.isinf(v) else abs(Fraction(v)) for v in values.tolist()]
+    order = sorted(range(200), key=lambda i: (-exact[i], i))
+    for k in (1, 2, 3, 50, 199, 200):
+        assert top_k(Array(dtype(name), values), k).indices.values.tolist() == sorted(order[:k])
+
+
+def test_bad_arguments_are_refused_by_name():
+    x, e4m3 = fp32([1.0, 2.0]), dtype("fp8_e4m3")
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(InvalidArgument, match=r"quantize: block is .* an integer of at least 1"):
+            quantize(x, e4m3, bad)
+    with pytest.raises(InvalidArgument, match="wire is 'fp16', allowed is one of fp8_e4m3, fp8_e5m2, bf16"):
+        quantize(x, dtype("fp16"), 2)
+    with pytest.raises(UnsupportedDType):
+        quantize(Array(dtype("fp64"), np.zeros(2)), e4m3, 2)
+    with pytest.raises(ShapeMismatch, match="rank 0"):
+        quantize(fp32(1.0), e4m3, 2)
+    with pytest.raises(ShapeMismatch, match=r"need scales of \[1\], not \[2\]"):
+        dequantize(quantize(x, e4m3, 2).codes, fp32([1.0, 1.0]), 2)
+    with pytest.raises(ShapeMismatch, match="differ in shape"):
+        error_feedback(x, fp32([1.0]), e4m3, 2)
+    for bad in (-1, 3, 1.0, True):
+        with pytest.raises(InvalidArgument, match=r"top_k: k is .* an integer from 0 to 2"):
+            top_k(x, bad)
+    with pytest.raises(ShapeMismatch, match="flat"):
+        top_k(fp32([[1.0]]), 1)
+    with pytest.raises(UnsupportedDType):
+        top_k(Array(dtype("complex64"), np.zeros(2, np.complex64)), 1)
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+def test_numbers_that_are_not_finite_are_refused_with_their_place(bad):
+    e5m2 = dtype("fp8_e5m2")
+    with pytest.raises(NonFinite, match=r"quantize: .* at \[1, 0\] is not finite") as caught:
+        quantize(fp32([[1.0, 2.0], [bad, bad]]), e5m2, 2)
+    assert caught.value.index == (1, 0)
+    with pytest.raises(NonFinite, match="dequantize: scales"):
+        dequantize(Array(e5m2, np.zeros(2, np.float32)), fp32([bad]), 2)
+    with pytest.raises(NonFinite, match="dequantize: codes"):
+        dequantize(Array(e5m2, np.array([1.0, bad], np.float32)), fp32([1.0]), 2)
+    top = float.fromhex("0x1.fffffep127")
+    with pytest.raises(NonFinite):
+        error_feedback(fp32([top]), fp32([top]), e5m2, 1)
+
+
+def test_top_k_refuses_nan_but_not_infinity():
+    with pytest.raises(NonFinite, match=r"top_k: nan at \[1\] is not a number"):
+        top_k(fp32([1.0, math.nan]), 1)
+    assert top_k(fp32([1.0, -math.inf]), 1).values.values.tolist() == [-math.inf]

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.errors import InvalidArgument, ShapeMismatch, UnsupportedDType
+from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.philox import words
+from tessera_reference.numerics.random import dropout, dropout_mask, normal, shard_indices, uniform
+
+FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+SIGNIFICAND = {"fp8_e4m3": 4, "fp8_e5m2": 3, "fp16": 11, "bf16": 8, "fp32": 24, "tf32": 24, "fp64": 53}
+GENERATORS = [
+    pytest.param(lambda shape, offset: uniform(11, 3, shape, dtype("fp32"), offset).values, id="uniform fp32"),
+    pytest.param(lambda shape, offset: uniform(11, 3, shape, dtype("fp64"), offset).values, id="uniform fp64"),
+    pytest.param(lambda shape, offset: normal(11, 3, shape, dtype("bf16"), offset).values, id="normal bf16"),
+    pytest.param(lambda shape, offset: dropout_mask(0.5, 11, 3, shape, offset).values, id="dropout"),
+]
+
+
+def stream_words(count: int, seed: int = 1, stream: int = 2) -> list[int]:
+    """Words of a stream; `test_philox` proves them."""
+    return words(seed, stream, 0, count).tolist()
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_uniform_takes_the_leading_bits_of_one_word_or_two(name):
+    n, p = 500, SIGNIFICAND[name]
+    w = stream_words(2 * n)
+    if name == "fp64":
+        expected = [Fraction((w[2 * i] >> 5) * 2**26 + (w[2 * i + 1] >> 6), 2**53) for i in range(n)]
+    else:
+        expected = [Fraction(w[i] >> (32 - p), 2**p) for i in range(n)]
+    found = uniform(1, 2, (20, 25), dtype(name))
+    assert (found.dtype, found.shape) == (dtype(name), (20, 25))
+    assert [Fraction(x) for x in found.values.reshape(-1).tolist()] == expected
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_uniform_hits_only_its_grid_below_one_and_every_value_is_one_of_the_dtype(name):
+    found = uniform(7, 0, (20000,), dtype(name))
+    values = found.values.astype(np.float64)
+    assert values.min() >= 0.0 and values.max() < 1.0
+    scaled = np.ldexp(values, SIGNIFICAND[name])
+    assert (scaled == np.floor(scaled)).all()
+    assert Array.from_bits(found.dtype, found.shape, found.to_bits()).values.tolist() == found.values.tolist()
+    if SIGNIFICAND[name] <= 8:
+        assert sorted(set(scaled.tolist())) == list(range(2 ** SIGNIFICAND[name]))
+    assert abs(float(values.mean()) - 0.5 + 2.0 ** -(SIGNIFICAND[name] + 1)) < 0.01
+    assert abs(float(values.var()) - 1 / 12) < 0.005
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_numbers_do_not_depend_on_sharding(generate):
+    """Every box of a tensor, given by its element indices, in any order, holds the numbers the whole tensor has."""
+    whole = generate((4, 6, 5), 0)
+    for rows, columns in itertools.product([(0, 4), (1, 2), (3, 1)], [(0, 6), (4, 2), (5, 0)]):
+        (r, m), (c, n) = rows, columns
+        shard = generate((m, n, 5), shard_indices((4, 6, 5), (r, c, 0), (m, n, 5)))
+        assert shard.tolist() == whole[r : r + m, c : c + n].tolist()
+    shuffled = np.random.Generator(np.random.Philox(1)).permutation(120)
+    assert generate((120,), shuffled).tolist() == whole.reshape(-1)[shuffled].tolist()
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+@pytest.mark.parametrize("cut", [0, 1, 2, 3, 7, 30, 36])
+def test_a_shard_may_be_given_by_its_first_element(generate, cut):
+    whole = generate((37,), 0).tolist()
+    assert generate((cut,), 0).tolist() + generate((37 - cut,), cut).tolist() == whole
+
+
+def rational(x: mpmath.mpf) -> Fraction:
+    sign, significand, exponent, _ = x._mpf_
+    return (-1) ** sign * int(significand) * Fraction(2) ** int(exponent)
+
+
+def expected_normal(first: int, second: int, name: str, oracle) -> float:
+    """Box and Muller's formula, each step from 300 bits rounded once to fp64 by the oracle."""
+
+    def rounded(x: mpmath.mpf) -> float:
+        return oracle.nearest(rational(x), "fp64") if x else 0.0
+
+    with mpmath.workprec(300):
+        radius = rounded(mpmath.sqrt(-2 * mpmath.mpf(rounded(mpmath.log(mpmath.ldexp(first + 1, -32))))))
+        angle = rounded(mpmath.mpf(rounded(2 * mpmath.pi)) * mpmath.ldexp(second, -32))
+        cosine = rounded(mpmath.cos(mpmath.mpf(angle)))
+    return oracle.nearest_or_special(oracle.multiply(-0.0 if radius == 0 else radius, cosine, "fp64"), name)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_normal_rounds_every_step_once(name, oracle):
+    w = stream_words(600)
+    found = normal(1, 2, (15, 20), dtype(name))
+    assert (found.dtype, found.shape) == (dtype(name), (15, 20))
+    expected = [expected_normal(w[2 * i], w[2 * i + 1], name, oracle) for i in range(300)]
+    oracle.same(found.values.reshape(-1).tolist(), expected)
+
+
+def test_normal_at_the_ends_of_the_words(monkeypatch, oracle):
+    """u1 = 1 gives radius sqrt(-2 * 0) = -0, u1 = 2**-32 the largest; quarter turns give the smallest cosines."""
+    ends, turns = [0, 1, 2**31, 2**32 - 2, 2**32 - 1], [0, 1, 2**30 - 1, 2**30, 2**31, 3 * 2**30, 2**32 - 1]
+    pairs = list(itertools.product(ends, turns))
+    served = np.array(pairs, np.uint32).reshape(-1)
+    monkeypatch.setattr("tessera_reference.numerics.random.words", lambda *_: served)
+    found = normal(0, 0, (len(pairs),), dtype("fp64")).values.tolist()
+    oracle.same(found, [expected_normal(*pair, "fp64", oracle) for pair in pairs])
+    assert max(map(abs, found)) < 6.67
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp8_e4m3"])
+def test_normal_has_about_its_moments(name):
+    values = normal(9, 1, (40000,), dtype(name)).values.astype(np.float64)
+    moments = [float((values**k).mean()) for k in (1, 2, 3, 4)]
+    assert np.allclose(moments, [0, 1, 0, 3], atol=0.1)
+
+
+def test_seeds_and_streams_give_different_numbers():
+    drawn = [uniform(s, t, (8,), dtype("fp32")).to_bits() for s, t in [(0, 0), (1, 0), (0, 1), (2**32, 0), (0, 2**32)]]
+    assert len(set(drawn)) == 5
+
+
+def test_the_last_elements_of_a_stream_are_reached_and_none_beyond():
+    at_end = np.array([2**63 - 1], np.int64)
+    for name in ("fp32", "fp64"):
+        assert uniform(3, 4, (2,), dtype(name), 2**63 - 2).values[1] == uniform(3, 4, (1,), dtype(name), at_end).values
+    with pytest.raises(InvalidArgument, match="offset is 9223372036854775807"):
+        uniform(3, 4, (2,), dtype("fp32"), 2**63 - 1)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2)])
+def test_scalars_and_empty_tensors(shape):
+    for found in (uniform(1, 2, shape, dtype("bf16")), normal(1, 2, shape, dtype("bf16"))):
+        assert found.shape == shape
+    assert dropout(uniform(1, 2, shape, dtype("fp32")), 0.5, 1, 2).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("offset", "problem"),
+    [
+        (-1, "offset is -1"),
+        (1.5, "offset is 1.5"),
+        (True, "offset is True"),
+        (np.array([0.0, 1.0]), "offset is 'float64'"),
+        (np.array([0, -1]), "offset is -1"),
+        (np.array([0, 2**63], np.uint64), "offset is 9223372036854775808"),
+    ],
+)
+def test_offsets_that_are_no_element_indices_are_refused(offset, problem):
+    with pytest.raises(InvalidArgument, match=problem) as caught:
+        uniform(1, 2, (2,), dtype("fp32"), offset)
+    assert caught.value.argument == "offset"
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeMismatch, match=r"\[3\] element indices for shape \[2\]"):
+        uniform(1, 2, (2,), dtype("fp32"), np.arange(3))
+    with pytest.raises(ShapeMismatch, match="negative extent"):
+        uniform(1, 2, (2, -1), dtype("fp32"))
+    for start, shape in [((0, 3), (2, 2)), ((-1, 0), (1, 1)), ((0,), (1, 1))]:
+        with pytest.raises(ShapeMismatch, match="not inside a tensor"):
+            shard_indices((2, 4), start, shape)
+
+
+@pytest.mark.parametrize("name", ["int32", "bool", "complex64"])
+def test_only_floats_are_drawn(name):
+    for draw in (uniform, normal):
+        with pytest.raises(UnsupportedDType):
+            draw(0, 0, (1,), dtype(name))
+    with pytest.raises(UnsupportedDType):
+        dropout(Array(dtype(name), np.zeros(1, dtype(name).carrier)), 0.5, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "threshold"),
+    [
+        (0.0, 0),
+        (-0.0, 0),
+        (5e-324, 1),
+        (2.0**-33, 1),
+        (2.0**-32, 1),
+        (math.nextafter(2.0**-32, 1), 2),
+        (0.1, 429496730),
+        (0.5, 2**31),
+        (math.nextafter(0.5, 0), 2**31),
+        (math.nextafter(0.5, 1), 2**31 + 1),
+        (1 - 2.0**-32, 2**32 - 1),
+        (1 - 2.0**-53, 2**32),
+    ],
+)
+def test_dropout_keeps_words_at_or_above_the_exact_threshold(rate, threshold, monkeypatch):
+    near = [w for w in (0, 1, 2, threshold - 1, threshold, threshold + 1, 2**32 - 1) if 0 <= w < 2**32]
+    served = np.array(near, np.uint32)
+    monkeypatch.setattr("tessera_reference.numerics.random.words", lambda *_: served)
+    assert dropout_mask(rate, 0, 0, (len(near),)).values.tolist() == [w >= threshold for w in near]
+
+
+def test_dropout_takes_word_i_for_element_i():
+    w = stream_words(600)
+    assert dropout_mask(0.1, 1, 2, (20, 30)).values.reshape(-1).tolist() == [x >= 429496730 for x in w]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.75, 1 / 3, 1 - 2.0**-20, math.nextafter(2.0**-25, 1)])
+@pytest.mark.parametrize("name", FLOATS)
+def test_dropout_divides_by_the_share_kept_rounded_once(name, rate, oracle, rng):
+    """At the last rate, 1 - rate is just below a tie of fp32, which fp64 rounds it to."""
+    raw = np.concatenate([[0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan], rng.standard_normal(200) * 100])
+    values = [oracle.nearest_or_special(v, name) for v in raw.tolist()]
+    x = Array(dtype(name), np.array(values, dtype(name).carrier))
+    accumulator = "fp64" if name == "fp64" else "fp32"
+    share = oracle.nearest(1 - Fraction(rate), accumulator)
+    keeps = [w >= math.ceil(Fraction(rate) * 2**32) for w in stream_words(len(values))]
+    quotients = [oracle.divide(v, share, accumulator) for v in values]
+    expected = [oracle.nearest_or_special(q, name) if k else 0.0 for q, k in zip(quotients, keeps, strict=True)]
+    oracle.same(dropout(x, rate, 1, 2).values.tolist(), expected)
+
+
+def test_dropout_drops_about_its_rate():
+    assert abs(float(dropout_mask(0.1, 5, 6, (40000,)).values.mean()) - 0.9) < 0.01
+    assert not dropout_mask(1 - 2.0**-53, 5, 6, (1000,)).values.any()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 2.0, math.nan, math.inf, -math.inf])
+def test_rates_outside_zero_to_one_are_refused(rate):
+    with pytest.raises(InvalidArgument, match=r"rate is .*, allowed is a number with 0 <= rate < 1"):
+        dropout_mask(rate, 0, 0, (1,))

@@ -1,0 +1,138 @@
+"""Enclosures of every function hold what the canon computes, and are named and finite on ordinary data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tessera_conformance import oracle
+from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, values_of
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+
+FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
+UNARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "erf", "sqrt"]
+UNARY += ["rsqrt", "reciprocal", "sigmoid", "silu", "gelu", "relu", "negate", "transpose"]
+BINARY = ["add", "subtract", "multiply", "divide", "pow"]
+ALONG = ["sum", "mean", "prod", "max", "min", "softmax", "logsumexp"]
+
+
+def positive(x: Tensor) -> Tensor:
+    format_ = FORMATS[x.dtype]
+    assert isinstance(format_, FloatFormat)
+    return Tensor.from_words(x.dtype, x.shape, [word & ~format_.sign_bit for word in x.words().tolist()])
+
+
+def complexes(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
+    parts = counted({"complex64": "fp32", "complex128": "fp64"}[dtype], (*shape, 2), seed)
+    return Tensor(dtype, shape, parts.data)
+
+
+def first_result(name: str, inputs: list[Tensor], arguments: Mapping[str, Any]) -> Tensor:
+    found = oracle.FUNCTIONS[f"oracle.{name}"](*inputs, **arguments)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def check(name: str, inputs: list[Tensor], arguments: Mapping[str, Any] | None = None, promised: float = 1.0) -> None:
+    """The canonical result lies within; at least a part of the elements have an enclosure."""
+    arguments = arguments or {}
+    result = first_result(name, inputs, arguments)
+    limits = bounds.enclose(f"oracle.{name}", inputs, arguments)
+    values = values_of(result)
+    assert len(limits) == len(values)
+    for limit, value in zip(limits, values, strict=True):
+        assert limit is None or (limit.holds(value) and limit.rule), (limit, value)
+    assert sum(limit is not None for limit in limits) >= promised * len(limits)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_the_canon_lies_within_of_one_operand(name: str, dtype: str) -> None:
+    x = counted(dtype, (4, 8), 1)
+    check(name, [positive(x) if name in ("log", "log2", "log1p", "sqrt", "rsqrt") else x], promised=0.8)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", BINARY)
+def test_the_canon_lies_within_of_two_operands(name: str, dtype: str) -> None:
+    check(name, [positive(counted(dtype, (4, 8), 1)), counted(dtype, (4, 8), 2)], promised=0.8)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", ALONG)
+def test_the_canon_lies_within_along_an_axis(name: str, axis: int, dtype: str) -> None:
+    check(name, [counted(dtype, (5, 9), 3, (-1, 1))], {"axis": axis}, promised=0.5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_canon_lies_within_of_compositions(dtype: str) -> None:
+    a, b, c = (counted(dtype, shape, seed) for shape, seed in (((3, 6), 1), ((6, 3), 2), ((3, 3), 3)))
+    check("matmul", [a, b])
+    check("matmul", [a, b, c])
+    check("add_to_product", [a, b, c])
+    check("scale", [a], {"factor": "0.3"})
+    check("multiply_add", [c, c, c])
+    check("gelu", [a], {"approximate": "tanh"})
+    check("cast", [a], {"dtype": "bf16"})
+    check("dropout", [a], {"rate": 0.3, "seed": 5})
+    check("attention", [a, counted(dtype, (4, 6), 4), counted(dtype, (4, 2), 5)], {"factor": "0.5"})
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_canon_lies_within_of_what_is_drawn(dtype: str) -> None:
+    for name in ("uniform", "normal"):
+        check(name, [], {"seed": 11, "stream": 3, "shape": (50,), "dtype": dtype})
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_the_canon_lies_within_of_complex_numbers(dtype: str) -> None:
+    x, y = complexes(dtype, (2, 6), 1), complexes(dtype, (2, 6), 2)
+    for name in ("add", "subtract", "multiply"):
+        check(name, [x, y])
+    for name in ("sum", "mean", "prod"):
+        check(name, [x], {"axis": 1})
+    check("matmul", [x, complexes(dtype, (6, 2), 3)])
+    for n in (1, 2, 6, 8, 17):
+        for norm in ("ortho", "backward", "forward"):
+            check("fft", [complexes(dtype, (n,), 4)], {"norm": norm})
+            check("ifft", [complexes(dtype, (n,), 4)], {"norm": norm})
+
+
+@pytest.mark.parametrize("wire", ["fp8_e4m3", "fp8_e5m2", "bf16"])
+def test_the_canon_lies_within_of_what_is_sent(wire: str) -> None:
+    x, y = counted("fp32", (3, 10), 1, (-9, 9)), counted("fp32", (3, 10), 2, (-9, 9))
+    check("quantize", [x], {"wire": wire, "block": 4})
+    check("error_feedback", [x, y], {"wire": wire, "block": 4})
+    check("dequantize", list(oracle.quantize(x, wire=wire, block=4)), {"block": 4})
+    check("top_k", [counted("fp32", (10,), 1)], {"k": 4})
+
+
+def test_every_function_that_yields_floats_has_an_enclosure() -> None:
+    comparisons = {"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"}
+    integers = comparisons | {"argmax", "philox"}
+    assert bounds.ENCLOSED.keys() == {name.removeprefix("oracle.") for name in oracle.FUNCTIONS} - integers
+
+
+@pytest.mark.parametrize("name", ["argmax", "equal", "nothing"])
+def test_other_functions_have_none(name: str) -> None:
+    with pytest.raises(BadArgument, match="function_name"):
+        bounds.enclose(name, [], {})
+
+
+@pytest.mark.parametrize("known", [{"order": "kahan"}, {"tree": "fold"}, {"tree": "pairwise"}, {"tree": "ring(3)"}])
+def test_known_orders_lie_within_bounds_of_their_own(known: dict[str, str]) -> None:
+    x = counted("fp32", (6, 41), 9, (-12, 12))
+    limits = bounds.enclose("sum", [x], known, known_order=True)
+    result = values_of(oracle.FUNCTIONS["oracle.sum"](x, **known))
+    assert all(limit is not None and limit.holds(value) for limit, value in zip(limits, result, strict=True))
+    anything = bounds.enclose("sum", [x], known)
+    assert all(
+        one is not None and other is not None and one.error < other.error
+        for one, other in zip(limits, anything, strict=True)
+        if known != {"tree": "fold"} and known != {"tree": "ring(3)"}
+    )
