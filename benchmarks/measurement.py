@@ -1,4 +1,4 @@
-"""One figure of a benchmark run: ours beside its peer, measured in turns in the same run."""
+"""Figures of a benchmark run: ours beside its peer, measured in turns in the same run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeAlias
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """`ours` and `peer` in seconds; `limit` bounds `figure`, which is what the project promises."""
+    """`ours` and `peer` in seconds; `limit`, promised, bounds `figure` from above or, `at_least`, from below."""
 
     name: str
     ours: float
@@ -18,18 +19,38 @@ class Measurement:
     peer: float
     figure: float
     unit: str
-    limit: float
+    limit: float | None
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether the figure is within its limit."""
-        return self.figure <= self.limit
+        if self.limit is None:
+            return True
+        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
 
     def row(self) -> str:
         """A line of the table."""
         ratio = f"{self.ours / self.peer:8.2f}x {self.peer_name} ({self.peer * 1e3:.3f} ms)"
-        state = "met" if self.met else "MISSED"
-        return f"{self.name:34s} {self.figure:9.3f} {self.unit:6s} limit {self.limit:<7g} {state:6s} {ratio}"
+        bound = "" if self.limit is None else f"{'>=' if self.at_least else '<='} {self.limit:g}"
+        state = "" if self.limit is None else "met" if self.met else "MISSED"
+        return f"{self.name:34s} {self.figure:9.3f} {self.unit:8s} {bound:8s} {state:6s} {ratio}"
+
+
+@dataclass(frozen=True)
+class NotMeasured:
+    """A figure whose peer is missing, and the command that installs it."""
+
+    name: str
+    install: str
+    met: bool = True
+
+    def row(self) -> str:
+        """A line of the table."""
+        return f"{self.name:34s} not measured: {self.install}"
+
+
+Outcome: TypeAlias = Measurement | NotMeasured
 
 
 def in_turns(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:

@@ -1,6 +1,8 @@
 """All benchmarks: `python benchmarks/run.py [name ...]`. Exit code 1 where a limit is missed.
 
 Figures of one machine mean little; the ratio to the peer, measured in turns in the same run, is what to compare.
+A figure whose peer is not installed is not measured and says what to install; `pip install '.[kernels,peers]'`
+brings all of them.
 """
 
 from __future__ import annotations
@@ -9,10 +11,22 @@ import sys
 
 import attention
 import clauses_check
+import elementary
+import exact_sum
 import harness_overhead
+import matmul_bf16
+import matmul_fp32
+import probe
 import rpc_call
+import softmax
 
 BENCHMARKS = {
+    "matmul_fp32": matmul_fp32.measure,
+    "matmul_bf16": matmul_bf16.measure,
+    "softmax": softmax.measure,
+    "elementary": elementary.measure,
+    "exact_sum": exact_sum.measure,
+    "probe": probe.measure,
     "attention": attention.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
@@ -28,9 +42,10 @@ def main(names: list[str]) -> int:
         return 2
     missed = False
     for name in names or BENCHMARKS:
-        measurement = BENCHMARKS[name]()
-        print(measurement.row(), flush=True)
-        missed = missed or not measurement.met
+        found = BENCHMARKS[name]()
+        for outcome in found if isinstance(found, list) else [found]:
+            print(outcome.row(), flush=True)
+            missed = missed or not outcome.met
     return int(missed)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +35,25 @@ def load() -> Callable[[str, str], ModuleType]:
     return importing
 
 
+@pytest.fixture(scope="session")
+def peer_folder() -> Callable[..., Path]:
+    """A folder with a package of its own, kept for the next run; skips, saying why, where it cannot be had."""
+
+    def installed(name: str, requirement: str, *options: str) -> Path:
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        target = ROOT / "build" / "peers" / f"{name}-python-{python}"
+        if not (target / "complete").exists():
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--upgrade"]
+            command += ["--disable-pip-version-check", *options, "--target", str(target), requirement]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"{requirement} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+            (target / "complete").touch()
+        return target
+
+    return installed
+
+
 def edges(name: str) -> np.ndarray:
     """Zeros, the bounds of subnormal and normal numbers, infinities, NaN, and one and its neighbours."""
     form = dtype(name)
@@ -55,7 +76,7 @@ def near_one(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
     return np.ldexp(significands.astype(np.float64), rng.integers(-2, 3, shape) - bits).astype(dtype(name).carrier)
 
 
-def operands(name: str) -> list[tuple[Array, Array]]:
+def operands_of(name: str) -> list[tuple[Array, Array]]:
     """Pairs of matrices of dtype `name`: every pair of edge values as a product and as two terms, and random ones."""
     rng = np.random.Generator(np.random.Philox(20261121))
     values = edges(name)
@@ -75,7 +96,12 @@ def operands(name: str) -> list[tuple[Array, Array]]:
 
 @pytest.fixture(params=["fp32", "bf16"])
 def matrices(request: pytest.FixtureRequest) -> list[tuple[Array, Array]]:
-    return operands(request.param)
+    return operands_of(request.param)
+
+
+@pytest.fixture
+def operands() -> Callable[[str], list[tuple[Array, Array]]]:
+    return operands_of
 
 
 def same_bits(found: np.ndarray, expected: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -66,21 +66,8 @@ def test_with_features_disabled(level: str, undisturbed: subprocess.CompletedPro
 
 
 @pytest.mark.parametrize("version", NUMPY_VERSIONS)
-def test_under_other_numpy_versions(version: str) -> None:
-    target = installed(version)
+def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Path]) -> None:
+    target = peer_folder(f"numpy-{version}", f"numpy=={version}", "--no-deps")
     done = run_workload({"TESSERA_PLAIN_NUMERICS": "1"}, target)  # a numba that is there is made for another numpy
     assert done.stderr.startswith(f"numpy {version},")
     same_digests(done.stdout)
-
-
-def installed(version: str) -> Path:
-    """A folder with that numpy alone, kept for the next run."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    target = ROOT / "build" / "numpy" / f"{version}-python-{python}"
-    if not (target / "numpy" / "version.py").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-        command += ["--disable-pip-version-check", "--target", str(target), f"numpy=={version}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"numpy {version} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
-    return target

@@ -12,7 +12,7 @@ import pytest
 
 from tessera_reference.numerics.philox import words
 
-INSTALL = "JAX is missing: pip install 'tessera-conformance[jax]'"
+INSTALL = "JAX is missing: pip install 'tessera-conformance[evidence]'"
 jax = pytest.importorskip("jax", reason=INSTALL)
 stablehlo = pytest.importorskip("jaxlib.mlir.dialects.stablehlo", reason=INSTALL)
 ir = pytest.importorskip("jaxlib.mlir.ir", reason=INSTALL)

@@ -222,7 +222,9 @@ def test_fp8_saturates_unless_told_not_to(dtype: str, infinite: list[int]) -> No
     ("name", "code", "once", "twice"),
     [("exp", 0x1F79, 0x3C07, 0x3C08), ("sin", 0x5CB0, 0xBBFF, 0xBC00), ("cosh", 0x2800, 0x3C01, 0x3C00)],
 )
-def test_a_function_is_rounded_in_its_own_type_and_not_through_fp32(name: str, code: int, once: int, twice: int) -> None:
+def test_a_function_is_rounded_in_its_own_type_and_not_through_fp32(
+    name: str, code: int, once: int, twice: int
+) -> None:
     """Rounded to fp32 first, these become ties of fp16 and go astray."""
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     x = Tensor.from_words("fp16", (1,), [code])

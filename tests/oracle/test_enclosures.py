@@ -109,6 +109,8 @@ def test_the_canon_lies_within_of_what_is_sent(wire: str) -> None:
     check("quantize", [x], {"wire": wire, "block": 4})
     check("error_feedback", [x, y], {"wire": wire, "block": 4})
     check("dequantize", list(oracle.quantize(x, wire=wire, block=4)), {"block": 4})
+    check("all_reduce", [x, y, x], {"op": "sum"})
+    check("all_reduce", [x, y], {"op": "max"})
     check("top_k", [counted("fp32", (10,), 1)], {"k": 4})
 
 

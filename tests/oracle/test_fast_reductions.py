@@ -152,14 +152,14 @@ def test_half_products_may_be_kept_wider_but_not_narrower(rng: np.random.Generat
     assert not fast.within("matmul", operands, narrow)
 
 
-def online(x: Any) -> Any:
+def online(x: Any, exp: Any = np.exp) -> Any:
     """One pass, rescaling the sum so far at every new maximum."""
     top, total = x[:, 0], np.ones(len(x), np.float32)
     for column in x.T[1:]:
         higher = np.maximum(top, column)
-        total = total * np.exp(top - higher) + np.exp(column - higher)
+        total = total * exp(top - higher) + exp(column - higher)
         top = higher
-    return np.exp(x - top[:, None]) / total[:, None]
+    return exp(x - top[:, None]) / total[:, None]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -178,6 +178,14 @@ def test_every_stable_softmax_lies_within(rng: np.random.Generator, fast: Any, d
         assert fast.within("softmax", [fast.tensor(x, dtype)], fast.tensor(result, dtype))
     ascending = np.sort(x)
     assert fast.within("softmax", [fast.tensor(ascending, dtype)], fast.tensor(online(ascending), dtype))
+
+
+def test_a_softmax_in_one_pass_may_rescale_at_every_element(fast: Any) -> None:
+    """Each element is a new maximum, and each exponential three units too large."""
+    x = np.arange(200, dtype=np.float32)[None] * np.float32(2.0**-10)
+    result = online(x, lambda power: np.exp(power) * np.float32(1 + 3 * 2.0**-23))
+    assert fast.within("softmax", [fast.tensor(x)], result)
+    assert not fast.within("softmax", [fast.tensor(x)], result * np.float32(1 + 2.0**-10))
 
 
 def test_softmax_without_the_maximum_is_refused_where_it_overflows(fast: Any) -> None:
@@ -265,6 +273,17 @@ def test_transforms_by_any_algorithm_lie_within(rng: np.random.Generator, fast: 
         assert not fast.within("fft", operand, np.fft.fft(x).astype(np.complex64), {})
 
 
+def test_an_impulse_errs_by_every_product_on_its_way(rng: np.random.Generator, fast: Any) -> None:
+    """The sum of the moduli is one modulus here, and six butterflies show."""
+    for place in (43, 63):
+        x = np.zeros(64, np.complex64)
+        x[place] = complex(*rng.uniform(1, 2, 2))
+        result = cooley_tukey(x)
+        assert fast.within("fft", [fast.tensor(x)], result, {"norm": "backward"})
+        exact = np.fft.fft(x.astype(np.complex128))
+        assert np.abs(result - exact).max() > 2.0**-24 * np.abs(x).sum()
+
+
 def test_roots_of_unity_in_tf32_are_refused(rng: np.random.Generator, fast: Any) -> None:
     x = (rng.normal(0, 1, 16) + 1j * rng.normal(0, 1, 16)).astype(np.complex64)
     roots = np.exp(-2j * np.pi * np.outer(np.arange(16), np.arange(16)) / 16)
@@ -278,6 +297,18 @@ def test_extremes_are_exact(rng: np.random.Generator, fast: Any) -> None:
     assert fast.within("max", [fast.tensor(x)], x.max(1))
     assert not fast.within("max", [fast.tensor(x)], fast.tf32(x).max(1))
     assert not fast.within("min", [fast.tensor(x)], x[:, 1:].min(1) + np.float32(1e-3))
+
+
+def test_a_narrow_all_reduce_may_be_rounded_at_every_rank(rng: np.random.Generator, fast: Any) -> None:
+    ranks = [fast.bf16(rng.uniform(1, 2, 20).astype(np.float32)) for _ in range(6)]
+    operands = [fast.tensor(rank, "bf16") for rank in ranks]
+    travelling = ranks[3]
+    for rank in (4, 5, 0, 1, 2):
+        travelling = fast.bf16(travelling + ranks[rank])
+    for result in (travelling, sequential(np.array(ranks))):
+        assert fast.within("all_reduce", operands, fast.tensor(result, "bf16"), {"op": "sum"})
+    assert not fast.within("all_reduce", operands, fast.tensor(travelling - ranks[5], "bf16"), {"op": "sum"})
+    assert not fast.within("all_reduce", operands, fast.tensor(travelling / 6, "bf16"), {"op": "sum"})
 
 
 def test_a_verdict_names_its_rule(rng: np.random.Generator, fast: Any) -> None:

@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
+from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, Value
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.reductions import greatest, pairwise_sum
 from tessera_conformance.tensors import Tensor
+
+NAMES = {"float16": "fp16", "float32": "fp32", "float64": "fp64"}
+
+
+def tensor(array: Any) -> Tensor:
+    array = np.ascontiguousarray(array)
+    return Tensor(NAMES.get(array.dtype.name, array.dtype.name), array.shape, array.tobytes())
 
 
 def random_matrix(draw: random.Random, rows: int, columns: int, numpy_type: str) -> np.ndarray[Any, Any]:
@@ -123,3 +131,161 @@ def test_fused_products_differ_where_they_must() -> None:
     a, b = Tensor("fp64", (1, 2), row), Tensor("fp64", (2, 1), column)
     rounded, fused = (struct.unpack("<d", oracle.matmul(a, b, fused=fused).data)[0] for fused in (False, True))
     assert (rounded, fused) == (2.0**-26, 2.0**-26 + 2.0**-54)
+
+
+def test_sums_along_any_axis_are_the_canonical_tree(draw: random.Random) -> None:
+    x = random_matrix(draw, 7, 5, "<f4")
+
+    def tree(terms: Any) -> Any:
+        while len(terms) > 1:
+            terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) & ~1 :]
+        return terms[0]
+
+    for axis, lines in ((0, list(x)), (1, list(x.T)), (-2, list(x)), (-1, list(x.T))):
+        expected = tree(lines)
+        assert oracle.sum_(tensor(x), axis) == tensor(expected)
+        assert oracle.sum_(tensor(x), axis, keepdims=True).data == expected.tobytes()
+        assert oracle.mean(tensor(x), axis) == tensor(expected / np.float32(len(lines)))
+        assert oracle.max_(tensor(x), axis) == tensor(x.max(axis))
+        assert oracle.min_(tensor(x), axis) == tensor(x.min(axis))
+    assert oracle.sum_(tensor(x), 0, keepdims=True).shape == (1, 5)
+
+
+def test_products_multiply_along_the_same_tree(draw: random.Random) -> None:
+    x = random_matrix(draw, 5, 3, "<f8")
+    expected = ((x[0] * x[1]) * (x[2] * x[3])) * x[4]
+    assert oracle.prod(tensor(x), 0) == tensor(expected)
+    folded = (((x[0] * x[1]) * x[2]) * x[3]) * x[4]
+    assert oracle.prod(tensor(x), 0, tree="fold") == tensor(folded)
+
+
+def test_kahan_is_a_loop_of_four_operations(draw: random.Random) -> None:
+    x = random_matrix(draw, 60, 4, "<f4")
+    total, lost = x[0].copy(), np.zeros(4, np.float32)
+    for term in x[1:]:
+        corrected = term - lost
+        following = total + corrected
+        lost = (following - total) - corrected
+        total = following
+    assert oracle.sum_(tensor(x), 0, order="kahan") == tensor(total)
+    assert oracle.sum_(tensor(x), 0, order="kahan") != oracle.sum_(tensor(x), 0, order="fold")
+
+
+def test_kahan_keeps_an_infinity() -> None:
+    x = np.array([[1, np.inf, 1, 1]], dtype=np.float32)
+    assert oracle.sum_(tensor(x), order="kahan").bits() == "7f800000"
+    assert oracle.sum_(tensor(np.array([[-0.0, -0.0]], dtype=np.float32)), order="kahan").bits() == "80000000"
+
+
+def test_a_node_of_many_children_rounds_once() -> None:
+    """1 + 2**-24 + 2**-24: each alone is lost, both together are not."""
+    x = tensor(np.array([[1, 2.0**-24, 2.0**-24]], dtype=np.float32))
+    assert oracle.sum_(x, tree="((0 1) 2)").bits() == "3f800000"
+    assert oracle.sum_(x, tree="(0 (1 2))").bits() == "3f800001"
+    assert oracle.sum_(x, tree=[0, 1, 2]).bits() == "3f800001"
+
+
+def test_empty_sums_products_and_extremes() -> None:
+    nothing = Tensor("fp32", (2, 0), b"")
+    assert oracle.sum_(nothing).bits() == "0" * 16
+    assert oracle.prod(nothing).bits() == "3f800000" * 2
+    for function in (oracle.max_, oracle.min_, oracle.argmax, oracle.softmax, oracle.logsumexp):
+        with pytest.raises(BadArgument):
+            function(nothing)
+
+
+def test_integer_sums_wrap_in_the_accumulator_and_then_in_the_dtype() -> None:
+    x = np.array([[100, 100, 100], [-128, -128, 1]], dtype=np.int8)
+    assert oracle.sum_(tensor(x)) == tensor(np.array([44, 1], dtype=np.int8))
+    assert oracle.prod(tensor(x)) == tensor(np.array([64, 0], dtype=np.int8))
+    wide = np.array([[2**31 - 1, 1]], dtype=np.int32)
+    assert oracle.sum_(tensor(wide)) == tensor(np.array([-(2**31)], dtype=np.int32))
+    with pytest.raises(BadArgument, match="dtype"):
+        oracle.mean(tensor(x))
+
+
+def test_extremes_order_zeros_and_propagate_nan() -> None:
+    x = np.array([[-0.0, 0.0, -0.0], [0.0, -0.0, 0.0], [1, np.nan, 3], [-np.inf, 2, np.inf]], dtype=np.float32)
+    assert oracle.max_(tensor(x)).bits() == "00000000" + "00000000" + "7fc00000" + "7f800000"
+    assert oracle.min_(tensor(x)).bits() == "80000000" + "80000000" + "7fc00000" + "ff800000"
+    assert oracle.argmax(tensor(x)).words().tolist() == [1, 0, 1, 2]
+    assert oracle.argmax(tensor(np.array([3, 7, 7, 1], dtype=np.int64))) == Tensor.from_words("int32", (), [1])
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_an_axis_that_is_not_there_is_refused(axis: int) -> None:
+    x = Tensor("fp32", (2, 2), bytes(16))
+    for function in (oracle.sum_, oracle.max_, oracle.argmax, oracle.softmax, oracle.logsumexp):
+        with pytest.raises(BadArgument, match="axis from -2 to 1"):
+            function(x, axis)
+
+
+def test_the_addend_starts_the_fold(draw: random.Random) -> None:
+    a, b, c = random_matrix(draw, 3, 9, "<f4"), random_matrix(draw, 9, 2, "<f4"), random_matrix(draw, 3, 2, "<f4")
+    expected = c
+    for k in range(9):
+        expected = expected + a[:, k : k + 1] * b[k : k + 1]
+    assert oracle.matmul(tensor(a), tensor(b), tensor(c)) == tensor(expected)
+    last = np.zeros((3, 2), np.float32)
+    for k in range(9):
+        last = a[:, :1] * b[:1] if k == 0 else last + a[:, k : k + 1] * b[k : k + 1]
+    assert oracle.matmul(tensor(a), tensor(b), tensor(c), tree="ring(0)") == tensor(last + c)
+    with pytest.raises(BadArgument, match="addend"):
+        oracle.matmul(tensor(a), tensor(b), tensor(c.T.copy()))
+
+
+def test_a_product_tree_of_fused_nodes() -> None:
+    """A tensor core's steps of four: the exact sum of the start value and four products, rounded once."""
+    a = np.array([[2.0**12, 1, 2.0**-12, -(2.0**12), 1, 1]], dtype=np.float32)
+    b = np.array([[2.0**12], [1], [2.0**-12], [2.0**12], [2.0**-24], [1]], dtype=np.float32)
+    found = oracle.matmul(tensor(a), tensor(b), tree="((c 0 1 2 3) 4 5)")
+    assert found == tensor(np.array([[2]], dtype=np.float32))
+    assert oracle.matmul(tensor(a), tensor(b)) == tensor(np.array([[1]], dtype=np.float32))
+
+
+def test_two_fused_products_that_meet_round_the_first_only() -> None:
+    """-(1 + 2**-12)**2 is rounded, its positive twin enters exactly: what remains is the rounding error."""
+    a = np.array([[-(1 + 2.0**-12), 1 + 2.0**-12]], dtype=np.float32)
+    b = np.array([[1 + 2.0**-12], [1 + 2.0**-12]], dtype=np.float32)
+    assert oracle.matmul(tensor(a), tensor(b), tree="(0 1)", fused=True).bits() == "33800000"
+    assert oracle.matmul(tensor(a), tensor(b), tree="(0 1)").bits() == "00000000"
+
+
+def complexes(draw: random.Random, *shape: int) -> np.ndarray[Any, Any]:
+    count = int(np.prod(shape))
+    return np.array([complex(draw.gauss(0, 1), draw.gauss(0, 1)) for _ in range(count)], np.complex64).reshape(shape)
+
+
+def by_parts(x: Any, y: Any) -> Any:
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    return ((a * c - b * d) + 1j * (a * d + b * c)).astype(np.complex64)
+
+
+def test_complex_numbers_are_their_own_accumulator(draw: random.Random) -> None:
+    x, y = complexes(draw, 4, 3), complexes(draw, 4, 3)
+    assert oracle.add(tensor(x), tensor(y)) == tensor(x + y)
+    assert oracle.subtract(tensor(x), tensor(y)) == tensor(x - y)
+    assert oracle.multiply(tensor(x), tensor(y)) == tensor(by_parts(x, y))
+    assert oracle.sum_(tensor(x), 0) == tensor((x[0] + x[1]) + (x[2] + x[3]))
+    assert oracle.prod(tensor(x), 0) == tensor(by_parts(by_parts(x[0], x[1]), by_parts(x[2], x[3])))
+    sums = (x[0] + x[1]) + (x[2] + x[3])
+    assert oracle.mean(tensor(x), 0) == tensor((sums.real / 4 + 1j * (sums.imag / 4)).astype(np.complex64))
+    product = np.zeros((4, 4), np.complex64)
+    for k in range(3):
+        product = product + by_parts(x[:, k : k + 1], y.T[k : k + 1])
+    assert oracle.matmul(tensor(x), tensor(y.T)) == tensor(product)
+    with pytest.raises(BadArgument, match="dtype"):
+        oracle.divide(tensor(x), tensor(y))
+
+
+def test_all_ranks_get_the_sum_along_the_canonical_tree(draw: random.Random) -> None:
+    ranks = [random_matrix(draw, 1, 6, "<f4").astype("<f2") for _ in range(5)]
+    wide = [rank.astype(np.float32) for rank in ranks]
+    expected = (((wide[0] + wide[1]) + (wide[2] + wide[3])) + wide[4]).astype("<f2")
+    found = oracle.all_reduce(*map(tensor, ranks), op="sum")
+    assert found == (tensor(expected),) * 5
+    assert oracle.all_reduce(*map(tensor, ranks), op="max")[3] == tensor(np.max(ranks, axis=0))
+    with pytest.raises(BadArgument, match="op"):
+        oracle.all_reduce(*map(tensor, ranks), op="mean")
+    with pytest.raises(BadArgument, match="inputs"):
+        oracle.all_reduce(tensor(ranks[0]), tensor(wide[0]))

@@ -10,6 +10,7 @@ from typing import Any
 from .. import __version__
 from ..numerics import elementary
 from ..numerics.environment import check_environment
+from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
 
@@ -35,7 +36,7 @@ FEATURES = (
 """What the reference has beyond the core of the specifications."""
 
 
-class ReferenceAdapter(LanguageMethods, NumericsMethods):
+class ReferenceAdapter(LanguageMethods, NumericsMethods, CollectivesMethods):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:

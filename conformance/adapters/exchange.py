@@ -1,0 +1,72 @@
+"""What the adapters in this folder share: tensors as numpy arrays and back, and the names of elementary functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tessera_conformance.adapter import NotSupported
+from tessera_conformance.tensors import Tensor
+
+NUMPY_TYPES: dict[str, Any] = {
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp32": np.float32,
+    "fp64": np.float64,
+}
+NAMES = {np.dtype(kind): name for name, kind in NUMPY_TYPES.items()}
+
+UNARY = ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt")
+"""Elementary functions that numpy, JAX and PyTorch all have under the name of the protocol."""
+
+
+def array_of(tensor: Tensor) -> np.ndarray[Any, np.dtype[Any]]:
+    """A tensor's numbers, read-only.
+
+    Raises:
+        NotSupported: the dtype is none of `NUMPY_TYPES`.
+    """
+    if tensor.dtype not in NUMPY_TYPES:
+        raise NotSupported(f"dtype {tensor.dtype}")
+    return np.frombuffer(tensor.data, NUMPY_TYPES[tensor.dtype]).reshape(tensor.shape)
+
+
+def tensor_of(array: Any) -> Tensor:
+    """The tensor of a numpy array or scalar."""
+    whole = np.asarray(array)
+    return Tensor(NAMES[whole.dtype], whole.shape, np.ascontiguousarray(whole).tobytes())
+
+
+def result_type(attributes: dict[str, Any], dtype: str) -> Any:
+    """The numpy type of a product's result.
+
+    Raises:
+        NotSupported: the attribute `out` names a dtype that is none of `NUMPY_TYPES`.
+    """
+    out = attributes.get("out", dtype)
+    if out not in NUMPY_TYPES:
+        raise NotSupported(f"dtype {out}")
+    return NUMPY_TYPES[out]
+
+
+def refuse_trees(attributes: dict[str, Any]) -> None:
+    """These libraries choose their own order.
+
+    Raises:
+        NotSupported: another one is asked for.
+    """
+    if "tree" in attributes:
+        raise NotSupported("reduction trees on request")
+
+
+def hello(name: str, version: str) -> dict[str, Any]:
+    """Identity; the level is fast, since no order is promised."""
+    return {
+        "protocol": {"minimum": 1, "maximum": 1},
+        "implementation": {"name": name, "version": version},
+        "documents": [],
+        "capabilities": {},
+        "arithmetic": {"level": "fast"},
+    }

@@ -1,0 +1,9 @@
+"""Revealing in which order, and with which arithmetic, an implementation adds; by calls alone."""
+
+from __future__ import annotations
+
+from tessera_conformance.probe.asking import CannotProbe, Subject
+from tessera_conformance.probe.evidence import NotATree
+from tessera_conformance.probe.finding import Finding, probe
+
+__all__ = ["CannotProbe", "Finding", "NotATree", "Subject", "probe"]

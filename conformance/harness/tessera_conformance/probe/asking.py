@@ -1,0 +1,296 @@
+"""Calls to the implementation under probe: one operation on one shape, of which one result element is watched.
+
+Every call has exactly the shape that was asked for, since orders change with shapes, and watches one element, [0, 0]
+unless another is named. A product could carry a mask in each of its rows, in far fewer calls; but rows need not share
+an order, and often do not at the edges of a kernel's tiles, so they do not stand for each other here: `elsewhere` asks
+for all elements at once, when the order of one is known.
+
+`numerics.evaluate` is asked; an implementation that does not have it is given a generated program through
+`language.execute`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
+from tessera_conformance.oracle.exact import Value
+from tessera_conformance.oracle.formats import FORMATS, float_format
+from tessera_conformance.session import Session
+from tessera_conformance.tensors import Tensor
+
+Operation: TypeAlias = Literal["matmul", "sum", "all_reduce"]
+Words: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+
+OPERATIONS: tuple[Operation, ...] = ("matmul", "sum", "all_reduce")
+DTYPES = ("fp32", "fp64", "fp16", "bf16", "tf32", "fp8_e4m3", "fp8_e5m2")
+MOST_TERMS = 1 << 14
+
+
+class CannotProbe(Exception):
+    """The question has no answer: it makes no sense, or the implementation gives none."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is probed: an operation on a shape, and the watched element.
+
+    `shape` is M x K x N for matmul, the shape of the operand for sum over `axis`, and ranks x elements for all_reduce.
+
+    Raises:
+        CannotProbe: the parts do not fit together; says what is expected.
+    """
+
+    operation: Operation
+    shape: tuple[int, ...]
+    dtype: str
+    axis: int = 0
+    element: tuple[int, ...] = ()
+    out: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.operation not in OPERATIONS:
+            raise CannotProbe(f"operation {self.operation!r}: expected one of {', '.join(OPERATIONS)}")
+        if self.dtype not in DTYPES:
+            raise CannotProbe(f"dtype {self.dtype!r}: expected one of {', '.join(DTYPES)}; other sums have no order")
+        if self.out is not None and self.out not in DTYPES:
+            raise CannotProbe(f"out {self.out!r}: expected one of {', '.join(DTYPES)}")
+        forms = {"matmul": "MxKxN, as 64x64x64", "sum": "one extent or more, as 256", "all_reduce": "RANKSxELEMENTS"}
+        ranks = {"matmul": (3,), "sum": range(1, 9), "all_reduce": (2,)}
+        if len(self.shape) not in ranks[self.operation] or min(self.shape, default=0) < 1:
+            raise CannotProbe(f"shape {_times(self.shape)}: {self.operation} takes {forms[self.operation]}")
+        if self.operation == "sum" and not -len(self.shape) <= self.axis < len(self.shape):
+            raise CannotProbe(f"axis {self.axis}: the shape has {len(self.shape)} dimensions")
+        if not 2 <= self.terms <= MOST_TERMS:
+            raise CannotProbe(f"shape {_times(self.shape)}: {self.terms} terms; expected 2 to {MOST_TERMS}")
+        if self.element and (len(self.element) != len(self.result) or not all(map(_within, self.element, self.result))):
+            raise CannotProbe(f"element {list(self.element)}: the result has shape {list(self.result)}")
+
+    @property
+    def terms(self) -> int:
+        """How many terms an element of the result adds."""
+        if self.operation == "sum":
+            return self.shape[self.axis]
+        return self.shape[1] if self.operation == "matmul" else self.shape[0]
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        if self.operation == "matmul":
+            return (self.shape[0], self.shape[2])
+        if self.operation == "all_reduce":
+            return self.shape[1:]
+        axis = self.axis % len(self.shape)
+        return self.shape[:axis] + self.shape[axis + 1 :]
+
+    @property
+    def watched(self) -> tuple[int, ...]:
+        """The watched element."""
+        return self.element or (0,) * len(self.result)
+
+    @property
+    def flat_element(self) -> int:
+        """The watched element's number, row-major."""
+        return int(np.ravel_multi_index(self.watched, self.result)) if self.result else 0
+
+    @property
+    def result_dtype(self) -> str:
+        """The dtype of the result."""
+        if self.operation == "matmul" and self.out is None and self.dtype.startswith("fp8"):
+            return "fp32"
+        return self.out or self.dtype
+
+    @property
+    def shapes(self) -> list[list[int]]:
+        """The shapes of the operands, as `numerics.declared` is asked about them."""
+        if self.operation == "matmul":
+            return [list(self.shape[:2]), list(self.shape[1:])]
+        return [list(self.shape)] if self.operation == "sum" else [list(self.shape[1:])] * self.shape[0]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the operation."""
+        if self.operation == "sum":
+            return {"axis": self.axis}
+        return {"out": self.result_dtype} if self.result_dtype != self.dtype else {}
+
+    def __str__(self) -> str:
+        return f"{self.operation} {_times(self.shape)} {self.dtype}"
+
+
+class Box(ABC):
+    """One operation as a function of its terms: words in, the watched element out.
+
+    `calls` counts the calls made.
+    """
+
+    def __init__(self, session: Session, subject: Subject, level: str) -> None:
+        self.session, self.subject, self.level = session, subject, level
+        self.calls = 0
+        self._decode = float_format(subject.result_dtype).decode
+
+    @property
+    def has_products(self) -> bool:
+        """Whether a term is a product of two factors."""
+        return self.subject.operation == "matmul"
+
+    @abstractmethod
+    def result(self, left: Words, right: Words | None) -> Tensor:
+        """The whole result where the watched element adds these terms; the terms of all others are zeros."""
+
+    def word(self, left: Words, right: Words | None = None) -> int:
+        """The code of the watched element."""
+        tensor = self.result(left, right)
+        width = tensor.format.word_bytes
+        first = self.subject.flat_element * width
+        return int.from_bytes(tensor.data[first : first + width], "little")
+
+    def value(self, left: Words, right: Words | None = None) -> Value:
+        """The exact value of the watched element."""
+        return self._decode(self.word(left, right))
+
+    def asked(self, method: str, params: Mapping[str, Any]) -> Observation:
+        """Make one call, and count it."""
+        self.calls += 1
+        observation = self.session.call(method, params)
+        self.session.exchanges.clear()  # thousands of tensors that nobody will read
+        return observation
+
+    def _output(self, method: str, observation: Observation, count: int) -> list[Tensor]:
+        if not isinstance(observation, Returned):
+            raise CannotProbe(f"{method} for {self.subject}: {describe(observation)}{_stderr(observation)}")
+        outputs = observation.value.get("outputs") if isinstance(observation.value, Mapping) else None
+        if not isinstance(outputs, list) or len(outputs) != count:
+            raise CannotProbe(f"{method} for {self.subject}: expected {count} outputs in the answer")
+        wanted = (self.subject.result_dtype, self.subject.result)
+        for output in outputs:
+            if not isinstance(output, Tensor) or (output.dtype, output.shape) != wanted:
+                found = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+                raise CannotProbe(f"{method} for {self.subject}: expected {wanted[0]} {list(wanted[1])}, found {found}")
+        return outputs
+
+
+class EvaluatedBox(Box):
+    """A sum or a product through `numerics.evaluate`, or through a program where that is not supported."""
+
+    def __init__(self, session: Session, subject: Subject, level: str) -> None:
+        super().__init__(session, subject, level)
+        self._by_program: bool | None = None  # not known before the first call
+        kind = f"<u{float_format(subject.dtype).sign_bit.bit_length() // 8}"
+        if subject.operation == "matmul":
+            (rows, terms), (_, columns) = subject.shapes
+            self._operands: list[Words] = [np.zeros((rows, terms), kind), np.zeros((terms, columns), kind)]
+            row, column = subject.watched
+            self._places: list[Words] = [self._operands[0][row], self._operands[1][:, column]]
+        else:
+            whole = np.zeros(subject.shape, kind)
+            self._operands, self._places = [whole], [np.moveaxis(whole, subject.axis, -1)[subject.watched]]
+
+    def result(self, left: Words, right: Words | None) -> Tensor:
+        """The result; the terms of all other elements are zeros, or share one factor."""
+        self._places[0][:] = left
+        if right is not None:
+            self._places[1][:] = right
+        return self.evaluated([Tensor(self.subject.dtype, part.shape, part.tobytes()) for part in self._operands])
+
+    def evaluated(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The whole result for operands of the subject's shapes."""
+        if not self._by_program:
+            params = {
+                "operation": self.subject.operation,
+                "inputs": list(inputs),
+                "attributes": self.subject.attributes,
+                "level": self.level,
+            }
+            observation = self.asked("numerics.evaluate", params)
+            if self._by_program is False or not isinstance(observation, Unsupported):
+                self._by_program = False
+                return self._output("numerics.evaluate", observation, 1)[0]
+            self._by_program = True
+        return self._output("language.execute", self.asked("language.execute", self._program(inputs)), 1)[0]
+
+    def _program(self, inputs: Sequence[Tensor]) -> dict[str, Any]:
+        types = [_type(tensor.dtype, tensor.shape) for tensor in inputs]
+        out = f", out={self.subject.result_dtype}" if self.subject.result_dtype != self.subject.dtype else ""
+        expression = f"op.matmul(A, B{out})" if self.has_products else f"op.sum(A, axis={self.subject.axis})"
+        parameters = ", ".join(f"{name}: {type_}" for name, type_ in zip("AB", types, strict=False))
+        result = _type(self.subject.result_dtype, self.subject.result)
+        source = f"module probe {{ func f({parameters}) -> {result} {{ return {expression}; }} }}"
+        named = dict(zip("AB", inputs, strict=False))
+        return {"source": source, "function": "f", "inputs": named, "level": self.level}
+
+
+class AllReduceBox(Box):
+    """The sum over ranks through `collectives.all_reduce`, as the first rank gets it."""
+
+    def __init__(self, session: Session, subject: Subject, level: str) -> None:
+        super().__init__(session, subject, level)
+        self.ranks_agree = True
+
+    def result(self, left: Words, right: Words | None) -> Tensor:
+        """The first rank's result; every element of a rank's tensor is that rank's term."""
+        ranks, elements = self.subject.shape
+        kind = f"<u{float_format(self.subject.dtype).sign_bit.bit_length() // 8}"
+        whole = np.ascontiguousarray(np.broadcast_to(left[:, None], (ranks, elements))).astype(kind)
+        inputs = [Tensor(self.subject.dtype, (elements,), row.tobytes()) for row in whole]
+        params = {"inputs": inputs, "op": "sum", "level": self.level}
+        outputs = self._output("collectives.all_reduce", self.asked("collectives.all_reduce", params), ranks)
+        self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
+        return outputs[0]
+
+
+def box_for(session: Session, subject: Subject) -> Box:
+    """The box of a subject; starts the implementation.
+
+    Raises:
+        CannotProbe: it does not start.
+    """
+    hello = session.open()
+    if isinstance(hello, Fault):
+        raise CannotProbe(f"{session.label}: {describe(hello)}{_stderr(hello)}")
+    kind = AllReduceBox if subject.operation == "all_reduce" else EvaluatedBox
+    return kind(session, subject, hello.level)
+
+
+def words_of(values: Sequence[Value], dtype: str) -> Words:
+    """The codes of values in a dtype."""
+    format_ = FORMATS[dtype]
+    width = float_format(dtype).sign_bit.bit_length() // 8
+    return np.array([format_.encode(value) for value in values], f"<u{width}")
+
+
+def _within(place: int, extent: int) -> bool:
+    return 0 <= place < extent
+
+
+def _times(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+def _type(dtype: str, shape: Sequence[int]) -> str:
+    return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype}>" if shape else dtype
+
+
+def _stderr(observation: Observation) -> str:
+    text = observation.stderr.strip() if isinstance(observation, Fault) else ""
+    return f"\n{text[-2000:]}" if text else ""
+
+
+__all__ = [
+    "DTYPES",
+    "OPERATIONS",
+    "AllReduceBox",
+    "Box",
+    "CannotProbe",
+    "EvaluatedBox",
+    "Operation",
+    "Subject",
+    "Words",
+    "box_for",
+    "words_of",
+]

@@ -1,0 +1,159 @@
+"""Masks: inputs whose sum tells how two terms meet.
+
+After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
+else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree
+that holds both. M must swallow all units together in the widest accumulator, and a count must be exact in the
+narrowest number it passes through; where there are more leaves than that, they are counted in parts, zeros standing at
+all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tessera_conformance.oracle.exact import finite, is_zero
+from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.probe.asking import Box, CannotProbe, Words, words_of
+from tessera_conformance.probe.evidence import NotATree
+
+
+@dataclass(frozen=True)
+class MaskExponents:
+    """Powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
+
+    large: int
+    unit: int
+    right_large: int = 0
+    right_unit: int = 0
+
+
+SUM_MASKS = {
+    "fp64": (MaskExponents(900, 0),),
+    "fp32": (MaskExponents(100, 0),),
+    "tf32": (MaskExponents(100, 0),),
+    "bf16": (MaskExponents(100, 0),),
+    "fp16": (MaskExponents(15, -24), MaskExponents(15, -14)),
+    "fp8_e5m2": (MaskExponents(15, -16), MaskExponents(15, -14)),
+    "fp8_e4m3": (MaskExponents(8, -9), MaskExponents(8, -6)),
+}
+PRODUCT_MASKS = {
+    **SUM_MASKS,
+    "fp16": (MaskExponents(15, -7, 15, -7), MaskExponents(15, -14), MaskExponents(15, -24)),
+    "fp8_e5m2": (MaskExponents(15, -14, 15, -14), MaskExponents(15, -14)),
+    "fp8_e4m3": (MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
+}
+
+
+class Masks:
+    """Measures how pairs of leaves meet; `queries` counts the pairs asked for, each at most once."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.terms = box.subject.terms
+        self.measured: dict[tuple[int, int], int] = {}
+        dtype, out = box.subject.dtype, box.subject.result_dtype
+        narrow = float_format(out) if dtype.startswith("fp8") else min(map(float_format, (dtype, out)), key=_precision)
+        self.part = min(1 << _precision(narrow), self.terms)
+        for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[dtype]:
+            self._use(exponents)
+            if self._fits():
+                return
+        raise CannotProbe(f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted")
+
+    def _use(self, exponents: MaskExponents) -> None:
+        dtype = self.box.subject.dtype
+        power = [Fraction(2) ** exponent for exponent in (exponents.large, exponents.unit)]
+        right = [Fraction(2) ** exponent for exponent in (exponents.right_large, exponents.right_unit)]
+        self._large, self._negative, self._unit = (int(w) for w in words_of([power[0], -power[0], power[1]], dtype))
+        self._right_large, self._right_unit = (int(w) for w in words_of(right, dtype))
+        self.quantum = power[1] * right[1]
+        self.exponents = exponents
+        kind = words_of([power[0]], dtype).dtype
+        self._zeros = np.zeros(self.terms, kind)
+        self._units = np.full(self.terms, self._unit, kind)
+        self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
+
+    def _fits(self) -> bool:
+        """Whether units count right, and vanish beside the large number."""
+        left = self._zeros.copy()
+        left[: self.part] = self._unit
+        total = self.box.value(left, self._rights)
+        if not isinstance(total, Fraction) or total != self.part * self.quantum:
+            return False
+        try:
+            return 2 <= self.lca(0, self.terms - 1) <= self.terms
+        except NotATree:
+            return False
+
+    def lca(self, i: int, j: int) -> int:
+        """How many leaves the smallest subtree with leaves i and j has.
+
+        Raises:
+            NotATree: the outcome is no number of leaves.
+        """
+        pair = (i, j) if i < j else (j, i)
+        if pair not in self.measured:
+            self.measured[pair] = self._measure(*pair)
+        return self.measured[pair]
+
+    def again(self, i: int, j: int) -> int:
+        """The same measured anew."""
+        return self._measure(min(i, j), max(i, j))
+
+    def _measure(self, i: int, j: int) -> int:
+        survivors = 0
+        for first in range(0, self.terms, self.part):
+            whole = self.part >= self.terms
+            left = self._units.copy() if whole else self._zeros.copy()
+            left[first : first + self.part] = self._unit
+            survivors += self._counted(i, j, left)
+        return self.terms - survivors
+
+    def _counted(self, i: int, j: int, left: Words) -> int:
+        total = self.box.value(*self.words(i, j, left))
+        if not isinstance(total, Fraction) and not is_zero(total):
+            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
+        count = finite(total) / self.quantum
+        if count.denominator != 1 or not 0 <= count <= self.terms - 2:
+            raise NotATree("masks", (i, j), f"the mask leaves {_decimal(count)} of {self.terms - 2} units")
+        return int(count)
+
+    def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
+        """The mask of a pair, over units or what else stands at the other leaves."""
+        left = self._units.copy() if left is None else left
+        left[i], left[j] = self._large, self._negative
+        if self._rights is None or self._right_large == self._right_unit:
+            return left, self._rights
+        right = self._rights.copy()
+        right[i] = right[j] = self._right_large
+        return left, right
+
+    def survivors(self, i: int, j: int) -> frozenset[int]:
+        """Which leaves outlive the mask of a pair: units of different weight stand at them, some at a time."""
+        dtype = self.box.subject.dtype
+        width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
+        others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
+        found: set[int] = set()
+        for first in range(0, len(others), width):
+            some = others[first : first + width]
+            left = self._zeros.copy()
+            left[some] = words_of([Fraction(2) ** (self.exponents.unit + k) for k in range(len(some))], dtype)
+            total = self.box.value(*self.words(i, j, left))
+            if not isinstance(total, Fraction) and not is_zero(total):
+                raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
+            number = finite(total) / self.quantum
+            if number.denominator != 1 or not 0 <= number < 1 << len(some):
+                raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
+            found |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
+        return frozenset(found)
+
+
+def _precision(format_: object) -> int:
+    return getattr(format_, "fraction_bits", 0) + 1
+
+
+def _decimal(number: Fraction) -> str:
+    return str(number) if number.denominator == 1 else f"{float(number):g}"

@@ -1,0 +1,64 @@
+"""The adapters of well-known libraries answer the probe; those of libraries that are not installed are left out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.observations import Unsupported
+from tessera_conformance.probe import Finding, Subject, probe
+from tessera_conformance.session import Session
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports.direct import DirectTransport
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def adapter(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    return importlib.import_module(f"conformance.adapters.{name}_adapter")
+
+
+def probed(module: Any, subject: Subject) -> Finding:
+    session = Session(DirectTransport(module.make, module.__name__), deadline=60.0)
+    try:
+        return probe(session, subject)
+    finally:
+        session.close()
+
+
+def test_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of numbers is added one by one, whatever the processor."""
+    module = adapter("numpy", monkeypatch)
+    found = probed(module, Subject("sum", (24, 40), "fp32"))
+    assert found.pattern == "fold"
+    assert found.arithmetic is not None
+    assert found.others is not None and found.others.first_other is None
+    assert probed(module, Subject("matmul", (8, 16, 8), "fp64")).kind == "tree"
+
+
+def test_numpy_refuses_what_it_does_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(DirectTransport(adapter("numpy", monkeypatch).make, "numpy"))
+    inputs = [Tensor("fp32", (2,), bytes(8))]
+    for operation, attributes in (("fft", {}), ("sum", {"axis": 0, "tree": "fold"})):
+        observation = session.call(
+            "numerics.evaluate", {"operation": operation, "inputs": inputs, "attributes": attributes}
+        )
+        assert isinstance(observation, Unsupported)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jax", "torch"])
+def test_libraries_with_an_all_reduce(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(name, reason=f"pip install {name}")
+    module = adapter(name, monkeypatch)
+    for subject in (Subject("sum", (32,), "fp32"), Subject("matmul", (8, 16, 8), "fp32")):
+        found = probed(module, subject)
+        assert found.kind == "tree"
+    found = probed(module, Subject("all_reduce", (8, 64), "fp32"))
+    assert found.ranks_agree
+    assert all(group.tree is not None for group in found.groups)

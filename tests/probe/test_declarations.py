@@ -1,0 +1,110 @@
+"""What is declared is confirmed in few calls; what departs from it is named, with the inputs that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tessera_conformance.arithmetic import FOLD
+from tessera_conformance.probe import Finding, Subject
+
+SUM = Subject("sum", (64,), "fp32")
+PRODUCT = Subject("matmul", (1, 24, 1), "fp32")
+
+
+def aspects(found: Finding) -> list[str]:
+    return [departure.aspect for departure in found.departures]
+
+
+def test_a_right_order_is_confirmed_in_few_calls(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    found = probed(SUM, declared="pairwise", reduce=summing.pairwise)
+    assert (found.verdict, found.departures) == ("agrees", ())
+    assert found.pattern == "pairwise"
+    assert found.calls < 64 + 40
+    assert probed(SUM, in_full=True, declared="pairwise", reduce=summing.pairwise).verdict == "agrees"
+
+
+@pytest.mark.parametrize("declared", ["pairwise", {"ring": 1}, [[*range(32)], *range(32, 64)]])
+def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) -> None:
+    found = probed(SUM, declared=declared)
+    assert found.verdict == "differs"
+    assert aspects(found) == ["order"]
+    witness = found.departures[0].witness
+    assert witness["declared"] != witness["found"]
+    assert len(witness["inputs"]["terms"]) == 64
+    assert found.tree == FOLD.over(64)
+    assert found.arithmetic is not None
+
+
+def test_two_leaves_exchanged(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    tree = FOLD.over(24).to_json()
+    text = str(tree).replace("20", "x").replace("21", "20").replace("x", "21")
+    found = probed(Subject("sum", (24,), "fp32"), declared=_nested(text))
+    assert aspects(found) == ["order"]
+    assert set(found.departures[0].witness["pair"]) & {20, 21}
+
+
+def _nested(text: str) -> Any:
+    import json
+
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("products", "arithmetic", "aspect"),
+    [
+        ("fused_products", {}, "fusion"),
+        ("rounded_products", {"product": "fused"}, "fusion"),
+        ("wide_products", {}, "accumulator"),
+        ("rounded_products", {"accumulator": "fp64"}, "accumulator"),
+        ("rounded_products", {"rounding": "toward_zero"}, "rounding"),
+        ("rounded_products", {"rounding": "nearest_away"}, "rounding"),
+        ("flushed_products", {}, "subnormals"),
+        ("rounded_products", {"subnormals": "flushed"}, "subnormals"),
+    ],
+)
+def test_a_wrong_arithmetic_is_named(
+    products: str, arithmetic: dict[str, Any], aspect: str, probed: Callable[..., Finding], summing: ModuleType
+) -> None:
+    found = probed(PRODUCT, declared="fold", arithmetic=arithmetic, products=getattr(summing, products))
+    assert found.verdict == "differs"
+    assert aspect in aspects(found)
+    assert "order" not in aspects(found)
+    assert found.departures[0].witness
+
+
+def test_a_wrong_number_of_alignment_bits(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    tree: Any = list(range(4))
+    for first in range(4, 64, 4):
+        tree = [tree, *range(first, first + 4)]
+    right = probed(SUM, declared=tree, arithmetic={"alignment_bits": 24}, reduce=summing.blocks(4, 24))
+    assert right.verdict == "agrees"
+    wrong = probed(SUM, declared=tree, arithmetic={"alignment_bits": 25}, reduce=summing.blocks(4, 24))
+    assert aspects(wrong) == ["alignment"]
+
+
+def test_an_order_that_varies_departs_from_any_declaration(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    found = probed(SUM, declared="fold", reduce=summing.Varying())
+    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
+
+
+def test_kahan_departs_from_a_declared_fold(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    found = probed(SUM, declared="fold", reduce=summing.kahan)
+    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
+
+
+def test_a_tree_in_the_hello_counts_as_declared(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    right = probed(SUM, trees={"sum": "pairwise"}, reduce=summing.pairwise)
+    assert right.verdict == "agrees"
+    assert right.declared is not None
+    assert right.declared.source.startswith("Hello")
+    assert probed(SUM, trees={"sum": "fold"}, reduce=summing.pairwise).verdict == "differs"
+    assert probed(SUM, trees={"matmul": "fold"}, reduce=summing.pairwise).verdict == "nothing declared"
+
+
+def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    found = probed(PRODUCT, declared="fold", products=lambda a, b: summing.fold(a * b))
+    assert aspects(found) == ["start"]
