@@ -209,6 +209,8 @@ def test_extremes_order_zeros_and_propagate_nan() -> None:
     assert oracle.max_(tensor(x)).bits() == "00000000" + "00000000" + "7fc00000" + "7f800000"
     assert oracle.min_(tensor(x)).bits() == "80000000" + "80000000" + "7fc00000" + "ff800000"
     assert oracle.argmax(tensor(x)).words().tolist() == [1, 0, 1, 2]
+    two = np.array([[1, np.nan, 3, np.nan]], dtype=np.float32)
+    assert oracle.argmax(tensor(two)).words().tolist() == [1]
     assert oracle.argmax(tensor(np.array([3, 7, 7, 1], dtype=np.int64))) == Tensor.from_words("int32", (), [1])
 
 
@@ -285,6 +287,7 @@ def test_all_ranks_get_the_sum_along_the_canonical_tree(draw: random.Random) -> 
     found = oracle.all_reduce(*map(tensor, ranks), op="sum")
     assert found == (tensor(expected),) * 5
     assert oracle.all_reduce(*map(tensor, ranks), op="max")[3] == tensor(np.max(ranks, axis=0))
+    assert oracle.all_reduce(*map(tensor, ranks), op="min")[0] == tensor(np.min(ranks, axis=0))
     with pytest.raises(BadArgument, match="op"):
         oracle.all_reduce(*map(tensor, ranks), op="mean")
     with pytest.raises(BadArgument, match="inputs"):

@@ -14,8 +14,8 @@ What is granted at every step, and nothing else:
 
 from __future__ import annotations
 
-from tessera_conformance.oracle.bounds.enclosing import ENCLOSED, enclose, matmul
+from tessera_conformance.oracle.bounds.enclosing import ENCLOSED, enclose, function, matmul
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS
 
-__all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "matmul"]
+__all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "function", "matmul"]

@@ -9,7 +9,7 @@ from math import prod
 
 from tessera_conformance.oracle.bounds.steps import may_flush
 from tessera_conformance.oracle.bounds.sums import Terms
-from tessera_conformance.oracle.exact import Value, finite, is_zero
+from tessera_conformance.oracle.exact import Value, finite, is_zero, negate
 from tessera_conformance.oracle.fields import Complex
 from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format
 from tessera_conformance.oracle.products import operands
@@ -35,8 +35,6 @@ def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
 
 def _parts(left: Sequence[Complex], right: Sequence[Complex]) -> list[tuple[list[Value], list[Value]]]:
     """The real inner products that are the two parts of a complex one."""
-    from tessera_conformance.oracle.exact import negate
-
     flat = [part for x in left for part in x]
     real = [part for x in right for part in (x[0], negate(x[1]))]
     imaginary = [part for x in right for part in (x[1], x[0])]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
-from tessera_conformance.oracle.activations import HALF, ONE, TANH_FACTOR
+from tessera_conformance.oracle.activations import HALF, TANH_FACTOR
 from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Steps
+from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Fast, Steps
 from tessera_conformance.oracle.elementwise import paired, transpose
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import Value, finite, is_zero
@@ -32,6 +32,7 @@ Composition: TypeAlias = Callable[..., Interval]
 ONE_ROUNDING = "one rounding"
 EXACTLY = "exact, but for subnormals flushed"
 SINGLE_ONE = Interval.around(1)
+A_HALF = Interval.around(HALF)
 
 
 def point(value: Value) -> Interval | None:
@@ -51,6 +52,7 @@ def composed(
     inner: FloatFormat,
     result: FloatFormat,
     rule: str,
+    steps: Steps = FAST,
 ) -> Enclosure | None:
     """The enclosure of a composition: evaluated exactly, and with the errors of the level fast and a final rounding."""
     known = [operand for operand in operands if operand is not None]
@@ -58,8 +60,8 @@ def composed(
         return None
     try:
         ideal = composition(EXACT, inner, *known)
-        actual = composition(FAST, inner, *(FAST.operand(operand, source) for operand in known))
-        return enclosure(ideal, actual if result == inner else FAST.rounded(actual, result), rule)
+        actual = composition(steps, inner, *(steps.operand(operand, source) for operand in known))
+        return enclosure(ideal, actual if result == inner else steps.rounded(actual, result), rule)
     except Unpromised:
         return None
 
@@ -84,21 +86,30 @@ def _silu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
 
 
 def _gelu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
-    root = steps.rounded(Interval(DOWN.sqrt(HALF), UP.sqrt(HALF)), format_)
-    scaled = steps.rounded(x * root, format_)
+    scaled = steps.rounded(x * _root_of_half(steps, format_), format_)
     return _half_of(steps, format_, x, steps.function("erf", format_, scaled))
 
 
 def _gelu_by_tanh(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
-    root = steps.rounded(Interval(DOWN.sqrt(DOWN.div(2, UP.const_pi())), UP.sqrt(UP.div(2, DOWN.const_pi()))), format_)
-    factor = steps.rounded(Interval.around(TANH_FACTOR), format_)
+    root, factor = _tanh_constants(steps, format_)
     cube = steps.rounded(steps.rounded(x * x, format_) * x, format_)
     inner = steps.rounded(x + steps.rounded(factor * cube, format_), format_)
     return _half_of(steps, format_, x, steps.function("tanh", format_, steps.rounded(root * inner, format_)))
 
 
+@cache
+def _root_of_half(steps: Steps, format_: FloatFormat) -> Interval:
+    return steps.rounded(Interval(DOWN.sqrt(HALF), UP.sqrt(HALF)), format_)
+
+
+@cache
+def _tanh_constants(steps: Steps, format_: FloatFormat) -> tuple[Interval, Interval]:
+    root = Interval(DOWN.sqrt(DOWN.div(2, UP.const_pi())), UP.sqrt(UP.div(2, DOWN.const_pi())))
+    return steps.rounded(root, format_), steps.rounded(Interval.around(TANH_FACTOR), format_)
+
+
 def _half_of(steps: Steps, format_: FloatFormat, x: Interval, shape: Interval) -> Interval:
-    half = steps.rounded(Interval.around(HALF) * x, format_)
+    half = steps.rounded(A_HALF * x, format_)
     return steps.rounded(half * steps.rounded(SINGLE_ONE + shape, format_), format_)
 
 
@@ -108,17 +119,22 @@ def _activation(rules: Mapping[str, Composition], x: Tensor, *, approximate: str
     return unary(rules[approximate], "its steps, each rounded or within 4 ulp", x)
 
 
-def _function(name: str, *inputs: Tensor, overflow: str = "saturate") -> Enclosures:
-    """Within some units in the last place of the dtype itself, whatever it is computed in."""
+def function(
+    name: str, *inputs: Tensor, overflow: str = "saturate", ulps: float = FUNCTION_ULPS, flushes: bool = True
+) -> Enclosures:
+    """Enclosures of an elementary function that is off by at most `ulps` units in the last place of the dtype itself.
+
+    `flushes` says whether subnormal operands and results may be taken for zero.
+    """
     format_ = float_format(inputs[0].dtype)
     groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
 
     def evaluate(steps: Steps, format_: FloatFormat, *operands: Interval) -> Interval:
         return steps.function(name, format_, *operands)
 
-    rule = f"{FUNCTION_ULPS} ulp of {name}"
+    rule, fast = f"{ulps:g} ulp of {name}", Fast(ulps, flushes)
     known = {
-        group: composed(evaluate, [point(value) for value in group], format_, format_, format_, rule)
+        group: composed(evaluate, [point(value) for value in group], format_, format_, format_, rule, fast)
         for group in set(groups)
     }
     return [known[group] for group in groups]
@@ -241,7 +257,7 @@ def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
 
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {
-    **{name: partial(_function, name) for name in OPERATIONS},
+    **{name: partial(function, name) for name in OPERATIONS},
     "add": partial(_binary, _plus),
     "subtract": partial(_binary, _minus),
     "multiply": partial(_binary, _times),
@@ -257,5 +273,3 @@ RULES: Mapping[str, Callable[..., Enclosures]] = {
     "cast": _cast,
 }
 """The rule of each function."""
-
-__all__ = ["ONE", "RULES", "composed", "point", "points", "sigmoid", "unary", "unchanged"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.oracle.bounds import elementwise, random, reductions, transforms, wires
+from tessera_conformance.oracle.bounds import elementwise, products, random, reductions, softmax, transforms, wires
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.tensors import Tensor
@@ -14,14 +14,20 @@ Enclosures = list[Enclosure | None]
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
     **elementwise.RULES,
+    **products.RULES,
     **random.RULES,
     **reductions.RULES,
+    **softmax.RULES,
     **transforms.RULES,
     **wires.RULES,
 }
 """The rule of each function, by its name in the oracle."""
 
-matmul = reductions.matmul
+ORDERED = ("matmul", "sum", "mean", "prod", "softmax", "logsumexp")
+"""The functions that take an order."""
+
+matmul = products.matmul
+function = elementwise.function
 
 
 def enclose(
@@ -39,6 +45,6 @@ def enclose(
     name = function_name.removeprefix("oracle.")
     if name not in ENCLOSED:
         raise BadArgument("function_name", function_name, f"one of {', '.join(ENCLOSED)}")
-    if name in reductions.ORDERED:
+    if name in ORDERED:
         return ENCLOSED[name](*inputs, **arguments, known_order=known_order)
     return ENCLOSED[name](*inputs, **arguments)

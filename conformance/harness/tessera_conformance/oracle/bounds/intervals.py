@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 import gmpy2
 
-from tessera_conformance.oracle.directed import Context, Number, contexts, fraction
+from tessera_conformance.oracle.directed import Context, Number, contexts
 from tessera_conformance.oracle.exact import Value, finite, is_zero
 
-PRECISION = 192
+PRECISION = 128
+"""More than a product of two fp64 significands."""
 DOWN, UP = contexts(PRECISION)
 ZERO: Number = gmpy2.mpfr(0)
 INFINITE: Number = gmpy2.mpfr("inf")
@@ -47,8 +48,9 @@ class Interval:
     @classmethod
     def around(cls, centre: Real, radius: Real = 0) -> Interval:
         """The interval of a number and how far others may lie from it."""
-        low, high = Fraction(centre) - radius, Fraction(centre) + radius
-        return cls(_directed(low, DOWN), _directed(high, UP))
+        if not radius:
+            return cls(_directed(centre, DOWN), _directed(centre, UP))
+        return cls(_directed(centre - radius, DOWN), _directed(centre + radius, UP))
 
     def __add__(self, other: Interval) -> Interval:
         return Interval(DOWN.add(self.low, other.low), UP.add(self.high, other.high))
@@ -96,9 +98,9 @@ def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure | None:
     """The verdict of an enclosure of the exact result and one of the results that are acceptable."""
     if not all(map(gmpy2.is_finite, (ideal.low, ideal.high, actual.low, actual.high))):
         return None
-    exact = (fraction(ideal.low) + fraction(ideal.high)) / 2
-    whole = ideal.hull(actual)
-    return Enclosure(exact, max(exact - fraction(whole.low), fraction(whole.high) - exact), rule)
+    exact = (gmpy2.mpq(ideal.low) + gmpy2.mpq(ideal.high)) / 2
+    low, high = min(ideal.low, actual.low), max(ideal.high, actual.high)
+    return Enclosure(_fraction(exact), _fraction(max(exact - gmpy2.mpq(low), gmpy2.mpq(high) - exact)), rule)
 
 
 def total(terms: Sequence[Interval]) -> Interval:
@@ -109,7 +111,11 @@ def total(terms: Sequence[Interval]) -> Interval:
     return Interval(low, high)
 
 
-def _directed(number: Fraction, context: Context) -> Number:
+def _fraction(rational: Number) -> Fraction:
+    return Fraction(int(rational.numerator), int(rational.denominator))
+
+
+def _directed(number: Real, context: Context) -> Number:
     return context.div(gmpy2.mpz(number.numerator), gmpy2.mpz(number.denominator))
 
 

@@ -1,153 +1,42 @@
-"""Enclosures of reductions, matrix products and what is composed of them."""
+"""Enclosures of sums, means, products and extremes along an axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import product as pairs_of
 from math import prod as product_of
 from typing import Any, TypeAlias
 
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds import sums
-from tessera_conformance.oracle.bounds.dots import inner_products
-from tessera_conformance.oracle.bounds.elementwise import composed, point, points, unchanged
+from tessera_conformance.oracle.bounds.elementwise import point, unchanged
 from tessera_conformance.oracle.bounds.intervals import (
-    INFINITE,
-    POINT_ZERO,
-    ZERO,
     Enclosure,
     Interval,
     Unpromised,
     enclosure,
 )
-from tessera_conformance.oracle.bounds.steps import (
-    EXACT,
-    FAST,
-    FUNCTION_ULPS,
-    QUOTIENT,
-    Steps,
-    gamma,
-    underflow,
-)
+from tessera_conformance.oracle.bounds.steps import FAST, gamma, underflow
+from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.directed import fraction
-from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.exact import Value, finite
 from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.oracle.fields import elements_of
 from tessera_conformance.oracle.formats import (
-    ACCUMULATORS,
     COMPONENTS,
-    TF32_OPERAND,
     FloatFormat,
     component_format,
     float_format,
     values_of,
 )
-from tessera_conformance.oracle.products import operands
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 
 Enclosures: TypeAlias = list[Enclosure | None]
-Row: TypeAlias = list[Interval]
 
 MANY_TERMS = 512
 """From so many terms on, exact sums are taken in windows of integers."""
-EXPONENT_UNITS = 3
-"""Units of roundoff in an exponent: the difference itself, and one scaled to base 2 by a rounded constant."""
-WEIGHT_UNITS = 2 * FUNCTION_ULPS + 1
-"""Units of roundoff that one rescaling of a weight costs, an exponential and a product."""
-
-
-def accumulator_of(dtype: str, accumulator: str | None = None) -> FloatFormat:
-    """The format that floats, or the parts of complex numbers, are accumulated in."""
-    return component_format(accumulator or ACCUMULATORS.get(dtype, dtype))
-
-
-def matmul(
-    a: Tensor,
-    b: Tensor,
-    addend: Tensor | None = None,
-    out: str | None = None,
-    *,
-    order: str = "fold",
-    tree: Tree | None = None,
-    fused: bool = False,
-    accumulator: str | None = None,
-    known_order: bool = False,
-) -> Enclosures:
-    """An enclosure for each element of a product, row-major.
-
-    None where nothing is promised: an operand is not finite, or some order may overflow.
-    """
-    inner, result = accumulator_of(a.dtype, accumulator), component_format(out or a.dtype)
-    starts: list[Value] | None = None if addend is None else values_of(addend)
-    if known_order and a.dtype not in COMPONENTS:
-        return _matmul_along(order if tree is None else tree, a, b, starts, inner, result)
-    found: Enclosures = []
-    for place, terms in enumerate(inner_products(a, b)):
-        start = None if starts is None else starts[place]
-        found.append(_inner_product(terms, start, inner, result))
-    return found
-
-
-def _inner_product(
-    terms: sums.Terms | None, start: Value | None, inner: FloatFormat, result: FloatFormat
-) -> Enclosure | None:
-    if terms is None or (start is not None and point(start) is None):
-        return None
-    if start is not None:
-        number = finite(start)
-        terms = sums.Terms(terms.exact + number, terms.magnitude + abs(number), terms.count + 1, terms.flushed)
-    rule = f"any order of {terms.count} products, gamma({terms.count})"
-    try:
-        error = sums.any_order(terms, inner, products=True) if terms.count else Fraction(0)
-    except Unpromised:
-        return None
-    return sums.finished(terms, error, inner, result, rule)
-
-
-def _matmul_along(
-    tree: Tree, a: Tensor, b: Tensor, starts: Sequence[Value] | None, inner: FloatFormat, result: FloatFormat
-) -> Enclosures:
-    """Of real products along a known tree."""
-    *batch, rows, depth = a.shape
-    columns = b.shape[-1]
-    lefts, rights = operands(a), operands(b)
-    found: Enclosures = []
-    for which, row, column in pairs_of(range(product_of(batch)), range(rows), range(columns)):
-        left = lefts[(which * rows + row) * depth :][:depth]
-        right = rights[which * depth * columns + column : (which + 1) * depth * columns : columns]
-        factors = [(point(x), point(y)) for x, y in zip(left, right, strict=True)]
-        start = Fraction(0) if starts is None else starts[len(found)]
-        if any(None in pair for pair in factors) or point(start) is None:
-            found.append(None)
-            continue
-        products = [finite(x) * finite(y) for x, y in zip(left, right, strict=True)]
-        terms = sums.terms_of([*products, finite(start)], inner)
-        error = sums.along_tree(tree, products, inner, products=True, start=finite(start)) + terms.flushed
-        found.append(sums.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
-    return found
-
-
-def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
-    """The product is rounded before c is added, or c starts the accumulator."""
-    format_, inner = float_format(a.dtype), accumulator_of(a.dtype)
-    found: Enclosures = []
-    places = paired(
-        c, Tensor(c.dtype, (a.shape[-2], b.shape[-1]), bytes(a.shape[-2] * b.shape[-1] * c.format.word_bytes))
-    )[1]
-    for terms, (start, _) in zip(inner_products(a, b), places, strict=True):
-        apart = _inner_product(terms, None, inner, format_)
-        together = _inner_product(terms, start, inner, format_)
-        if apart is None or together is None:
-            found.append(None)
-            continue
-        rounded = FAST.rounded(Interval.around(apart.exact, apart.error) + Interval.around(finite(start)), format_)
-        whole = rounded.hull(Interval.around(together.exact, together.error))
-        found.append(enclosure(Interval.around(together.exact), whole, f"{apart.rule}, and a sum rounded once"))
-    return found
 
 
 def _sum(
@@ -295,119 +184,6 @@ def _extreme(function: Callable[..., Tensor]) -> Callable[..., Enclosures]:
     return enclosed
 
 
-def _softmax(
-    x: Tensor, axis: int = -1, *, folded: bool = False, tree: Tree = "pairwise", known_order: bool = False
-) -> Enclosures:
-    inner, result = accumulator_of(x.dtype), float_format(x.dtype)
-    elements = points(x)
-    found: Enclosures = [None] * x.size
-    for places in along(x.shape, axis).places:
-        row = [elements[place] for place in places]
-        known = [element for element in row if element is not None]
-        if len(known) < len(row):
-            continue
-        try:
-            ideal = softmax(EXACT, known, inner, result)
-            actual = softmax(FAST, [FAST.operand(element, result) for element in known], inner, result)
-        except Unpromised:
-            continue
-        rule = f"softmax of {len(row)}: differences, exponentials within {FUNCTION_ULPS} ulp, any order"
-        for place, exact, found_there in zip(places, ideal, actual, strict=True):
-            found[place] = enclosure(exact, found_there, rule)
-    return found
-
-
-def softmax(steps: Steps, row: Row, inner: FloatFormat, result: FloatFormat) -> Row:
-    """Weights over their sum; in one pass over the row too, where each new maximum rescales the weights so far."""
-    weights, total = _weights(steps, row, inner)
-    most = steps.relative(Interval.around(1), len(row) + QUOTIENT, inner).high
-    found = [steps.quotient(weight, total, inner).clipped(ZERO, most) for weight in weights]
-    return found if result == inner else [steps.rounded(weight, result) for weight in found]
-
-
-def _weights(steps: Steps, row: Row, inner: FloatFormat) -> tuple[Row, Interval]:
-    """The exponentials of the differences from the maximum and their sum, which is at least that of the maximum."""
-    top = Interval(max(x.low for x in row), max(x.high for x in row))
-    weights = [_weight(steps, x - top, len(row), inner) for x in row]
-    total = steps.sum(weights, inner)
-    least = _weight(steps, POINT_ZERO, len(row), inner).low
-    return weights, total.clipped(least, INFINITE)
-
-
-def _weight(steps: Steps, difference: Interval, count: int, inner: FloatFormat) -> Interval:
-    exponent = steps.relative(difference.clipped(-INFINITE, ZERO), EXPONENT_UNITS, inner)
-    power = steps.function("exp", inner, exponent.clipped(-INFINITE, ZERO))
-    return steps.relative(power, WEIGHT_UNITS * (count - 1), inner).clipped(ZERO, INFINITE)
-
-
-def _logsumexp(
-    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", known_order: bool = False
-) -> Enclosures:
-    inner, result = accumulator_of(x.dtype), float_format(x.dtype)
-
-    def composition(steps: Steps, format_: FloatFormat, *row: Interval) -> Interval:
-        top = Interval(max(x.low for x in row), max(x.high for x in row))
-        _, total = _weights(steps, list(row), format_)
-        return steps.rounded(steps.function("log", format_, total) + top, format_)
-
-    elements = points(x)
-    rule = f"logsumexp: exponentials and logarithm within {FUNCTION_ULPS} ulp, any order"
-    return [
-        composed(composition, [elements[place] for place in places], result, inner, result, rule)
-        for places in along(x.shape, axis).places
-    ]
-
-
-def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
-    """Every result of a step is rounded to the operands' type, or kept wider."""
-    dtype, (columns, inner_too) = q.dtype, (v.shape[-1], v.shape[-2])
-    keys = Tensor(k.dtype, k.shape[::-1], k.words().reshape(k.shape).T.tobytes())
-    products = inner_products(q, keys)
-    values = [point(value) for value in operands(v)]
-    literal = Interval.around(Fraction(factor))
-    found: Enclosures = []
-    for row in range(q.shape[0]):
-        terms = products[row * inner_too : (row + 1) * inner_too]
-        try:
-            ideal, actual = (_attended(steps, terms, literal, values, columns, dtype) for steps in (EXACT, FAST))
-        except Unpromised:
-            found += [None] * columns
-            continue
-        rule = f"attention over {inner_too} keys, its steps rounded to {dtype} in any order"
-        found += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
-    return found
-
-
-def _attended(
-    steps: Steps,
-    terms: Sequence[sums.Terms | None],
-    factor: Interval,
-    values: Sequence[Interval | None],
-    columns: int,
-    dtype: str,
-) -> Row:
-    """One row of the result; Unpromised where an operand is not finite."""
-    result, inner = float_format(dtype), accumulator_of(dtype)
-    scores = []
-    for term in terms:
-        if term is None:
-            raise Unpromised("an operand that is not finite")
-        error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
-        product = steps.rounded(Interval.around(term.exact, error), result)
-        scores.append(steps.rounded(product * steps.rounded(factor, result), result))
-    weights = softmax(steps, scores, inner, result)
-    if dtype == "tf32":
-        weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
-    found = []
-    for column in range(columns):
-        known = [value for value in values[column::columns] if value is not None]
-        if len(known) < len(weights):
-            raise Unpromised("a value that is not finite")
-        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, known, strict=True)]
-        found.append(steps.rounded(steps.sum(parts, inner, 1), result))
-    return found
-
-
 def _rows(x: Tensor, axis: int) -> list[list[Value]]:
     """The values along an axis; of complex elements the real parts of a line, then the imaginary ones."""
     elements: list[Any] = elements_of(x)
@@ -418,19 +194,11 @@ def _rows(x: Tensor, axis: int) -> list[list[Value]]:
     return [[element[part] for element in line] for line in lines for part in (0, 1)]
 
 
-ORDERED = ("matmul", "sum", "mean", "prod", "softmax", "logsumexp")
-"""The functions that take an order."""
-
 RULES: Mapping[str, Callable[..., Enclosures]] = {
-    "matmul": matmul,
-    "add_to_product": _add_to_product,
     "sum": _sum,
     "mean": _mean,
     "prod": _prod,
     "max": _extreme(reductions.max_),
     "min": _extreme(reductions.min_),
-    "softmax": _softmax,
-    "logsumexp": _logsumexp,
-    "attention": _attention,
 }
 """The rule of each function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Protocol
 
 import gmpy2
@@ -34,6 +35,9 @@ _NOT_NEGATIVE = ("exp", "exp2", "sqrt", "rsqrt", "cosh")
 
 class Steps(Protocol):
     """How a composition is evaluated over intervals."""
+
+    def __hash__(self) -> int:
+        """Steps are values."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
         """What an operand may be taken for."""
@@ -93,11 +97,15 @@ class Exact:
 
 @dataclass(frozen=True)
 class Fast(Exact):
-    """Every step errs as much as the level fast allows."""
+    """Every step errs as much as the level fast allows, functions by `ulps` units in the last place."""
+
+    ulps: float = FUNCTION_ULPS
+    flushes: bool = True
+    """Whether functions may flush; other steps always may."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
         """Subnormal operands may be taken for zero."""
-        return flushed(x, format_)
+        return flushed(x, format_) if self.flushes else x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
         """One rounding to nearest; exact only where the result is zero."""
@@ -114,8 +122,8 @@ class Fast(Exact):
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
         """Off by some units in the last place of the larger end."""
         found = image(name, *operands)
-        off = found.widened(UP.mul(FUNCTION_ULPS, _ulp(found.magnitude, format_)))
-        return _in_range(_possible(name, flushed(off, format_)), format_)
+        off = found.widened(UP.mul(self.ulps, _ulp(found.magnitude, format_)))
+        return _in_range(_possible(name, flushed(off, format_) if self.flushes else off), format_)
 
     def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
         """Off by units in the last place of 1, since the interval may hold an extreme."""
@@ -161,6 +169,7 @@ def image(name: str, *operands: Interval) -> Interval:
     return Interval(min(lows), max(highs))
 
 
+@cache
 def unit(format_: FloatFormat) -> Number:
     """The unit roundoff, half the distance from 1 to the next larger value."""
     return gmpy2.exp2(-format_.fraction_bits - 1)
@@ -178,19 +187,22 @@ def gamma(count: int, format_: FloatFormat) -> Fraction:
     return product / (1 - product)
 
 
+@cache
 def gamma_number(count: int, format_: FloatFormat) -> Number:
     """`gamma`, rounded up."""
     return Interval.around(gamma(count, format_)).high
 
 
+@cache
 def half_smallest(format_: FloatFormat) -> Number:
     """What rounding to a multiple of the smallest positive value may lose."""
     return gmpy2.exp2(format_.smallest_exponent - 1)
 
 
+@cache
 def underflow(format_: FloatFormat) -> Number:
     """What one underflow may lose: everything below the smallest normal number where subnormals may be flushed."""
-    return gmpy2.mpfr(gmpy2.mpq(format_.smallest_normal)) if may_flush(format_) else half_smallest(format_)
+    return _flushing(format_) if may_flush(format_) else half_smallest(format_)
 
 
 def may_flush(format_: FloatFormat) -> bool:
@@ -200,16 +212,29 @@ def may_flush(format_: FloatFormat) -> bool:
 
 def flushed(x: Interval, format_: FloatFormat) -> Interval:
     """With zero, where some of the numbers are subnormal and may be flushed."""
-    bound = gmpy2.mpfr(gmpy2.mpq(format_.smallest_normal))
-    if not may_flush(format_) or x.low >= bound or x.high <= -bound:
+    bound = _flushing(format_)
+    if x.low >= bound or x.high <= -bound:
         return x
     return x.hull(POINT_ZERO)
 
 
 def _in_range(x: Interval, format_: FloatFormat) -> Interval:
     """An end beyond the largest number stands for overflow."""
-    largest = gmpy2.mpfr(gmpy2.mpq(format_.largest), format_.fraction_bits + 1)
+    largest = _largest(format_)
+    if -largest <= x.low and x.high <= largest:
+        return x
     return Interval(-INFINITE if x.low < -largest else x.low, INFINITE if x.high > largest else x.high)
+
+
+@cache
+def _largest(format_: FloatFormat) -> Number:
+    return gmpy2.mpfr(gmpy2.mpq(format_.largest), format_.fraction_bits + 1)
+
+
+@cache
+def _flushing(format_: FloatFormat) -> Number:
+    """Below it, numbers may be flushed."""
+    return gmpy2.mpfr(gmpy2.mpq(format_.smallest_normal)) if may_flush(format_) else -INFINITE
 
 
 def _possible(name: str, x: Interval) -> Interval:

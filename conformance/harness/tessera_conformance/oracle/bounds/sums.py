@@ -17,8 +17,13 @@ from functools import cache
 from tessera_conformance.oracle.bounds.intervals import UP, Enclosure, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import FAST, gamma, underflow, unit
 from tessera_conformance.oracle.directed import fraction
-from tessera_conformance.oracle.formats import FloatFormat
+from tessera_conformance.oracle.formats import ACCUMULATORS, FloatFormat, component_format
 from tessera_conformance.oracle.trees import Node, Tree, grown
+
+
+def accumulator_of(dtype: str, accumulator: str | None = None) -> FloatFormat:
+    """The format that floats, or the parts of complex numbers, are accumulated in."""
+    return component_format(accumulator or ACCUMULATORS.get(dtype, dtype))
 
 
 @dataclass(frozen=True)
