@@ -130,3 +130,22 @@ def test_a_function_that_calls_a_looser_one_is_refused(impl, check, caller, call
     check.accepts(impl.language.verify(source=calling(caller, caller)))
     check.accepts(impl.language.verify(source=calling(callee, caller)))
     check.rejects(impl.language.verify(source=calling(caller, callee)), category="numerics")
+
+
+@clause("LANG-11-13", "LANG-10-02")
+@pytest.mark.parametrize("profile", ["strict", "deterministic"])
+@pytest.mark.parametrize(
+    ("dtype", "canonical", "narrower"), [("bf16", "fp32", "bf16"), ("fp16", "fp32", "fp16"), ("fp64", "fp64", "fp32")]
+)
+def test_an_accumulator_narrower_than_the_profile_allows_is_refused(impl, check, profile, dtype, canonical, narrower):
+    """The attribute accum may state the accumulator there is, and not a narrower one (AMB-LANG-69)."""
+
+    def product_in(accumulator):
+        return program(
+            f"return op.matmul(A, A, accum={accumulator});",
+            parameters=f"A: tensor<2x2x{dtype}>",
+            attributes="{numerics_profile=" + profile + "}",
+        )
+
+    check.accepts(impl.language.verify(source=product_in(canonical)))
+    check.rejects(impl.language.verify(source=product_in(narrower)), category=("numerics", "types"))

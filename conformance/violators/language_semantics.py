@@ -12,15 +12,15 @@ from unittest import mock
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference import adapter
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import ReferenceAdapter, make, outcomes
+from tessera_reference.adapter import language as adapter
 from tessera_reference.graph import elementwise, execution
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
-from tessera_reference.language import annotations, expressions, literals, lower
+from tessera_reference.language import annotations, expressions, literals, lower, scope
 from tessera_reference.language.scope import Scope
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
@@ -347,9 +347,11 @@ class FirstFunctionOnly(ReferenceAdapter):
 
 def told(name: str, clause: str, description: str, **changes: Any) -> Violation:
     """Diagnostics that leave something out."""
-    tell = adapter._diagnostic
-    substitution = (adapter, "_diagnostic", lambda entry: replace(tell(entry), **changes))
-    return replaced(clause, description, make, substitution, name=name)
+    tell = outcomes.diagnostic
+    substitutions = [
+        (owner, "diagnostic", lambda entry: replace(tell(entry), **changes)) for owner in (outcomes, adapter)
+    ]
+    return replaced(clause, description, make, *substitutions, name=name)
 
 
 DIAGNOSTICS = [
@@ -380,6 +382,13 @@ PROFILES = [
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),
+    replaced(
+        "LANG-11-13",
+        "takes an accumulator that is narrower than the profile allows",
+        make,
+        (scope, "refuse_narrow_accumulation", lambda operation, profile: None),
+        name="narrow_accumulation",
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_reference.language import Diagnostic
+from tessera_reference.language import CompiledModule, Diagnostic
 
 REFUSED = [
     ("op.cast(X)", "types", "op.cast needs the attribute dtype"),
@@ -39,3 +39,36 @@ def test_what_an_operator_does_not_take(
     found = rejects(f"module m {{ func f({parameters}) {{ return {expression}; }} }}")
     assert (found.category, message in found.message) == (category, True), found.message
     assert found.requirement
+
+
+@pytest.mark.parametrize("profile", ["", "@{numerics_profile=strict} ", "@{numerics_profile=deterministic} "])
+@pytest.mark.parametrize(
+    ("dtype", "accumulator", "canonical"),
+    [("bf16", "bf16", "fp32"), ("fp32", "fp16", "fp32"), ("fp64", "fp32", "fp64"), ("int8", "int16", "int32")],
+)
+def test_an_accumulator_narrower_than_the_canon_is_refused(
+    rejects: Callable[[str], Diagnostic],
+    accepts: Callable[[str], CompiledModule],
+    profile: str,
+    dtype: str,
+    accumulator: str,
+    canonical: str,
+) -> None:
+    source = f"module m {{ func f(A: tensor<2x2x{dtype}>) {profile}{{ return op.matmul(A, A, accum=%s); }} }}"
+    accepts(source % canonical)
+    found = rejects(source % accumulator)
+    assert (found.category, found.clause) == ("numerics", "LANG-11-13")
+    assert found.message == f"matmul: accumulates in {accumulator}, which is narrower than {canonical}"
+
+
+def test_a_fast_profile_takes_a_narrow_accumulator_and_a_strict_one_a_wide_one(
+    accepts: Callable[[str], CompiledModule],
+) -> None:
+    accepts("module m { func f(A: tensor<2x2xbf16>) @{numerics_profile=fast} { return op.matmul(A, A, accum=bf16); } }")
+    accepts("module m { func f(A: tensor<2x2xbf16>) { return op.matmul(A, A, accum=fp64); } }")
+
+
+@pytest.mark.parametrize("call", ["op.softmax(A, accum=fp16)", "op.sum(A, axis=0, accum=bf16)"])
+def test_other_sums_refuse_it_too(rejects: Callable[[str], Diagnostic], call: str) -> None:
+    found = rejects(f"module m {{ func f(A: tensor<2x2xfp32>) {{ return {call}; }} }}")
+    assert (found.category, found.clause) == ("numerics", "LANG-11-13")

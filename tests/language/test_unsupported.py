@@ -62,13 +62,13 @@ def test_statements(unsupported: Unsupported, statement: str, feature: str, colu
 @pytest.mark.parametrize(
     ("expression", "feature"),
     [
-        ("op.matmul(X, X, accum=fp64)", "op.matmul.accum"),
-        ('op.softmax(X, accum="fp16")', "op.softmax.accum"),
+        ("op.matmul(C, C, accum=complex128)", "op.matmul.accum"),
+        ('op.softmax(X, accum="fp64")', "op.softmax.accum"),
         ("Z / Z", "op.divide.complex"),
         ("(" * 500 + "X" + ")" * 500, "language.deep_nesting"),
         ("+".join(["X"] * 3000), "language.deep_nesting"),
     ],
 )
 def test_what_an_operation_does_not_carry_out(unsupported: Unsupported, expression: str, feature: str) -> None:
-    source = f"module m {{ func f(X: tensor<4x4xfp32>, Z: complex64) {{ return {expression}; }} }}"
+    source = f"module m {{ func f(X: tensor<4x4xfp32>, Z: complex64, C: tensor<2x2xcomplex64>) {{ return {expression}; }} }}"
     assert unsupported(source).feature == feature

@@ -72,10 +72,18 @@ class MatMul(Operation):
             "a result dtype that the product can be rounded to",
             "LANG-05.2-02",
         )
-        if self.accum != a.dtype.accumulator:
+        canonical = a.dtype.accumulator
+        require(
+            self.accum.kind == canonical.kind,
+            "types",
+            f"a product of {a.dtype} does not accumulate in {self.accum}",
+            f"an accumulator of the kind of {canonical}",
+            "LANG-10-01",
+        )
+        if canonical.kind == "complex" and self.accum != canonical:
             raise NotCarriedOut("op.matmul.accum")
         return Tensor((*batch, m, n), out, a.layout)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
         """The product by the canon."""
-        return matmul(a, b, self.out)
+        return matmul(a, b, self.out, accumulator=self.accum)

@@ -9,6 +9,7 @@ from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, Uns
 from ..ir.module import Instruction, Value
 from ..ir.operation import NotCarriedOut, Operation, Refusal
 from ..ir.types import Dim, Scalar, Tensor, Type
+from .accumulation import refuse_narrow_accumulation
 
 
 @dataclass
@@ -106,6 +107,7 @@ class Scope:
         """Append an operation; nothing when it refuses its operands, whose source texts a remedy may quote."""
         location = Location(self.findings.filename, span)
         try:
+            refuse_narrow_accumulation(operation, self.profile)
             types = operation.results()
         except NotCarriedOut as missing:
             raise UnsupportedConstruct(missing.feature, location) from missing
