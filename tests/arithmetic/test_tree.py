@@ -121,7 +121,6 @@ def test_a_malformed_text_is_refused_at_its_column(text: str, column: int) -> No
         (True, ""),
         (-1, ""),
         (1.0, ""),
-        ("ring", ""),
         ([0], ""),
         ([], ""),
         ([0, -2], r"\[1\]"),
@@ -135,6 +134,15 @@ def test_a_malformed_text_is_refused_at_its_column(text: str, column: int) -> No
 def test_a_malformed_value_is_refused_at_its_place(value: Any, place: str) -> None:
     with pytest.raises(TreeFormError, match=f"^tree{place}: expected "):
         Tree.from_json(value)
+
+
+def test_a_text_is_a_json_form_too_and_the_only_one_of_a_deep_tree() -> None:
+    assert Tree.from_json("ring(1)") == ring(1)
+    assert Tree.from_json("((0 1) 2)").to_json() == [[0, 1], 2]
+    deep = FOLD.over(2048)
+    assert Tree.from_json(deep.to_json()) == deep
+    with pytest.raises(TreeSyntaxError):
+        Tree.from_json("ring")
 
 
 @pytest.mark.parametrize("text", ["(0 0)", "(0 2)", "((0 1) (c c))", "((0 1) (3 4))"])

@@ -70,5 +70,6 @@ def test_statements(unsupported: Unsupported, statement: str, feature: str, colu
     ],
 )
 def test_what_an_operation_does_not_carry_out(unsupported: Unsupported, expression: str, feature: str) -> None:
-    source = f"module m {{ func f(X: tensor<4x4xfp32>, Z: complex64, C: tensor<2x2xcomplex64>) {{ return {expression}; }} }}"
+    parameters = "X: tensor<4x4xfp32>, Z: complex64, C: tensor<2x2xcomplex64>"
+    source = f"module m {{ func f({parameters}) {{ return {expression}; }} }}"
     assert unsupported(source).feature == feature

@@ -180,7 +180,6 @@ def test_malformed_text_is_refused_at_its_column(text, column, problem):
         (None, "$", "expected"),
         (1.0, "$", "expected"),
         (True, "$", "expected"),
-        ("ring(1)", "$", "expected"),
         ([0, [1, False]], "$[1][1]", "expected"),
         ([0, "fold"], "$[1]", "expected"),
         ([0, {"ring": 1}], "$[1]", "expected"),
@@ -201,6 +200,15 @@ def test_malformed_json_is_refused_at_its_path(value, path, problem):
     assert problem in caught.value.problem
     assert caught.value.path == path
     assert f"at {path}:" in str(caught.value)
+
+
+def test_a_text_is_a_json_form_too_and_the_only_one_of_a_deep_tree():
+    assert Tree.from_json("ring(1)") == Tree.ring(1)
+    assert Tree.from_json("((0 1) 2)").to_json() == [[0, 1], 2]
+    deep = Tree.parse("fold").over(2048)
+    assert Tree.from_json(deep.to_json()) == deep
+    with pytest.raises(MalformedTree):
+        Tree.from_json("(0 1")
 
 
 def test_an_explicit_tree_covers_its_own_number_of_leaves_only():

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
 from tessera_reference.adapter import ReferenceAdapter, make
 
 ONE = 0x3F800000
@@ -80,3 +82,59 @@ def test_a_reset_forgets_contexts(reference: ReferenceAdapter) -> None:
     with pytest.raises(Refusal) as caught:
         reference.runtime_tessGetNumericsPolicy(context=context)
     assert caught.value.outcome.code == "TESS_ERR_NOT_INITIALIZED"
+
+
+@pytest.mark.parametrize("operation", ["sum", "softmax", "mean", "logsumexp", "prod"])
+@pytest.mark.parametrize("order", ["fold", {"ring": 3}])
+def test_every_reduction_follows_the_order_of_the_descriptor(
+    reference: ReferenceAdapter, operation: str, order: Any
+) -> None:
+    x = counted("fp32", (60, 13), seed=1, exponents=(-3, 1))
+    asked = {"operation": operation, "inputs": [x], "attributes": {"axis": 1}}
+    answer = reference.numerics_evaluate(**asked, descriptor={"reduction_order": order})
+    assert answer["descriptor"]["reduction_order"] == order
+    (found,), (canonical,) = answer["outputs"], reference.numerics_evaluate(**asked)["outputs"]
+    assert found == FUNCTIONS[f"oracle.{operation}"](x, axis=1, tree=order)
+    assert found != canonical
+
+
+@pytest.mark.parametrize(
+    ("operation", "attributes"), [("fft", {}), ("ifft", {}), ("sum", {"axis": 0, "order": "kahan"})]
+)
+def test_an_order_that_an_operation_cannot_take_is_refused(
+    reference: ReferenceAdapter, operation: str, attributes: Mapping[str, Any]
+) -> None:
+    x = Tensor.from_words("complex64", (2,), [ONE, 0, ONE, 0])
+    reference.numerics_evaluate(operation=operation, inputs=[x], attributes=attributes)
+    with pytest.raises(Refusal) as caught:
+        reference.numerics_evaluate(
+            operation=operation, inputs=[x], attributes=attributes, descriptor={"reduction_order": "fold"}
+        )
+    assert caught.value.outcome.code == "TESS_ERR_UNSUPPORTED"
+
+
+def test_a_compensated_sum_names_no_order(reference: ReferenceAdapter) -> None:
+    answer = reference.numerics_evaluate(
+        operation="sum", inputs=[floats(ONE, ONE)], attributes={"axis": 0, "order": "kahan"}
+    )
+    assert "reduction_order" not in answer["descriptor"]
+
+
+def test_what_is_declared_follows_from_the_attributes(reference: ReferenceAdapter) -> None:
+    asked = {"operation": "matmul", "dtype": "bf16", "shapes": [[2, 4], [4, 2]]}
+    plain = reference.numerics_declared(**asked)
+    given = reference.numerics_declared(**asked, attributes={"tree": "pairwise", "accum": "fp64", "out": "fp32"})
+    assert (plain["tree"], plain["arithmetic"]["accumulator"]) == ("fold", "fp32")
+    assert (given["tree"], given["arithmetic"]["accumulator"]) == ("pairwise", "fp64")
+    with pytest.raises(Refusal, match="softmax is not defined on int8"):
+        reference.numerics_declared(operation="softmax", dtype="int8", shapes=[[4]])
+    with pytest.raises(NotSupported):
+        reference.numerics_declared(operation="sum", dtype="fp32", shapes=[[4]], attributes={"order": "kahan"})
+
+
+def test_a_collective_refuses_a_tree_over_another_number_of_ranks(reference: ReferenceAdapter) -> None:
+    for op in ("sum", "max"):
+        with pytest.raises(Refusal, match="2 elements are reduced, the tree has 3 leaves"):
+            reference.collectives_all_reduce(
+                inputs=[floats(ONE)] * 2, op=op, descriptors=[{"reduction_order": [[0, 1], 2]}] * 2
+            )

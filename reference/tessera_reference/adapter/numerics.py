@@ -11,9 +11,10 @@ from tessera_conformance.tensors import Tensor
 
 from ..numerics import formats
 from ..numerics.catalogue import evaluate
+from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from ..runtime import Descriptor
+from ..runtime import Descriptor, Failure, Status
 from .outcomes import array, tensor
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
@@ -25,8 +26,17 @@ DECLARED: Mapping[str, Tree] = {
 }
 """The order of each reducing operation; every node computes by the canon."""
 
+KINDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("matmul", "sum", "prod", "all_reduce"), ("float", "int", "complex")),
+    "mean": ("float", "complex"),
+    **dict.fromkeys(("logsumexp", "softmax"), ("float",)),
+    **dict.fromkeys(("fft", "ifft"), ("complex",)),
+}
+"""The kinds of dtypes that each of them takes."""
+
 RANDOM = ("uniform", "normal", "dropout")
-ORDERED = ("sum", "mean", "prod", "logsumexp", "matmul")
+FIXED = ("fft", "ifft")
+"""Operations that reduce in their own order only."""
 
 
 class NumericsMethods(RuntimeMethods):
@@ -50,13 +60,13 @@ class NumericsMethods(RuntimeMethods):
             brought = read_descriptor(descriptor or {})
             given = _under(brought, operation, attributes)
             results = evaluate(operation, [array(each) for each in inputs], given)
-        order = DECLARED.get(operation, PAIRWISE).to_json()
         used = {
-            "reduction_order": given.get("tree", order),
+            "reduction_order": _order_taken(operation, brought, given),
             "seed": given.get("seed", brought.seed),
             "stream": given.get("stream", brought.stream),
             "stable": asdict(brought.stable),
         }
+        used = {name: value for name, value in used.items() if value is not None}
         return {"outputs": [tensor(result) for result in results], "descriptor": used}
 
     def numerics_declared(
@@ -68,19 +78,38 @@ class NumericsMethods(RuntimeMethods):
         attributes: Mapping[str, Any] | None = None,
         element: int | None = None,
     ) -> dict[str, Any]:
-        """The canon's order and arithmetic, the same for every shape and every element."""
-        if operation not in DECLARED:
+        """The canon's order and arithmetic, or those that the attributes ask for; the same for every element."""
+        given = attributes or {}
+        if operation not in DECLARED or given.get("order", "tree") != "tree":
             raise NotSupported(f"numerics.declared.{operation}")
         with statuses():
-            arithmetic = NodeArithmetic.canonical(formats.dtype(dtype))
-        return {"tree": DECLARED[operation].to_json(), "arithmetic": arithmetic.to_json()}
+            operands = formats.dtype(dtype)
+            if operands.kind not in KINDS[operation]:
+                raise UnsupportedDType(operation, operands)
+            tree = Tree.from_json(given["tree"]) if "tree" in given else DECLARED[operation]
+            accumulator = formats.dtype(given["accum"]) if given.get("accum") else operands.accumulator
+        return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
 
 
 def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes, completed by what the descriptor fixes."""
+    """The attributes, completed by what the descriptor fixes.
+
+    Raises `Failure` where the descriptor asks for an order that the operation cannot take.
+    """
     given = dict(attributes)
     if operation in RANDOM:
         given = {"seed": descriptor.seed, "stream": descriptor.stream} | given
-    if operation in ORDERED and descriptor.reduction_order is not None and "order" not in given:
-        given = {"tree": descriptor.reduction_order.to_json()} | given
-    return given
+    order = descriptor.reduction_order
+    if order is None or operation not in DECLARED:
+        return given
+    if given.get("order") == "kahan" or (operation in FIXED and order != DECLARED[operation]):
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"the reduction order {order}", "its own order")
+    return given if operation in FIXED else {"tree": order.to_json()} | given
+
+
+def _order_taken(operation: str, descriptor: Descriptor, given: Mapping[str, Any]) -> Any:
+    """The tree that was followed; a compensated sum has none."""
+    if given.get("order") == "kahan":
+        return None
+    order = descriptor.reduction_order or DECLARED.get(operation, PAIRWISE)
+    return given.get("tree", order.to_json())

@@ -53,9 +53,11 @@ def all_reduce(
             Status.TESS_ERR_UNSUPPORTED, _NAME, f"{op} of {dtype}", "sum, since complex numbers have no order"
         )
     stacked = Array(dtype, np.stack([buffer.values for buffer in buffers]))
+    tree = descriptors[0].reduction_order if descriptors else None
+    if tree is not None:
+        tree.over(len(buffers))  # refuses a tree over another number of ranks
     if op != "sum":
         return _extreme(stacked, op)
-    tree = descriptors[0].reduction_order if descriptors else None
     return reductions.sum(stacked, 0, tree=tree)
 
 

@@ -126,7 +126,7 @@ OPERATIONS: Mapping[str, Entry] = {
     "max": Entry(reductions.max, 1, _ALONG),
     "min": Entry(reductions.min, 1, _ALONG),
     "argmax": Entry(reductions.argmax, 1, _ALONG),
-    "softmax": Entry(softmax, 1, ("axis",)),
+    "softmax": Entry(softmax, 1, ("axis", "tree")),
     "matmul": Entry(_matmul, 2, ("out", "accum", "tree"), optional_operand=True),
     "fft": Entry(fourier.fft, 1, ("norm",)),
     "ifft": Entry(fourier.ifft, 1, ("norm",)),

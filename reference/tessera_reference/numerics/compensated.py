@@ -23,8 +23,8 @@ def kahan(values: Values, axis: int = -1) -> Values:
         return np.zeros(row.shape[1:], row.dtype)
     total, error = row[0, ...], np.zeros(row.shape[1:], row.dtype)
     with np.errstate(all="ignore"):
-        for term in row[1:]:
-            corrected = np.asarray(term - error)
+        for k in range(1, row.shape[0]):
+            corrected = np.asarray(row[k, ...] - error)
             following = np.asarray(total + corrected)
             error = _where_finite(following, np.asarray((following - total) - corrected))
             total = following

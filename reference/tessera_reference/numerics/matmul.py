@@ -55,7 +55,7 @@ def matmul(
     shape = _result_shape(a, b)
     model.require("matmul", a.dtype)
     start = np.zeros(shape, model.accumulator.carrier) if addend is None else _addend(addend, a, model, out, shape)
-    left, right = (model.enter(_operand(x), x.dtype) for x in (a, b))
+    left, right = (_operand(x, model) for x in (a, b))
     with np.errstate(all="ignore"):
         if tree in (None, FOLD) and model.is_plain(a.dtype):
             total = _left_fold(left, right, start)
@@ -97,9 +97,10 @@ def _addend(addend: Array, a: Array, model: NodeArithmetic, out: DType, shape: t
     return model.enter(cast(addend, model.accumulator).values, model.accumulator)
 
 
-def _operand(x: Array) -> Values:
-    """Return the values that are multiplied: those of tf32 rounded to 10 fraction bits."""
-    return round_operand(x.values) if x.dtype.name == "tf32" else x.values
+def _operand(x: Array, model: NodeArithmetic) -> Values:
+    """Return the values that are multiplied, as the nodes take them: those of tf32 rounded to 10 fraction bits."""
+    entered = model.enter(x.values, x.dtype)
+    return round_operand(entered.astype(np.float32)).astype(entered.dtype) if x.dtype.name == "tf32" else entered
 
 
 def _over_tree(a: Values, b: Values, start: Term, tree: Tree, model: NodeArithmetic) -> Values:

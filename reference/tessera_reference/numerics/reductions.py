@@ -190,7 +190,7 @@ def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmet
             combine = pairwise if tree == PAIRWISE else fold
             return model.settle(combine(rows, 0, lambda a, b: node([a, b])))
         start = np.full(rows.shape[1:], neutral, model.accumulator.carrier)
-        return model.settle(tree.over(len(rows)).evaluate(rows.__getitem__, node, start))
+        return model.settle(tree.over(len(rows)).evaluate(lambda k: rows[k, ...], node, start))
 
 
 def _extreme(operation: str, x: Array, axis: int, keepdims: bool, combine: Combine) -> Array:

@@ -7,8 +7,8 @@ combined with which; how one node computes is the business of `node_arithmetic`.
     pairwise         adjacent pairs, an odd tail carried up unchanged, repeated until one is left: the canonical order.
                      Never padded, so that a sum of -0 stays -0 (AMB-RT-24).
     ring(S)          {"ring": S}: a fold that begins at leaf S mod n and goes up cyclically
-    ((c 0 1) 2)      [["c", 0, 1], 2]: an explicit nesting. A leaf is its index, `c` the start value, such as the
-                     C operand of a matmul; a node of three or more children is one fused addition.
+    ((c 0 1) 2)      [["c", 0, 1], 2], or the text itself: an explicit nesting. A leaf is its index, `c` the start
+                     value, such as the C operand of a matmul; a node of three or more children is one fused addition.
 
 Nothing here recurses, so a tree may be as deep as it has leaves.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -65,8 +66,8 @@ class Tree:
     @classmethod
     def from_json(cls, value: object) -> Tree:
         """Read a tree from its JSON form. Raises `MalformedTree`, which names the place, as $[1][0]."""
-        if isinstance(value, str) and value in _NAMED:
-            return _NAMED[value]
+        if isinstance(value, str):
+            return cls.parse(value)
         if isinstance(value, dict):
             first = value.get("ring")
             if len(value) != 1 or not is_index(first):
@@ -75,8 +76,10 @@ class Tree:
         return cls("explicit", 0, tokens_of_json(value))
 
     def to_json(self) -> Any:
-        """Return the JSON form: a name, {"ring": S}, or nested lists."""
+        """Return the JSON form: a name, {"ring": S}, nested lists, or the text of a tree too deep for those."""
         if self.form == "explicit":
+            if self._depth() > _DEEPEST_JSON:
+                return str(self)
             nested: Any = self.evaluate(_itself, _itself, START)
             return nested
         return {"ring": self.first} if self.form == "ring" else self.form
@@ -85,6 +88,10 @@ class Tree:
         if self.form == "explicit":
             return text_of_tokens(self.tokens)
         return f"ring({self.first})" if self.form == "ring" else self.form
+
+    def _depth(self) -> int:
+        """How many nodes of an explicit nesting lie inside one another."""
+        return max(accumulate((token == "(") - (token == ")") for token in self.tokens))
 
     @property
     def names_start(self) -> bool:
@@ -131,6 +138,8 @@ class Tree:
         return open_nodes[0][0]
 
 
+_DEEPEST_JSON = 200
+
 FOLD = Tree("fold")
 PAIRWISE = Tree("pairwise")
 _NAMED = {"fold": FOLD, "pairwise": PAIRWISE}
@@ -158,8 +167,8 @@ def fold(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
         return np.zeros(row.shape[1:], row.dtype)
     total = row[0, ...]
     with np.errstate(all="ignore"):
-        for term in row[1:]:
-            total = np.asarray(add(total, term))
+        for k in range(1, row.shape[0]):
+            total = np.asarray(add(total, row[k, ...]))
     return total
 
 

@@ -64,15 +64,14 @@ def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmet
             results.append(first if step == START else terms[step])
         else:
             results[step:] = [_node(results[step:], model)]
-    root = results[0]
-    return result_of(root.value, model) if isinstance(root, Pending) else root
+    return result_of(_value(results[0]), model)  # rounds what no node has rounded: a leaf that is the whole tree
 
 
 def _node(children: Sequence[Value | Pending], model: NodeArithmetic) -> Value:
     if len(children) == 2 and all(isinstance(child, Pending) for child in children):
         children = [result_of(_value(children[0]), model), children[1]]
     terms = [_value(child) for child in children]
-    if len(terms) > 2 and model.alignment_bits is not None:
+    if len(terms) > 2 and model.alignment_bits is not None and model.is_float:
         terms = _aligned(terms, model.alignment_bits)
     return result_of(_sum(terms, model), model)
 

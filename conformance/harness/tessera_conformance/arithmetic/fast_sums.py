@@ -248,6 +248,8 @@ def _comfortable(left: Array, right: Array, third: Array) -> Array:
 
 
 def _exactly_fused(left: float, right: float, third: float) -> float:
+    if np.isinf(third) and np.isfinite(left) and np.isfinite(right):
+        return third  # the product is finite, however far beyond the range of float64
     if not all(np.isfinite([left, right, third])):
         return float(np.float64(left) * np.float64(right) + np.float64(third))
     number = Fraction(left) * Fraction(right) + Fraction(third)

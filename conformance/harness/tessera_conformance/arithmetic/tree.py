@@ -17,6 +17,9 @@ Name: TypeAlias = Literal["fold", "pairwise", "ring", "explicit"]
 START = -1
 """The step that takes the start value."""
 
+DEEPEST_JSON = 200
+"""Nested arrays are not written deeper than this."""
+
 _TOKEN = re.compile(r"(0|[1-9][0-9]*)|([()])|(c)|( )")
 _RING = re.compile(r"ring\((0|[1-9][0-9]*)\)")
 
@@ -104,14 +107,15 @@ class Tree:
 
     @classmethod
     def from_json(cls, value: Any) -> Tree:
-        """The tree behind "fold", "pairwise", {"ring": S}, or nested arrays of indices and "c".
+        """The tree behind "fold", "pairwise", {"ring": S}, nested arrays of indices and "c", or a text.
 
         Raises:
+            TreeSyntaxError: a string is no tree.
             TreeFormError: the value has another form; names the place.
             LeafError: a leaf is repeated or missing.
         """
-        if value in ("fold", "pairwise") and isinstance(value, str):
-            return cls(value)  # type: ignore[arg-type]
+        if isinstance(value, str):
+            return cls.from_text(value)
         if isinstance(value, dict):
             if value.keys() != {"ring"} or type(value["ring"]) is not int or value["ring"] < 0:
                 raise TreeFormError("", 'an object {"ring": S} with S of 0 or more')
@@ -140,9 +144,11 @@ class Tree:
         return "".join(reversed(parts))
 
     def to_json(self) -> Any:
-        """The JSON form; nested as deep as the tree is, and many readers of JSON stop at a thousand levels."""
+        """The JSON form: the text of a tree so deep that readers of JSON would stop."""
         if self.name != "explicit":
             return {"ring": self.first} if self.name == "ring" else self.name
+        if self.depth > DEEPEST_JSON:
+            return self.to_text()
         results: list[Any] = []
         for step in self.steps:
             if step >= START:

@@ -105,16 +105,17 @@ class ComplexField:
     one: Complex = (Fraction(1), ZERO)
 
     @property
-    def _part(self) -> RealField:
+    def part(self) -> RealField:
+        """The numbers that either part is."""
         return RealField(self.format)
 
     def round(self, x: Complex) -> Complex:
         """Both parts rounded."""
-        return self._part.round(x[0]), self._part.round(x[1])
+        return self.part.round(x[0]), self.part.round(x[1])
 
     def total(self, terms: Sequence[Complex]) -> Complex:
         """The exact sums of both parts, each rounded once."""
-        return self._part.total([x[0] for x in terms]), self._part.total([x[1] for x in terms])
+        return self.part.total([x[0] for x in terms]), self.part.total([x[1] for x in terms])
 
     def negate(self, x: Complex) -> Complex:
         """Both signs flipped."""
@@ -122,17 +123,17 @@ class ComplexField:
 
     def multiply(self, x: Complex, y: Complex) -> Complex:
         """(ac - bd, ad + bc), every step rounded."""
-        (a, b), (c, d), part = x, y, self._part
+        (a, b), (c, d), part = x, y, self.part
         ac, bd, ad, bc = part.multiply(a, c), part.multiply(b, d), part.multiply(a, d), part.multiply(b, c)
         return part.total([ac, exact.negate(bd)]), part.total([ad, bc])
 
     def divide(self, x: Complex, divisor: Value) -> Complex:
         """Both parts divided by a real number and rounded."""
-        return self._part.divide(x[0], divisor), self._part.divide(x[1], divisor)
+        return self.part.divide(x[0], divisor), self.part.divide(x[1], divisor)
 
     def is_finite(self, x: Complex) -> bool:
         """Whether both parts are numbers."""
-        return self._part.is_finite(x[0]) and self._part.is_finite(x[1])
+        return self.part.is_finite(x[0]) and self.part.is_finite(x[1])
 
 
 def accumulating(dtype: str, accumulator: str | None = None) -> Field[Any]:

@@ -104,7 +104,12 @@ def _sum(terms: list[Any], field: Field[Any], tree: Tree) -> Any:
 
 
 def _compensated(terms: list[Any], field: Field[Any]) -> Any:
-    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none."""
+    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none.
+
+    The parts of complex numbers are summed for themselves.
+    """
+    if isinstance(field, ComplexField):
+        return tuple(_compensated([term[place] for term in terms], field.part) for place in (0, 1))
     total, lost = terms[0], field.zero
     for term in terms[1:]:
         corrected = field.total([term, field.negate(lost)])

@@ -36,7 +36,7 @@ def erf(values: Values, dtype: DType, overflow: Overflow) -> Values:
 
 
 def _approximate_erf(x: Float64s) -> Approximation:
-    """Approximate erf(x) within 2**-67, relatively; a tiny x, of which erf is a multiple, is scaled up first."""
+    """Approximate erf(x) within 2**-66, relatively; a tiny x, of which erf is a multiple, is scaled up first."""
     tiny = np.abs(x) < 2.0**-500
     magnitude = np.abs(clip(np.where(tiny, x * 2.0**400, x), float(_LAST)))
     index = np.rint(_STEPS * np.where(np.isnan(magnitude), 0.0, magnitude)).astype(np.int64)

@@ -1,6 +1,6 @@
 """pow(x, y) = exp(y log|x|), in pairs, with the sign and the special cases of IEEE 754-2019, 9.2.1.
 
-|y log|x|| is at most 750 where the result is a number of any type, and log is known within 2**-77, so that the
+|y log|x|| is at most 750 where the result is a number of any type, and log is known within 2**-75, so that the
 product's error, which is the result's relative error, is below 2**-67.
 """
 

@@ -76,7 +76,7 @@ def _approximate_tan(x: Float64s) -> Approximation:
 
 
 def _sine(quarter: Int64s, angle: Pair) -> Pair:
-    """Approximate sin(quarter * pi/2 + angle) within 2**-70, relatively, for |angle| <= pi/4.
+    """Approximate sin(quarter * pi/2 + angle) within 2**-69, relatively, for |angle| <= pi/4.
 
     With angle = c + d, |d| <= 1/512: sin(c + d) = sin(c) cos(d) + cos(c) sin(d), and cos(c + d) likewise.
     """
