@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.programs import tensor_of
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.declared import Question, judge_declared
 
 POLICIES = {"deterministic": (0, 1, 1, 0), "strict": (1, 1, 1, 0)}
 FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
@@ -109,3 +110,20 @@ def test_ranks_that_bring_different_buffers_are_refused(impl, check, other):
     inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(2)]
     check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum"))
     check.status(impl.collectives.all_reduce(inputs=[*inputs, other], op="sum"), "TESS_ERR_COLLECTIVE_MISMATCH")
+
+
+@feature("operation-access")
+@clause("LANG-15-10", "RT-06-03", "RT-06-04", "RT-13-01")
+@level("deterministic")
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_ranks_are_combined_as_declared(impl, check, dtype, ranks):
+    """The declared tree and arithmetic, replayed; on every rank, and the same bits on every run."""
+    inputs = [counted(dtype, (48,), seed=371 + rank, exponents=(-7, 7)) for rank in range(ranks)]
+    question = Question("all_reduce", inputs, {"op": "sum"})
+    first = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", level=impl.level))["outputs"]
+    judge_declared(impl, check, question, first[0])
+    for _ in range(4):
+        outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", level=impl.level))["outputs"]
+        for rank, output in enumerate(outputs):
+            check.bits(output, first[0], f"deterministic: rank {rank}, the same bits on another run")

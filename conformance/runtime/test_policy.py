@@ -102,14 +102,18 @@ def test_deterministic_collectives_give_the_same_bits_on_every_run(impl, check):
 @clause("RT-04.7-10", "RT-06-09")
 @pytest.mark.parametrize("operation", ["sum", "matmul", "softmax"])
 def test_a_deterministic_launch_gives_the_bits_of_a_deterministic_policy(impl, check, operation):
-    """Under a fast policy the flag demands determinism, and under a strict one it changes nothing (AMB-RT-46)."""
-    fast, strict = context_with(impl, check, FAST), context_with(impl, check, STRICT)
+    """Under a fast policy the flag does what its switch would, and under a strict one it changes nothing (AMB-RT-46).
+
+    The flag demands determinism and nothing else: the other switches stay as the policy has them.
+    """
     x = counted("fp32", (33, 33), seed=311, exponents=(-8, 8))
     inputs, attributes = ([x, x], {}) if operation == "matmul" else ([x], {"axis": 1})
-    wanted = evaluate(impl, check, operation, inputs, attributes, context=strict)
-    for context in (fast, strict):
+    for policy in (FAST, STRICT):
+        switched = context_with(impl, check, policy | {"deterministic": 1})
+        wanted = evaluate(impl, check, operation, inputs, attributes, context=switched)
+        flagged = context_with(impl, check, policy)
         for _ in range(3):
-            launched = evaluate(impl, check, operation, inputs, attributes, context=context, flags=DETERMINISTIC_LAUNCH)
+            launched = evaluate(impl, check, operation, inputs, attributes, context=flagged, flags=DETERMINISTIC_LAUNCH)
             check.bits(launched, wanted, "the bits of the deterministic policy")
 
 
@@ -117,23 +121,28 @@ def test_a_deterministic_launch_gives_the_bits_of_a_deterministic_policy(impl, c
 @clause("RT-04.7-05")
 @pytest.mark.parametrize("operation", ["exp", "sqrt", "reciprocal", "rsqrt"])
 def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, operation):
-    """With allowFastMath at 0 no result is further off than the accuracy that is kept to (AMB-LANG-136)."""
+    """With allowFastMath at 0 no result is further off than the accuracy that is declared (AMB-LANG-136)."""
     context = context_with(impl, check, STRICT)
     x = counted("fp32", (256,), seed=312, exponents=(-4, 4))
     positive = tensor_of("fp32", [1.0 + place / 256 for place in range(256)]) if operation != "exp" else x
     found = evaluate(impl, check, operation, [positive], {}, context=context)
-    enclosures = bounds.enclose(f"oracle.{operation}", [positive], {})
-    check.enclosed(found, enclosures, f"4 units in the last place of {operation}")
+    ulps = min(impl.arithmetic.accuracy(operation), bounds.FUNCTION_ULPS)
+    enclosures = bounds.function(operation, positive, ulps=ulps)
+    check.enclosed(found, enclosures, f"{ulps:g} units in the last place of {operation}")
 
 
 @feature("operation-access")
 @clause("RT-04.7-05")
 def test_without_fast_math_subnormals_are_kept(impl, check):
-    """A subnormal survives a sum with +0, and a product of normals may be subnormal."""
+    """A subnormal survives a sum with +0; below the level strict one may be declared to be flushed."""
     context = context_with(impl, check, STRICT)
     tiny = [2.0**-149, 2.0**-130, -(2.0**-127)]
-    found = evaluate(impl, check, "sum", [tensor_of("fp32", [tiny, [0.0] * 3])], {"axis": 0}, context=context)
-    check.bits(found, tensor_of("fp32", tiny), "subnormals")
+    x = tensor_of("fp32", [tiny, [0.0] * 3])
+    found = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
+    if impl.level != "strict" and impl.arithmetic.flushes:
+        check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": 0}), "subnormals, kept or flushed")
+    else:
+        check.bits(found, tensor_of("fp32", tiny), "subnormals")
 
 
 @feature("operation-access", "fast-math")

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import make
+from tessera_conformance.strength import Violation
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.elementary import exp
+from tessera_reference.numerics.elementary import exp, log
 from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.ordering import larger
 from tessera_reference.numerics.rounding import cast, round_to
 from tessera_reference.numerics.trees import fold, pairwise
+
+from .changes import changed
+from .misrounding import as_tf32, flushed, half_away, toward_zero, unsaturated, without_subnormals
 
 Values = Any
 NARROW = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
@@ -68,7 +71,7 @@ def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
 
 def product(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
     """A departure of matmul."""
-    return replaced(clause, description, make, (MatMul, "execute", execute), name=name)
+    return changed(clause, name, description, (MatMul, "execute", execute))
 
 
 PRODUCTS = [
@@ -104,9 +107,45 @@ def softmax_with(
     return execute
 
 
+def by_reciprocal(self: Softmax, x: Array, env: Environment) -> Array:
+    """Exponentials times the rounded inverse of their sum."""
+    return normalized(self, x, x.dtype.accumulator, lambda powers, total, shifted: powers * (1 / total))
+
+
+def by_log_sum_exp(self: Softmax, x: Array, env: Environment) -> Array:
+    """exp(x - log(sum)), which rounds where the exponent is largest."""
+    kind = x.dtype.accumulator
+    return normalized(self, x, kind, lambda powers, total, shifted: exp(shifted - log(total, kind), kind))
+
+
+def in_fp64(self: Softmax, x: Array, env: Environment) -> Array:
+    """Every step in fp64."""
+    return normalized(self, x, dtype("fp64"), lambda powers, total, shifted: powers / total)
+
+
+def narrow_exponentials(self: Softmax, x: Array, env: Environment) -> Array:
+    """Exponentials rounded to the operand's type before they are added."""
+
+    def quotient(powers: Values, total: Values, shifted: Values) -> Values:
+        rounded = round_to(powers, x.dtype)
+        return rounded / tree_sum(rounded)
+
+    return normalized(self, x, x.dtype.accumulator, quotient)
+
+
+def normalized(self: Softmax, x: Array, kind: DType, quotient: Callable[[Values, Values, Values], Values]) -> Array:
+    """A softmax, computed in some type, of exponentials, their sum and the shifted elements."""
+    values = np.moveaxis(x.values, self.axis, -1).astype(kind.carrier)
+    with np.errstate(all="ignore"):
+        shifted = np.asarray(values - largest(values))
+        powers = exp(shifted, kind)
+        result = round_to(np.asarray(quotient(powers, tree_sum(powers), shifted)), x.dtype)
+    return Array(x.dtype, np.moveaxis(result, -1, self.axis))
+
+
 def largest(values: Values) -> Values:
     """The maximum of each row, as the canon has it."""
-    return pairwise(values, -1, arithmetic._maximum)[..., None]
+    return pairwise(values, -1, larger)[..., None]
 
 
 def tree_sum(values: Values) -> Values:
@@ -122,7 +161,7 @@ def one_ulp_off(values: Values, kind: DType) -> Values:
 
 def softmax(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
     """A departure of softmax."""
-    return replaced(clause, description, make, (Softmax, "execute", execute), name=name)
+    return changed(clause, name, description, (Softmax, "execute", execute))
 
 
 def nothing(values: Values) -> Values:
@@ -157,6 +196,10 @@ SOFTMAXES = [
         "takes an exponential that is now and then one unit off",
         softmax_with(exponential=one_ulp_off),
     ),
+    softmax("LANG-10-11", "reciprocal_softmax", "multiplies by the inverse of the sum", by_reciprocal),
+    softmax("LANG-10-11", "softmax_by_log", "subtracts the logarithm of the sum", by_log_sum_exp),
+    softmax("LANG-15-07", "softmax_in_fp64", "computes softmax in fp64", in_fp64),
+    softmax("LANG-15-07", "narrow_exponentials", "rounds exponentials to the operand's type", narrow_exponentials),
 ]
 
 
@@ -173,40 +216,9 @@ def rounding_with(rule: Callable[[Values, DType], Values]) -> Callable[..., Valu
     return rounded
 
 
-def half_away(values: Values, kind: DType) -> Values:
-    """Ties away from zero."""
-    wide = np.asarray(values, np.float64)
-    _, exponent = np.frexp(wide)
-    quantum = np.where(exponent - 1 > kind.min_exponent, exponent - 1, kind.min_exponent) - kind.fraction_bits
-    scaled = np.ldexp(np.abs(wide), -quantum)
-    tie = scaled - np.floor(scaled) == 0.5
-    nudged = np.where(tie, np.copysign(np.ldexp(np.floor(scaled) + 1, quantum), wide), wide)
-    return round_to(nudged, kind)
-
-
-def toward_zero(values: Values, kind: DType) -> Values:
-    """Truncation."""
-    nearest = round_to(values, kind).astype(np.float64)
-    _, exponent = np.frexp(np.asarray(values, np.float64))
-    quantum = np.where(exponent - 1 > kind.min_exponent, exponent - 1, kind.min_exponent) - kind.fraction_bits
-    over = np.abs(nearest) > np.abs(values)
-    return np.where(over, nearest - np.copysign(np.ldexp(1.0, quantum), nearest), nearest).astype(np.float32)
-
-
-def flushed(values: Values, kind: DType) -> Values:
-    """Subnormal results become zero."""
-    nearest = round_to(values, kind)
-    return np.where(np.abs(nearest) < kind.min_normal, np.copysign(nearest.dtype.type(0), nearest), nearest)
-
-
-def unsaturated(values: Values, kind: DType) -> Values:
-    """Overflow to fp8 gives infinity or NaN."""
-    return round_to(values, kind, "nonfinite")
-
-
 def rounding(clause: str, name: str, description: str, rule: Callable[[Values, DType], Values]) -> Violation:
     """A departure of the operators on narrow types."""
-    return replaced(clause, description, make, (arithmetic, "round_to", rounding_with(rule)), name=name)
+    return changed(clause, name, description, (arithmetic, "round_to", rounding_with(rule)))
 
 
 ROUNDINGS = [
@@ -215,3 +227,52 @@ ROUNDINGS = [
     rounding("LANG-02.3-63", "flush_to_zero", "flushes subnormal results to zero", flushed),
     rounding("LANG-02.3-64", "no_saturation", "lets fp8 overflow to infinity or NaN", unsaturated),
 ]
+
+
+# Operators on all floats
+
+
+ROUNDED_ONCE = arithmetic._rounded_once
+
+
+def computed(clause: str, name: str, description: str, compute: Callable[[Any, Array, Array], Array]) -> Violation:
+    """Another way to compute + - * / of floats; takes the operator and the operands."""
+
+    def rounded_once(operator: Any, a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return compute(operator, a, b) if a.dtype.kind == "float" else ROUNDED_ONCE(operator, a, b)
+
+    return changed(clause, name, description, (arithmetic, "_rounded_once", rounded_once))
+
+
+def in_fp32(rule: Callable[..., Values]) -> Callable[[Any, Array, Array], Array]:
+    """fp32 computed in fp64 and brought back by a rounding."""
+
+    def compute(operator: Any, a: Array, b: Array) -> Array:
+        if a.dtype.name != "fp32":
+            return ROUNDED_ONCE(operator, a, b)
+        return Array(a.dtype, rule(operator(a.values.astype(np.float64), b.values.astype(np.float64)), a.dtype))
+
+    return compute
+
+
+def kept(x: Array) -> Array:
+    """The array, its subnormals turned into zeros."""
+    return Array(x.dtype, without_subnormals(x.values, x.dtype))
+
+
+OPERATORS = [
+    computed("LANG-02.3-61", "half_away_fp32", "rounds ties of fp32 away from zero", in_fp32(half_away)),
+    computed("LANG-02.3-62", "truncated_fp32", "truncates fp32", in_fp32(toward_zero)),
+    computed("LANG-02.3-63", "tf32_for_fp32", "keeps ten fraction bits of fp32", in_fp32(as_tf32)),
+    computed("LANG-02.3-63", "flushed_results", "flushes subnormal results to zero", lambda operator, a, b: (
+        kept(ROUNDED_ONCE(operator, a, b))
+    )),
+    computed("LANG-02.3-61", "flushed_operands", "takes subnormal operands for zero", lambda operator, a, b: (
+        ROUNDED_ONCE(operator, kept(a), kept(b))
+    )),
+    computed("LANG-02.3-64", "quotient_by_reciprocal", "multiplies by the inverse for /", lambda operator, a, b: (
+        ROUNDED_ONCE(np.multiply, a, ROUNDED_ONCE(np.divide, Array(b.dtype, np.ones_like(b.values)), b))
+        if operator is np.divide else ROUNDED_ONCE(operator, a, b)
+    )),
+]  # fmt: skip

@@ -38,6 +38,13 @@ def special(dtype: str, op: str) -> Question:
     return all_reduce([tensor(dtype, row) for row in rows], op, *ORDER)
 
 
+@topic.vector("{dtype}/{op}/zeros", dtype=FLOATS, op=["max", "min"])
+def zeros(dtype: str, op: str) -> Question:
+    """-0 lies below +0, whichever rank brings it."""
+    rows = [[-0.0, 0, -0.0, 0], [0, -0.0, 0, -0.0], [-0.0, -0.0, 0, 0]]
+    return all_reduce([tensor(dtype, row) for row in rows], op, *ORDER)
+
+
 @topic.vector("{dtype}/sum/wrapping", dtype=INTEGERS)
 def wrapping(dtype: str) -> Question:
     """Integers are summed in their accumulator and wrap into their type."""

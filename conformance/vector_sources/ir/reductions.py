@@ -14,6 +14,7 @@ from tessera_conformance.vectors.edges import COMPLEX, FLOATS, INTEGERS, complex
 
 topic = Topic(__doc__)
 
+NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
 WIDE = ["tf32", "fp32", "fp64"]
 LENGTHS = ["1", "2", "3", "5", "6", "7", "9", "12", "31", "33"]
 
@@ -35,12 +36,51 @@ def order(dtype: str) -> Question:
     return programs.reduction("sum", x, 1)
 
 
-@topic.vector("{dtype}/sum/accumulator", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+@topic.vector("{dtype}/sum/accumulator", dtype=NARROW)
 def accumulator(dtype: str) -> Question:
     """Ones, so many that the type itself would stop counting: partial sums are kept in fp32 and rounded once."""
     one = float_format(dtype).encode(Fraction(1))
     count = 300 if dtype != "fp16" else 3000
     return programs.reduction("sum", codes(dtype, (count,), [one] * count), 0)
+
+
+@topic.vector("{dtype}/sum/small-after-large", dtype=NARROW)
+def small_after_large(dtype: str) -> Question:
+    """256, 1/16 and -256 leave 1/16, of which no accumulator narrower than fp32 keeps anything."""
+    small = Fraction(1, 16)
+    return programs.reduction("sum", tensor(dtype, [[256, small, -256, 0], [-256, -small, 0, 256]]), 1)
+
+
+@topic.vector("{dtype}/sum/beside-a-tie", dtype=["fp8_e5m2", "fp16", "bf16"])
+def beside_a_tie(dtype: str) -> Question:
+    """Halfway between two numbers, and so little beside it that fp32 loses it: a wider accumulator rounds otherwise."""
+    format_ = float_format(dtype)
+    large = Fraction(32768)
+    half, tiny = large * format_.epsilon / 2, max(format_.smallest, large / (1 << 26))
+    rows = [[large, half, tiny, 0], [large, half, 0, tiny], [-large, -half, -tiny, 0]]
+    return programs.reduction("sum", tensor(dtype, rows), 1)
+
+
+@topic.vector("{dtype}/{reduction}/negative-zeros-n-{n}", dtype=FLOATS, reduction=["sum", "mean"], n=["1", "3", "5"])
+def negative_zeros(dtype: str, reduction: str, n: str) -> Question:
+    """Nothing but -0 stays -0; filling up to a power of two with +0, or starting from it, loses the sign."""
+    return programs.reduction(reduction, tensor(dtype, [[-0.0] * int(n)]), 1)
+
+
+@topic.vector("{dtype}/{reduction}/subnormals", dtype=FLOATS, reduction=["sum", "prod", "mean", "max", "min"])
+def subnormals(dtype: str, reduction: str) -> Question:
+    """Subnormal operands, partial results and results count: nothing is flushed to zero."""
+    format_ = float_format(dtype)
+    tiny, normal = format_.smallest, format_.smallest_normal
+    rows = [
+        [tiny, tiny, tiny],
+        [-tiny, -2 * tiny, -tiny],
+        [normal, -tiny, -tiny],
+        [tiny, 1, 2],
+        [normal, Fraction(1, 2), -1],
+        [-tiny, -tiny, -2 * tiny],
+    ]
+    return programs.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector(
@@ -83,6 +123,14 @@ def extremes(dtype: str, reduction: str) -> Question:
 def wrapping(dtype: str, reduction: str) -> Question:
     """Integers near the ends of the range wrap in the accumulator and into the result."""
     return programs.reduction(reduction, integer_edges(dtype, zero=False), 0)
+
+
+@topic.vector("{dtype}/{reduction}/beyond-the-range", dtype=INTEGERS, reduction=["sum", "prod"])
+def beyond_the_range(dtype: str, reduction: str) -> Question:
+    """Sums and products that leave the range, by a little and by much, upwards and downwards, and wrap."""
+    high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
+    rows = [[high, 1, 1], [high, high, high], [-high - 1, -1, -1], [-high - 1, -high - 1, 3], [high, -high, 5]]
+    return programs.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector("{dtype}/{reduction}/counted", dtype=list(COMPLEX), reduction=["sum", "prod", "mean"])

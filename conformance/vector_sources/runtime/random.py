@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from tessera_conformance.oracle.randomness import word
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question, Topic
 from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import FLOATS
+from tessera_conformance.vectors.edges import FLOATS, float_edges
 from tessera_conformance.vectors.operations import operation
 
 topic = Topic(__doc__)
@@ -17,6 +21,14 @@ def drawn(distribution: str, dtype: str, seed: int, stream: int, shape: list[int
     attributes = {"dtype": dtype, "shape": shape, "seed": seed, "stream": stream, "offset": offset}
     clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
     return operation(distribution, [], attributes, *clauses, features=("descriptor-access", "philox", "random-numbers"))
+
+
+def dropped(x: Tensor, rate: float) -> Question:
+    """Dropout of a tensor that begins at element 3 of its stream."""
+    attributes = {"rate": rate, "seed": 11, "stream": 2, "offset": 3}
+    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
+    features = ("descriptor-access", "philox", "random-numbers")
+    return operation("dropout", [x], attributes, *clauses, features=features)
 
 
 @topic.vector("{dtype}/{distribution}/first", dtype=FLOATS, distribution=["uniform", "normal"])
@@ -46,7 +58,17 @@ def shard(dtype: str, distribution: str) -> Question:
 @topic.vector("{dtype}/dropout/rate-{rate}", dtype=FLOATS, rate=["0.0", "0.1", "0.5", "0.9375"])
 def dropout(dtype: str, rate: str) -> Question:
     """An element is kept where its word is at least the rate times 2**32, and divided by 1 - rate."""
-    attributes = {"rate": float(rate), "seed": 11, "stream": 2, "offset": 3}
-    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
-    features = ("descriptor-access", "philox", "random-numbers")
-    return operation("dropout", [counted(dtype, (64,), seed=251)], attributes, *clauses, features=features)
+    return dropped(counted(dtype, (64,), seed=251), float(rate))
+
+
+@topic.vector("fp32/dropout/threshold-{beside}", beside=["below", "at", "above"])
+def threshold(beside: str) -> Question:
+    """The rate is half a word below, at and half a word above the word of an element: kept, kept and dropped."""
+    limit = word(11, 2, 3 + 5) + {"below": Fraction(-1, 2), "at": 0, "above": Fraction(1, 2)}[beside]
+    return dropped(counted("fp32", (64,), seed=251), float(limit / (1 << 32)))
+
+
+@topic.vector("{dtype}/dropout/edges", dtype=FLOATS)
+def dropped_edges(dtype: str) -> Question:
+    """Dropped infinities, NaN and negative numbers are +0, not what they are times zero; kept ones stay or overflow."""
+    return dropped(float_edges(dtype), 0.5)

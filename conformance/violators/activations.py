@@ -1,0 +1,164 @@
+"""Activations composed otherwise than the canon composes them (language specification, 10; AMB-LANG-133)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.numerics import activations
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.elementary import erf, exp, tanh
+from tessera_reference.numerics.formats import DType
+from tessera_reference.numerics.ordering import larger
+from tessera_reference.numerics.rounding import Overflow, round_to
+
+from .changes import changed
+from .misrounding import half_away, unsaturated, without_subnormals
+
+Values: TypeAlias = Any
+Steps: TypeAlias = Callable[[Values, DType], Values]
+
+ACTIVATIONS = ("sigmoid", "silu", "gelu")
+GELU, SIGMOID = activations._gelu, activations._sigmoid
+
+
+def composition(name: str, description: str, part: str, steps: Steps) -> Violation:
+    """Another composition of `_sigmoid`, `_gelu` or `_gelu_by_tanh`, every step rounded in the accumulator type."""
+
+    def compute(x: Values, kind: DType) -> Values:
+        with np.errstate(all="ignore"):
+            return np.asarray(steps(x, kind))
+
+    return changed("LANG-10-11", name, description, (activations, part, compute), only=ACTIVATIONS)
+
+
+def by_tanh(x: Values, kind: DType) -> Values:
+    """sigmoid(x) = (1 + tanh(x / 2)) / 2."""
+    half = kind.carrier.type(0.5)
+    return half * (1 + tanh(half * x, kind))
+
+
+def by_quotient(x: Values, kind: DType) -> Values:
+    """sigmoid(x) = exp(x) / (1 + exp(x)), which overflows to NaN."""
+    return exp(x, kind) / (1 + exp(x, kind))
+
+
+def by_logistic(x: Values, kind: DType) -> Values:
+    """gelu(x) = x sigmoid(1.702 x), the quick form."""
+    return x * SIGMOID(kind.carrier.type(1.702) * x, kind)
+
+
+def halved_last(x: Values, kind: DType) -> Values:
+    """gelu(x) = x (1 + erf(c x)) / 2, which overflows before it is halved."""
+    factor = activations._constants(kind)[0]
+    return x * (1 + erf(x * factor, kind)) / 2
+
+
+def distributed(x: Values, kind: DType) -> Values:
+    """The tanh form of gelu with its constant multiplied into both terms."""
+    _, factor, cube_factor = activations._constants(kind)
+    inner = factor * x + (factor * cube_factor) * ((x * x) * x)
+    return (kind.carrier.type(0.5) * x) * (1 + tanh(inner, kind))
+
+
+COMPOSITIONS = [
+    composition("sigmoid_by_tanh", "takes sigmoid from tanh", "_sigmoid", by_tanh),
+    composition("unstable_sigmoid", "divides exp(x) by 1 + exp(x)", "_sigmoid", by_quotient),
+    composition("exact_for_tanh", "answers the tanh form of gelu with the exact one", "_gelu_by_tanh", GELU),
+    composition("tanh_for_exact", "answers gelu with its tanh form", "_gelu", activations._gelu_by_tanh),
+    composition("quick_gelu", "answers gelu with x sigmoid(1.702 x)", "_gelu", by_logistic),
+    composition("gelu_halved_last", "halves gelu last", "_gelu", halved_last),
+    composition("distributed_gelu", "multiplies the tanh form of gelu out", "_gelu_by_tanh", distributed),
+]
+
+
+# Roundings
+
+
+def replacing(name: str, description: str, function: str, compute: Callable[..., Array]) -> Violation:
+    """Another function of arrays in place of one of the activations."""
+    return changed("LANG-10-11", name, description, (activations, function, compute), only=ACTIVATIONS)
+
+
+def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
+    """Every step rounded to the operand's own dtype."""
+    kind, values = x.dtype, x.values
+    if not kind.is_narrow:
+        values = SIGMOID(values, kind)
+    else:
+        with np.errstate(all="ignore"):
+            power = exp(np.negative(values), kind)
+            values = round_to(1 / round_to(1 + power, kind), kind, overflow)
+    return Array(kind, values)
+
+
+def silu_of_rounded(x: Array, overflow: Overflow = "saturate") -> Array:
+    """x times a sigmoid that has been rounded to the dtype."""
+    with np.errstate(all="ignore"):
+        return Array(x.dtype, round_to(x.values * activations.sigmoid(x).values, x.dtype, overflow))
+
+
+def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
+    """x / (1 + exp(-x))."""
+    kind = x.dtype.accumulator
+    with np.errstate(all="ignore"):
+        wide = x.values.astype(kind.carrier)
+        return Array(x.dtype, round_to(np.asarray(wide / (1 + exp(-wide, kind))), x.dtype, overflow))
+
+
+def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violation:
+    """The final rounding done otherwise."""
+    return changed("LANG-10-11", name, description, (activations, "round_to", rule), only=ACTIVATIONS)
+
+
+def flushing(x: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
+    """Subnormal results become zero."""
+    return without_subnormals(round_to(x, kind, overflow), kind)
+
+
+ROUNDED = [
+    replacing("narrow_sigmoid", "rounds every step of sigmoid to a narrow type", "sigmoid", narrow_sigmoid),
+    replacing("silu_of_rounded", "rounds sigmoid before multiplying it for silu", "silu", silu_of_rounded),
+    replacing("silu_by_quotient", "divides x for silu", "silu", silu_by_quotient),
+    composition(
+        "approximate_exp",
+        "takes a fast exponential for sigmoid",
+        "_sigmoid",
+        lambda x, kind: 1 / (1 + np.nextafter(exp(-x, kind), kind.carrier.type(0))),
+    ),
+    rounding("flushed_activations", "flushes subnormal activations", flushing),
+    rounding("half_away", "rounds ties of activations away from zero", half_away),
+    rounding("no_saturation", "lets fp8 activations overflow to infinity or NaN", unsaturated),
+]
+
+
+# relu
+
+
+def rectifier(name: str, description: str, compute: Callable[[Values], Values]) -> Violation:
+    """Another relu."""
+    return changed(
+        "LANG-02-04", name, description, (activations, "relu", lambda x: Array(x.dtype, np.asarray(compute(x.values))))
+    )
+
+
+def where_positive(x: Values) -> Values:
+    """x where it is positive, else +0."""
+    return np.where(x > 0, x, np.zeros_like(x))
+
+
+def unless_negative(x: Values) -> Values:
+    """+0 where x is below zero, else x."""
+    return np.where(x < 0, np.zeros_like(x), x)
+
+
+RECTIFIERS = [
+    rectifier("relu_without_nan", "takes relu(NaN) for 0", where_positive),
+    rectifier("relu_of_negative_zero", "leaves relu(-0) at -0", unless_negative),
+    rectifier(
+        "leaky_relu", "lets a hundredth of negative numbers through", lambda x: larger(x, (x / 128).astype(x.dtype))
+    ),
+]

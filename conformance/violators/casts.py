@@ -1,0 +1,246 @@
+"""Casts that round twice or wrongly, saturate wrongly or lose a part (language specification, 3.1; AMB-LANG-105)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import cast as graph
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.rounding import Overflow, cast, round_to
+
+from .changes import changed
+from .misrounding import as_tf32, flushed, half_away, through, toward_zero, unsaturated, without_subnormals
+
+Values: TypeAlias = Any
+Cast: TypeAlias = Callable[[Array, DType, Overflow], Array]
+Applies: TypeAlias = Callable[[DType, DType], bool]
+
+
+def miscast(name: str, description: str, compute: Cast, applies: Applies = lambda source, target: True) -> Violation:
+    """A cast that computes otherwise between some pairs of dtypes."""
+
+    def execute(x: Array, target: DType, overflow: Overflow = "saturate") -> Array:
+        with np.errstate(all="ignore"):
+            return compute(x, target, overflow) if applies(x.dtype, target) else cast(x, target, overflow)
+
+    return changed("LANG-03.1-05", name, description, (graph, "cast", execute))
+
+
+def floats(source: DType, target: DType) -> bool:
+    """Between real floats."""
+    return source.kind == target.kind == "float"
+
+
+def from_integers(source: DType, target: DType) -> bool:
+    """From integers to floats."""
+    return source.kind == "int" and target.kind == "float"
+
+
+def to_integers(source: DType, target: DType) -> bool:
+    """From floats to integers."""
+    return source.kind == "float" and target.kind == "int"
+
+
+# Between floats
+
+
+def rounding_by(rule: Callable[..., Values]) -> Cast:
+    """The rounding to a float dtype, done otherwise."""
+
+    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+        return Array(target, rule(x.values, target, overflow).astype(target.carrier))
+
+    return compute
+
+
+def fp8_through(middle: str) -> tuple[Cast, Applies]:
+    """Casts to fp8 that pass through another type."""
+    return rounding_by(through(middle)), lambda source, target: floats(source, target) and target.bits == 8
+
+
+def to_narrow(source: DType, target: DType) -> bool:
+    """From fp64 to a type of 16 bits."""
+    return floats(source, target) and source.bits == 64 and target.bits == 16
+
+
+def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Subnormal operands count as zero."""
+    return cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow)
+
+
+def always_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
+    """What overflow is to be is not heard."""
+    return cast(x, target, "saturate")
+
+
+def nan_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
+    """NaN becomes the largest finite number of fp8."""
+    if target.bits != 8:
+        return cast(x, target, overflow)
+    values = np.where(np.isnan(x.values), x.values.dtype.type(target.max_finite), x.values)
+    return cast(Array(x.dtype, values), target, overflow)
+
+
+def infinity_kept(x: Array, target: DType, overflow: Overflow) -> Array:
+    """An infinite operand stays infinite, or NaN in fp8_e4m3, where finite ones saturate."""
+    values = round_to(x.values, target, overflow)
+    return Array(target, np.where(np.isinf(x.values), round_to(x.values, target, "nonfinite"), values))
+
+
+def beyond_largest(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Whatever lies beyond the largest number overflows, even where it would round to it."""
+    values = round_to(x.values, target, overflow)
+    beyond = np.abs(x.values) > target.max_finite
+    return Array(target, np.where(beyond, round_to(np.copysign(np.inf, x.values), target, overflow), values))
+
+
+def below_480(x: Array, target: DType, overflow: Overflow) -> Array:
+    """fp8_e4m3 keeps what is below 480, as if that were a number, at 448."""
+    values = round_to(x.values, target, overflow)
+    kept = (np.abs(x.values) < 480) & np.isnan(values) & ~np.isnan(x.values)
+    return Array(target, np.where(kept, np.copysign(np.float32(448), x.values.astype(np.float32)), values))
+
+
+def unsigned_zero(x: Array, target: DType, overflow: Overflow) -> Array:
+    """-0, and what rounds to it, becomes +0."""
+    values = round_to(x.values, target, overflow)
+    return Array(target, np.where(values == 0, np.zeros_like(values), values))
+
+
+FLOATS = [
+    miscast("fp32_between", "rounds fp64 to fp32 before bf16 and fp16", rounding_by(through("fp32")), to_narrow),
+    miscast("fp16_between", "rounds to fp16 before fp8", *fp8_through("fp16")),
+    miscast("bf16_between", "rounds to bf16 before fp8", *fp8_through("bf16")),
+    miscast("fp8_by_fp32", "rounds fp64 to fp32 before fp8", *fp8_through("fp32")),
+    miscast("half_away", "rounds ties away from zero", rounding_by(half_away), floats),
+    miscast("truncation", "truncates", rounding_by(toward_zero), floats),
+    miscast("flushed_results", "flushes subnormal results to zero", rounding_by(flushed), floats),
+    miscast("flushed_operands", "takes subnormal operands for zero", tiny_operands, floats),
+    miscast("tf32_for_fp32", "keeps ten fraction bits of fp32", rounding_by(as_tf32), floats),
+    miscast("tf32_stored", "rounds to ten fraction bits for tf32", rounding_by(
+        lambda values, kind, overflow: as_tf32(values, DTYPES["fp32"], overflow)
+    ), lambda source, target: floats(source, target) and target.name == "tf32"),
+    miscast("no_saturation", "lets fp8 overflow to infinity or NaN", rounding_by(unsaturated), floats),
+    miscast("always_saturated", "saturates though it is asked not to", always_saturated, floats),
+    miscast("nan_saturated", "takes NaN for the largest fp8", nan_saturated, floats),
+    miscast("infinity_kept", "does not saturate infinite operands", infinity_kept, floats),
+    miscast("beyond_largest", "overflows from just beyond the largest number", beyond_largest, floats),
+    miscast("below_480", "keeps 465 to 479 at 448 where it is not to saturate", below_480,
+            lambda source, target: floats(source, target) and target.name == "fp8_e4m3"),
+    miscast("unsigned_zero", "loses the sign of zeros", unsigned_zero, floats),
+]  # fmt: skip
+
+
+# Integers, bool, complex numbers
+
+
+def via_fp64(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Integers of 64 bits lose eleven of them before they are rounded."""
+    return Array(target, round_to(x.values.astype(np.float64), target, overflow))
+
+
+def via_fp32(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Integers are rounded to fp32 before a narrower type."""
+    return Array(target, round_to(x.values.astype(np.float32), target, overflow))
+
+
+def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Integers stop at the ends of a narrower type."""
+    return Array(target, np.clip(x.values, target.int_min, target.int_max).astype(target.carrier))
+
+
+def whole_by(rule: Callable[[Values], Values]) -> Cast:
+    """Fractions brought to whole numbers otherwise than toward zero."""
+
+    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+        return cast(Array(x.dtype, rule(x.values)), target, overflow)
+
+    return compute
+
+
+def unsigned(x: Array, target: DType, overflow: Overflow) -> Array:
+    """Integers are widened without their sign."""
+    return Array(target, x.values.view(f"u{x.values.dtype.itemsize}").astype(target.carrier))
+
+
+def bool_by(true: Callable[[Values, DType], Values]) -> tuple[Cast, Applies]:
+    """Another idea of what is true."""
+
+    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+        return Array(target, np.asarray(true(x.values, x.dtype)))
+
+    return compute, lambda source, target: target.kind == "bool" and source.kind == "float"
+
+
+def bool_to(value: int) -> tuple[Cast, Applies]:
+    """True as another number than 1."""
+
+    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+        return Array(target, x.values.astype(target.carrier) * target.carrier.type(value))
+
+    return compute, lambda source, target: source.kind == "bool" and target.kind in ("int", "float")
+
+
+def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tuple[Cast, Applies]:
+    """A cast to a complex dtype whose result is changed."""
+
+    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+        values = cast(x, target, overflow).values.copy()
+        change(x, values)
+        return Array(target, values)
+
+    return (
+        compute,
+        lambda source, target: target.kind == "complex" and (source.kind == "complex") == (source_kind == "complex"),
+    )
+
+
+def drop_imaginary(x: Array, values: Values) -> None:
+    """Complex numbers become real."""
+    values.imag = 0
+
+
+def conjugate(x: Array, values: Values) -> None:
+    """The imaginary part takes the sign of its opposite."""
+    values.imag = np.negative(values.imag)
+
+
+def flush_imaginary(x: Array, values: Values) -> None:
+    """-0 in the imaginary part becomes +0, as in a sum of a real and an imaginary number."""
+    values.imag += 0.0
+
+
+def repeat_real(x: Array, values: Values) -> None:
+    """The real part is written to both places."""
+    values.imag = values.real
+
+
+OTHERS = [
+    miscast("int64_by_fp64", "rounds int64 to fp64 first", via_fp64, from_integers),
+    miscast("integers_by_fp32", "rounds integers to fp32 first", via_fp32, from_integers),
+    miscast("unsigned_integers", "takes integers for unsigned when it widens them", unsigned,
+            lambda source, target: source.kind == target.kind == "int" and source.bits < target.bits),
+    miscast("saturated_integers", "saturates integers instead of wrapping them", saturated,
+            lambda source, target: source.kind == target.kind == "int"),
+    miscast("rounded_to_integers", "rounds fractions to the nearest integer", whole_by(np.rint), to_integers),
+    miscast("floor", "rounds fractions down", whole_by(np.floor), to_integers),
+    miscast("away", "rounds fractions up in magnitude",
+            whole_by(lambda x: np.copysign(np.ceil(np.abs(x)), x)), to_integers),
+    miscast("bool_of_negative_zero", "takes -0 for true", *bool_by(lambda x, kind: (x != 0) | np.signbit(x))),
+    miscast("bool_of_subnormal", "takes subnormal numbers for false",
+            *bool_by(lambda x, kind: without_subnormals(x, kind) != 0)),
+    miscast("bool_of_nan", "takes NaN for false", *bool_by(lambda x, kind: (x != 0) & ~np.isnan(x))),
+    miscast("bool_of_fraction", "takes fractions for false", *bool_by(lambda x, kind: np.trunc(x) != 0)),
+    miscast("bool_of_negative", "takes negative numbers for false", *bool_by(lambda x, kind: x > 0)),
+    miscast("true_is_minus_1", "takes true for -1", *bool_to(-1)),
+    miscast("no_imaginary_part", "drops the imaginary part", *complex_by(drop_imaginary, "complex")),
+    miscast("conjugate", "conjugates", *complex_by(conjugate, "complex")),
+    miscast("imaginary_zero", "loses the sign of a zero imaginary part", *complex_by(flush_imaginary, "complex")),
+    miscast("repeated_real_part", "takes real numbers for imaginary too", *complex_by(repeat_real, "real")),
+    miscast("negative_imaginary_zero", "gives real numbers an imaginary part of -0", *complex_by(conjugate, "real")),
+]  # fmt: skip

@@ -1,0 +1,52 @@
+"""What the violators of the arithmetic share: how a change is declared, and adapters that do no work twice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.language import CompiledModule
+
+_COMPILED: dict[str, CompiledModule] = {}
+_ANSWERS: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+
+class CompilesOnce(ReferenceAdapter):
+    """The reference, which keeps compiled programs: a change of the arithmetic leaves the front end alone."""
+
+    def _compile(self, source: str) -> CompiledModule:
+        if source not in _COMPILED:
+            _COMPILED[source] = super()._compile(source)
+        return _COMPILED[source]
+
+
+class KeepsOthers(CompilesOnce):
+    """The reference with some operations changed: programs without them have the answer that they had before."""
+
+    def __init__(self, operations: Collection[str]) -> None:
+        super().__init__()
+        self.calls = [f"op.{name}(" for name in operations]
+
+    def language_execute(
+        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict"
+    ) -> dict[str, Any]:
+        """The results of a function, from the first time it was asked for where it calls nothing that is changed."""
+        execute = partial(super().language_execute, source=source, function=function, inputs=inputs, level=level)
+        if any(call in source for call in self.calls):
+            return execute()
+        asked = (source, function, *sorted((name, given.data) for name, given in inputs.items()))
+        if asked not in _ANSWERS:
+            _ANSWERS[asked] = execute()
+        return _ANSWERS[asked]
+
+
+def changed(
+    clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any], only: Collection[str] = ()
+) -> Violation:
+    """A violation of the arithmetic that replaces attributes of modules or classes; `only` names what that changes."""
+    make = partial(KeepsOthers, only) if only else CompilesOnce
+    return replaced(clause, description, make, *substitutions, name=name)

@@ -1,0 +1,87 @@
+"""max, min and argmax that mistake NaN, signed zeros or equal elements (AMB-LANG-104, AMB-LANG-134)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import reductions as graph
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.numerics.trees import fold
+
+from .changes import changed
+
+Values: TypeAlias = Any
+
+
+def extreme(
+    name: str, description: str, operation: type[graph.Reduction], combine: Callable[[Values, Values], Values]
+) -> Violation:
+    """A maximum or minimum whose two-element rule is another, applied from left to right."""
+
+    def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
+        with np.errstate(all="ignore"):
+            values = fold(x.values, axis % x.rank, combine)
+        return Array(x.dtype, np.expand_dims(values, axis % x.rank) if keepdims else values)
+
+    return changed("LANG-10-06", name, description, (operation, "compute", staticmethod(compute)))
+
+
+def place(name: str, description: str, find: Callable[[Values], Values]) -> Violation:
+    """Another argmax along the last axis."""
+
+    def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
+        with np.errstate(all="ignore"):
+            found = np.asarray(find(np.moveaxis(x.values, axis, -1)), np.int32)
+        return Array(DTYPES["int32"], np.expand_dims(found, axis % x.rank) if keepdims else found)
+
+    return changed("LANG-10-06", name, description, (graph.ArgMax, "compute", staticmethod(compute)))
+
+
+def last_largest(x: Values) -> Values:
+    """The last of equal elements."""
+    return x.shape[-1] - 1 - np.argmax(x[..., ::-1], -1)
+
+
+def ignoring_nan(x: Values) -> Values:
+    """NaN counts as the smallest of all."""
+    return np.argmax(np.where(np.isnan(x), -np.inf, x), -1)
+
+
+def last_nan(x: Values) -> Values:
+    """The last NaN wins."""
+    last = x.shape[-1] - 1 - np.argmax(np.isnan(x)[..., ::-1], -1)
+    ordered = reductions.argmax(Array(DTYPES["fp64"], x.astype(np.float64)), -1).values
+    return np.where(np.isnan(x).any(-1), last, ordered)
+
+
+def of_magnitude(x: Values) -> Values:
+    """The largest magnitude."""
+    return np.argmax(np.abs(x), -1)
+
+
+EXTREMES = [
+    extreme("max_ignoring_nan", "takes the largest number beside a NaN", graph.Max, np.fmax),
+    extreme("min_ignoring_nan", "takes the smallest number beside a NaN", graph.Min, np.fmin),
+    extreme("max_of_zeros", "keeps the first zero", graph.Max, lambda a, b: np.where((a >= b) | np.isnan(a), a, b)),
+    extreme("max_of_later_zeros", "keeps the last zero", graph.Max, lambda a, b: np.where((a > b) | np.isnan(a), a, b)),
+    extreme("min_of_zeros", "keeps the first zero", graph.Min, lambda a, b: np.where((a <= b) | np.isnan(a), a, b)),
+    extreme("min_of_later_zeros", "keeps the last zero", graph.Min, lambda a, b: np.where((a < b) | np.isnan(a), a, b)),
+    extreme("max_by_comparison", "lets a NaN go that is compared", graph.Max, lambda a, b: np.where(a > b, a, b)),
+    extreme("max_of_magnitude", "takes the largest magnitude", graph.Max,
+            lambda a, b: np.where(np.abs(a) >= np.abs(b), a, b)),
+]  # fmt: skip
+
+PLACES = [
+    place("last_largest", "gives the last of equal elements", last_largest),
+    place("argmax_ignoring_nan", "finds the largest number beside a NaN", ignoring_nan),
+    place("last_nan", "gives the last NaN", last_nan),
+    place("equal_zeros", "finds -0 as large as +0", lambda x: np.argmax(x, -1)),
+    place("of_magnitude", "finds the largest magnitude", of_magnitude),
+    place("from_one", "counts from 1", lambda x: np.argmax(x, -1) + 1),
+]

@@ -1,0 +1,205 @@
+"""Fourier transforms by other algorithms, factors, products and scales (language specification, 5.2; AMB-LANG-116)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.numerics import complex_numbers, fourier
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.fourier import Norm
+from tessera_reference.numerics.trees import fold
+
+from .changes import changed
+
+Values: TypeAlias = Any
+Parts: TypeAlias = tuple[Values, Values]
+FFT, IFFT, TWIDDLES, SCALE = fourier.fft, fourier.ifft, fourier.twiddles, fourier._scale
+
+
+def transform(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+    """A departure of the transforms."""
+    return changed("LANG-05.2-04", name, description, *substitutions)
+
+
+# Factors
+
+
+def factors(name: str, description: str, compute: Callable[[int, DType], Parts]) -> Violation:
+    """Other factors; takes the length and the type of their parts."""
+    return transform(name, description, (fourier, "twiddles", compute))
+
+
+def of_rounded_angles(n: int, component: DType) -> Parts:
+    """Library functions of an angle that has been rounded, by 2 pi rounded too."""
+    angle = np.arange(n).astype(component.carrier) * component.carrier.type(-2 * np.pi) / component.carrier.type(n)
+    return np.cos(angle), np.sin(angle)
+
+
+def unrounded(n: int, component: DType) -> Parts:
+    """Factors of fp64 for complex64 too, and products in fp64."""
+    return TWIDDLES(n, component if component.bits == 64 else _DOUBLE)
+
+
+def by_recurrence(n: int, component: DType) -> Parts:
+    """Each factor the one before it times the first."""
+    real, imaginary = TWIDDLES(n, component)
+    turned = [(component.carrier.type(1), component.carrier.type(0))]
+    for _ in range(1, n):
+        turned.append(complex_numbers.product(turned[-1], (real[1], imaginary[1])))
+    return np.array([c for c, _ in turned]), np.array([s for _, s in turned])
+
+
+def truncated(n: int, component: DType) -> Parts:
+    """Factors rounded toward zero."""
+    exact = np.arange(n) * (-2 * np.pi / n)
+    wanted = np.cos(exact), np.sin(exact)
+    near = TWIDDLES(n, component)
+    real, imaginary = (
+        np.where(np.abs(part.astype(np.float64)) > np.abs(target), np.nextafter(part, part.dtype.type(0)), part)
+        for part, target in zip(near, wanted, strict=True)
+    )
+    return real, imaginary
+
+
+_DOUBLE = DTYPES["fp64"]
+
+FACTORS = [
+    factors("rounded_angles", "takes sines and cosines of rounded angles", of_rounded_angles),
+    factors("unrounded_factors", "does not round the factors of complex64", unrounded),
+    factors("factors_by_recurrence", "multiplies each factor out of the one before", by_recurrence),
+    factors("truncated_factors", "truncates the factors", truncated),
+]
+
+
+# Algorithms
+
+
+def radix_2(x: Values, sign: int) -> Values:
+    """Cooley and Tukey's recursion for even lengths, the definition for odd ones, in the type of x."""
+    n = x.shape[-1]
+    carrier = x.real.dtype
+    if n == 1:
+        return x
+    angles = sign * 2 * np.pi * np.arange(n) / n
+    turned = (np.cos(angles) + 1j * np.sin(angles)).astype(np.result_type(carrier, np.complex64))
+    if n % 2:
+        powers = turned[np.outer(np.arange(n), np.arange(n)) % n]
+        return fold(x[..., :, None] * powers, -2)
+    even, odd = radix_2(x[..., 0::2], sign), radix_2(x[..., 1::2], sign)
+    odd = odd * turned[: n // 2]
+    return np.concatenate([even + odd, even - odd], -1)
+
+
+def by_radix_2(name: str) -> Callable[..., Array]:
+    """A fast transform, scaled as its definition is."""
+
+    def compute(x: Array, norm: Norm = "ortho") -> Array:
+        with np.errstate(all="ignore"):
+            result = radix_2(x.values, -1 if name == "fft" else 1)
+            if norm != {"fft": "backward", "ifft": "forward"}[name]:
+                result = result * result.real.dtype.type(SCALE(x.shape[-1], norm, x.dtype.component))
+        return Array(x.dtype, result.astype(x.dtype.carrier))
+
+    return compute
+
+
+def fused_product(x: Parts, y: Parts) -> Parts:
+    """Of complex64, one of the two products of a part enters its sum unrounded."""
+    (a, b), (c, d) = x, y
+    if np.result_type(a, c) != np.float32:
+        return a * c - b * d, a * d + b * c
+    wide = [each.astype(np.float64) for each in (a, b, c, d)]
+    real = wide[0] * wide[2] - (b * d).astype(np.float64)
+    imaginary = wide[0] * wide[3] + (b * c).astype(np.float64)
+    return real.astype(np.float32), imaginary.astype(np.float32)
+
+
+def product_of_three(x: Parts, y: Parts) -> Parts:
+    """Three multiplications instead of four."""
+    (a, b), (c, d) = x, y
+    common = c * (a + b)
+    return common - b * (c + d), common + a * (d - c)
+
+
+def along_first_axis(x: Array, norm: Norm = "ortho") -> Array:
+    """Along the first axis."""
+    return Array(x.dtype, np.moveaxis(FFT(Array(x.dtype, np.moveaxis(x.values, 0, -1)), norm).values, -1, 0))
+
+
+ALGORITHMS = [
+    transform(
+        "radix_2", "halves even lengths", (fourier, "fft", by_radix_2("fft")), (fourier, "ifft", by_radix_2("ifft"))
+    ),
+    transform("folded_transform", "adds the products from left to right", (fourier, "pairwise", fold)),
+    transform("fused_product", "does not round one of two products", (complex_numbers, "product", fused_product)),
+    transform(
+        "product_of_three", "multiplies three times instead of four", (complex_numbers, "product", product_of_three)
+    ),
+    transform("first_axis", "transforms along the first axis", (fourier, "fft", along_first_axis)),
+    transform("no_conjugate", "answers the inverse with the transform", (fourier, "ifft", FFT)),
+    transform("always_conjugate", "answers the transform with the inverse", (fourier, "fft", IFFT)),
+]
+
+
+# Scale
+
+
+def scaled(name: str, description: str, factor: Callable[[int, Norm, DType], Any]) -> Violation:
+    """Another factor of the whole; takes the length, the norm and the type of the parts."""
+    return transform(name, description, (fourier, "_scale", factor))
+
+
+def of_rounded_root(n: int, norm: Norm, component: DType) -> Any:
+    """1 over the rounded square root."""
+    if norm != "ortho":
+        return SCALE(n, norm, component)
+    one = component.carrier.type(1)
+    return one / np.sqrt(component.carrier.type(n))
+
+
+def divided(x: Array, norm: Norm = "ortho") -> Array:
+    """Divided by sqrt(n) or n rather than multiplied by its inverse."""
+    plain = FFT(x, "backward").values
+    if norm == "backward":
+        return Array(x.dtype, plain)
+    size = x.values.real.dtype.type(x.shape[-1])
+    divisor = np.sqrt(size) if norm == "ortho" else size
+    with np.errstate(all="ignore"):
+        return Array(x.dtype, complex_numbers.join(plain.real / divisor, plain.imag / divisor))
+
+
+def scaled_first(x: Array, norm: Norm = "ortho") -> Array:
+    """Every element scaled before the sum."""
+    if norm == "backward":
+        return FFT(x, norm)
+    factor = SCALE(x.shape[-1], norm, x.dtype.component)
+    with np.errstate(all="ignore"):
+        scaled_ = Array(x.dtype, complex_numbers.join(x.values.real * factor, x.values.imag * factor))
+    return FFT(scaled_, "backward")
+
+
+def with_norm(change: dict[Norm, Norm]) -> Callable[..., Array]:
+    """A transform that takes one norm for another."""
+
+    def compute(x: Array, norm: Norm = "ortho") -> Array:
+        return FFT(x, change.get(norm, norm))
+
+    return compute
+
+
+SCALES = [
+    scaled("wrong_scale", "scales by 1 / n instead of 1 / sqrt(n)", lambda n, norm, kind: SCALE(n, "forward", kind)),
+    scaled("rounded_root", "rounds sqrt(n) before inverting it", of_rounded_root),
+    transform("divided", "divides by sqrt(n)", (fourier, "fft", divided)),
+    transform("scaled_first", "scales before it adds", (fourier, "fft", scaled_first)),
+    transform("backward_by_default", "does not scale", (fourier, "fft", with_norm({"ortho": "backward"}))),
+    transform(
+        "exchanged_norms", "takes forward for backward",
+        (fourier, "fft", with_norm({"forward": "backward", "backward": "forward"})),
+    ),
+]  # fmt: skip

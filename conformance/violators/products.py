@@ -1,0 +1,185 @@
+"""Matrix products in another order, arithmetic or type than the canon's (language specification, 10 and 15)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import matmul as graph
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType, dtype
+from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.rounding import cast, round_to
+from tessera_reference.numerics.trees import PAIRWISE, Tree
+
+from .changes import changed
+from .misrounding import flushed, half_away, through, toward_zero
+
+Values: TypeAlias = Any
+Product: TypeAlias = Callable[[Array, Array, DType | None], Array]
+NUMERICS = sys.modules[matmul.__module__]
+
+
+def multiplied(name: str, description: str, compute: Product, clause: str = "LANG-10-06") -> Violation:
+    """Another matrix product of floats; takes the operands and the type of the result."""
+
+    def execute(a: Array, b: Array, out: DType | None = None, *, accumulator: DType | None = None) -> Array:
+        if a.dtype.kind != "float" or a.shape[-1] < 2 or accumulator not in (None, a.dtype.accumulator):
+            return matmul(a, b, out, accumulator=accumulator)
+        with np.errstate(all="ignore"):
+            return compute(a, b, out)
+
+    return changed(clause, name, description, (graph, "matmul", execute))
+
+
+# Order
+
+
+def over(tree: Callable[[int], Any]) -> Product:
+    """The order of a tree, in JSON, that depends on the number of terms."""
+    return lambda a, b, out: matmul(a, b, out, tree=Tree.from_json(tree(a.shape[-1])))
+
+
+def folded(items: list[Any]) -> Any:
+    """A left fold of subtrees."""
+    total = items[0]
+    for item in items[1:]:
+        total = [total, item]
+    return total
+
+
+def in_blocks(size: int) -> Callable[[int], Any]:
+    """Each block of terms summed for itself, the blocks from left to right."""
+    return lambda n: folded([folded(list(range(i, min(i + size, n)))) for i in range(0, n, size)])
+
+
+def fused_fours(n: int) -> Any:
+    """Four terms a step, added at once to the accumulator: a tensor core."""
+    total: Any = "c"
+    for i in range(0, n, 4):
+        total = [total, *range(i, min(i + 4, n))]
+    return total
+
+
+def tensor_core(a: Array, b: Array, out: DType | None) -> Array:
+    """Exact products, aligned to the largest term and truncated, four a step; narrow types only."""
+    if a.dtype.bits == 64:
+        return matmul(a, b, out)
+    model = NodeArithmetic(DTYPES["fp32"], product="fused", rounding="toward_zero", alignment_bits=24)
+    return matmul(a, b, out, tree=Tree.from_json(fused_fours(a.shape[-1])), arithmetic=model)
+
+
+ORDERS = [
+    multiplied("ring_product", "begins at the second term", over(lambda n: {"ring": 1})),
+    multiplied("backward_product", "adds from the last term on", over(lambda n: folded([*range(n)][::-1]))),
+    multiplied("blocked_product", "adds blocks of eight terms for themselves", over(in_blocks(8))),
+    multiplied("split_product", "adds the even terms, then the odd ones", over(
+        lambda n: folded([*range(0, n, 2), *range(1, n, 2)])
+    )),
+    multiplied("tensor_core", "adds four exact products at once", tensor_core),
+    multiplied("paired_product", "adds products along the tree of sums", over(lambda n: PAIRWISE.to_json())),
+]  # fmt: skip
+
+
+# Arithmetic
+
+
+def computing(model: Callable[[DType], NodeArithmetic]) -> Product:
+    """Other arithmetic in every node."""
+    return lambda a, b, out: matmul(a, b, out, arithmetic=model(a.dtype.accumulator))
+
+
+def operands_as(change: Callable[[Array], Array]) -> Product:
+    """Operands changed first; the result keeps its type."""
+    return lambda a, b, out: cast(matmul(change(a), change(b)), out or a.dtype)
+
+
+def to(narrower: str, only: str) -> Callable[[Array], Array]:
+    """Operands of one dtype rounded to a narrower one, and kept in fp32."""
+
+    def change(x: Array) -> Array:
+        if x.dtype.name != only:
+            return x
+        if narrower == "tf32":
+            return Array(DTYPES["tf32"], x.values)
+        return cast(cast(x, dtype(narrower)), DTYPES["fp32"])
+
+    return change
+
+
+def tf32_unrounded(x: Array) -> Array:
+    """tf32 operands taken for what they are stored as."""
+    return Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x
+
+
+def tf32_truncated(x: Array) -> Array:
+    """tf32 operands cut off after ten fraction bits, as by hardware that ignores the others."""
+    if x.dtype.name != "tf32":
+        return x
+    return Array(x.dtype, (x.values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32))
+
+
+def tf32_result(a: Array, b: Array, out: DType | None) -> Array:
+    """The result of a tf32 product rounded to ten fraction bits too."""
+    result = matmul(a, b, out)
+    if a.dtype.name != "tf32":
+        return result
+    one = Array(DTYPES["tf32"], np.ones((*result.shape[:-2], result.shape[-1], result.shape[-1]), np.float32))
+    eye = Array(DTYPES["tf32"], one.values * np.eye(result.shape[-1], dtype=np.float32))
+    rounded = matmul(Array(DTYPES["tf32"], result.values.astype(np.float32)), eye)
+    return Array(result.dtype, np.where(np.isfinite(result.values), rounded.values, result.values))
+
+
+ARITHMETICS = [
+    multiplied("fused_fp64", "does not round products of fp64 either", computing(
+        lambda kind: NodeArithmetic(kind, product="fused")
+    )),
+    multiplied("truncated_sums", "truncates partial sums", computing(
+        lambda kind: NodeArithmetic(kind, rounding="toward_zero")
+    )),
+    multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(
+        lambda kind: NodeArithmetic(kind, rounding="nearest_away")
+    )),
+    multiplied("flushed_product", "flushes subnormal operands and partial sums", computing(
+        lambda kind: NodeArithmetic(kind, subnormals="flushed")
+    ), "LANG-05.2-02"),
+    multiplied("tf32_for_fp32", "takes tf32 products for fp32", operands_as(to("tf32", "fp32")), "LANG-05.2-02"),
+    multiplied("bf16_for_fp32", "takes bf16 products for fp32", operands_as(to("bf16", "fp32")), "LANG-05.2-02"),
+    multiplied("fp32_for_fp64", "multiplies fp64 in fp32",
+               lambda a, b, out: matmul(a, b, out) if a.dtype.bits != 64 else cast(
+                   matmul(cast(a, DTYPES["fp32"]), cast(b, DTYPES["fp32"])), out or a.dtype
+               ), "LANG-05.2-02"),
+    multiplied("tf32_unrounded", "does not round tf32 operands", operands_as(tf32_unrounded), "LANG-05.2-02"),
+    multiplied("tf32_truncated", "truncates tf32 operands", operands_as(tf32_truncated), "LANG-05.2-02"),
+    multiplied("tf32_result", "rounds tf32 results to ten bits", tf32_result, "LANG-05.2-02"),
+]  # fmt: skip
+
+
+# The final rounding
+
+
+def rounded(name: str, description: str, rule: Callable[..., Values]) -> Violation:
+    """The accumulator rounded to a narrow result otherwise."""
+
+    def to_result(x: Array, kind: DType) -> Array:
+        return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)
+
+    return changed("LANG-10-02", name, description, (NUMERICS, "cast", to_result))
+
+
+ROUNDED = [
+    rounded("half_away_results", "rounds ties of narrow results away from zero", half_away),
+    rounded("truncated_results", "truncates narrow results", toward_zero),
+    rounded("flushed_results", "flushes subnormal narrow results to zero", flushed),
+    rounded("fp16_between", "rounds to fp16 before fp8", lambda values, kind: (
+        through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind)
+    )),
+    rounded("bf16_between", "rounds to bf16 before fp8", lambda values, kind: (
+        through("bf16")(values, kind) if kind.bits == 8 else round_to(values, kind)
+    )),
+]  # fmt: skip
