@@ -46,20 +46,20 @@ def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path) -> None:
 
 
 def verdicts_at(level: str, directory: Path, implementation: str) -> dict[str, str]:
-    """The verdict of each product judged by its bound."""
+    """The verdict of each product, judged by its bound or its declared order."""
     fakes = str(Path(__file__).parent / "fakes")
     command = [sys.executable, "-m", "tessera_conformance", "run", f"--impl={implementation}", f"--level={level}"]
     environment = {**os.environ, "PYTHONPATH": fakes}
     subprocess.run([*command, f"--report-dir={directory}"], cwd=ROOT, env=environment, capture_output=True, check=False)
     report = read(directory / "report.jsonl")
     assert report.claim in ("partial", "failure")
-    lines = [line for line in report.observations if line["case"].startswith("ir/matmul/within-its-bound/")]
+    lines = [line for line in report.observations if line["case"].startswith("ir/matmul/golden/")]
     return {line["case"]: line["verdict"] for line in lines}
 
 
 @pytest.mark.parametrize("level", ["deterministic", "fast"])
-def test_products_are_judged_by_bounds_below_strict(tmp_path: Path, level: str) -> None:
-    """The reference lies within every bound; products that are half as large again do not."""
+def test_products_are_judged_below_strict(tmp_path: Path, level: str) -> None:
+    """The reference passes every judgement; products that are half as large again do not."""
     sound = verdicts_at(level, tmp_path / "sound", "reference")
     assert len(sound) > 100
     assert set(sound.values()) == {"pass"}

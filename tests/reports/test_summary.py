@@ -120,6 +120,12 @@ def test_a_weaker_level_says_what_it_leaves_unjudged(build, registry, observatio
     assert "not judged" not in terminal_summary(build([observation("abi/a"), *elsewhere], level="fast"), registry)
 
 
+def test_what_only_weaker_levels_judge_is_no_loss(build, registry, observation):
+    left_out = [observation("ir/n", "inapplicable", levels=["fast", "deterministic"])]
+    text = terminal_summary(build([observation("abi/a"), *left_out], level="strict"), registry)
+    assert "claim      SUCCESS: no case counts against it" in text
+
+
 def test_a_run_that_judged_nothing_says_why(build, registry, observation):
     lines = [observation("collectives/a", "inapplicable", ["COLL-01-01"], reason="collectives are not claimed")]
     text = terminal_summary(build(lines), registry)

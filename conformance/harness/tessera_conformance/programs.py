@@ -75,8 +75,9 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
 
 
 def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
-    """The values that a function returns."""
-    value = check.returns(impl.language.execute(source=source, function=function, inputs=inputs))
+    """The values that a function returns, computed at the level of the run."""
+    level = {} if impl.level == "strict" else {"level": impl.level}
+    value = check.returns(impl.language.execute(source=source, function=function, inputs=inputs, **level))
     return list(value["outputs"])
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.schemas import first_problem
-from tessera_conformance.verdicts import BAD_VERDICTS, VERDICTS
+from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS, VERDICTS
 
 FORMAT = 1
 FILE_NAME = "report.jsonl"
@@ -55,6 +55,13 @@ def counts_against(observation: Line) -> bool:
     if observation["disposition"] == "unexpected_pass":
         return True
     return observation["verdict"] in BAD_VERDICTS and observation["disposition"] == "none"
+
+
+def left_out_by_level(observation: Line, level: str) -> bool:
+    """Whether a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
+    stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
+    judges = observation["levels"]
+    return observation["verdict"] == "inapplicable" and level not in judges and any(each in judges for each in stronger)
 
 
 class JournalWriter:
@@ -113,9 +120,7 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
         claim = "failure"  # also where nothing passed: a run that judged nothing claims nothing
     else:
         selection = lines[0]["selection"]
-        not_judged = any(
-            line["verdict"] == "inapplicable" and selection["level"] not in line["levels"] for line in observations
-        )
+        not_judged = any(left_out_by_level(line, selection["level"]) for line in observations)
         whole = selection["complete"] and selection["shard"] is None
         claim = "success" if whole and not not_judged else "partial"
     return {

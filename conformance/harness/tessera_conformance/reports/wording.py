@@ -11,7 +11,7 @@ from typing import Any
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
-from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.journal import Line, Report, left_out_by_level
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
@@ -81,8 +81,8 @@ def _failure_reasons(report: Report) -> list[str]:
 def _left_out_by_level(report: Report) -> list[str]:
     """How many cases a weaker level of numerics leaves out: a claim below strict is not the whole claim."""
     level = report.header["selection"]["level"]
-    number = sum(line["verdict"] == "inapplicable" and level not in line["levels"] for line in observed(report))
-    if level == "strict" or not number:
+    number = sum(left_out_by_level(line, level) for line in observed(report))
+    if not number:
         return []
     return [f"{cases(number)} of numerics {'is' if number == 1 else 'are'} not judged at level {level}"]
 

@@ -86,6 +86,7 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
                 "name": kill.violation.name,
                 "clause": kill.violation.clause,
                 "description": kill.violation.description,
+                "level": kill.level,
                 "fate": kill.fate,
                 "killers": list(kill.killers),
                 "tagged_cases": kill.tagged,
@@ -98,8 +99,8 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
 def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> str:
     """The matrix for people, with the clauses that have cases but no violator."""
     rows = [
-        f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.fate} | "
-        f"{len(kill.killers)} of {kill.tagged} |"
+        f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.level} | "
+        f"{kill.fate} | {len(kill.killers)} of {kill.tagged} |"
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
     unguarded = _without_violator(matrix, registry, suite)
@@ -109,8 +110,8 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
             "",
             text(matrix).splitlines()[0] + ".",
             "",
-            "| clause | violator | what it does wrong | fate | killed by tagged cases |",
-            "|---|---|---|---|---|",
+            "| clause | violator | what it does wrong | level | fate | killed by tagged cases |",
+            "|---|---|---|---|---|---|",
             *rows,
             "",
             f"Clauses of level MUST that have cases and no violator: {', '.join(unguarded) or 'none'}.",

@@ -1,7 +1,8 @@
 """The kill matrix: which violation is caught by which case.
 
 The control is the implementation that the violations are variants of; a case that the control does not pass proves
-nothing and is left out. A violation is killed when a case tagged with its clause no longer passes.
+nothing and is left out. A violation is judged at the numerics level that it claims, and so is the control beside it. It
+is killed when a case tagged with its clause no longer passes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Kill:
     fate: Fate
     killers: tuple[str, ...] = ()
     tagged: int = 0
+    level: str = "strict"
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,41 @@ def kill_matrix(
     suite: CollectedSuite, registry: Registry, violations: Sequence[Violation], control: Callable[[], Adapter]
 ) -> KillMatrix:
     """Run the tests of each violation's clause against it, and all others where those let it pass."""
-    with_control = SuiteRun(DirectTransport(control, "control"), registry, deadlines=(DEADLINE, DEADLINE))
-    judged = [(item, judge(with_control, item)) for item in suite.items]
-    trusted = [item for item, judgement in judged if judgement.verdict == "pass"]
+    claimed = [level_of(violation, registry) for violation in violations]
+    trusted: dict[str, list[pytest.Function]] = {}
+    failures: list[str] = []
+    for level in dict.fromkeys(claimed):
+        trusted[level], failed = _with_control(suite, registry, control, level)
+        failures += failed
+    kills = [
+        _fate(violation, level, trusted[level], registry) for violation, level in zip(violations, claimed, strict=True)
+    ]
+    cases = {item.stash[CASE].id for items in trusted.values() for item in items}
+    return KillMatrix(kills, len(cases), failures)
+
+
+def level_of(violation: Violation, registry: Registry) -> str:
+    """The numerics level that a violator claims in its Hello."""
+    with violation.broken() as adapter:
+        return SuiteRun(DirectTransport(lambda: adapter, violation.name), registry).level
+
+
+def _with_control(
+    suite: CollectedSuite, registry: Registry, control: Callable[[], Adapter], level: str
+) -> tuple[list[pytest.Function], list[str]]:
+    """The tests that the control passes at a level, and in words those that it should but does not."""
+    run = SuiteRun(DirectTransport(control, "control"), registry, level=level, deadlines=(DEADLINE, DEADLINE))
+    judged = [(item, judge(run, item)) for item in suite.items]
+    at = "" if level == "strict" else f" at level {level}"
     failures = [
-        f"{item.stash[CASE].id}: {judgement.verdict}: {judgement.reason}"
+        f"{item.stash[CASE].id}{at}: {judgement.verdict}: {judgement.reason}"
         for item, judgement in judged
         if judgement.verdict not in ("pass", "unsupported", "inapplicable")
     ]
-    kills = [_fate(violation, trusted, registry) for violation in violations]
-    return KillMatrix(kills, len(trusted), failures)
+    return [item for item, judgement in judged if judgement.verdict == "pass"], failures
 
 
-def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Registry) -> Kill:
+def _fate(violation: Violation, level: str, trusted: Sequence[pytest.Function], registry: Registry) -> Kill:
     twin = registry.clause(violation.clause).duplicate_of
     names = {violation.clause, *([twin] if twin else [])}
     tagged = [item for item in trusted if names & set(item.stash[CASE].clause_ids)]
@@ -82,12 +106,12 @@ def _fate(violation: Violation, trusted: Sequence[pytest.Function], registry: Re
         killers = tuple(case for case, verdict in verdicts.items() if verdict in KILLS)
         if killers:
             judged = "fail" in verdicts.values()
-            return Kill(violation, "killed" if judged else "killed_by_fault", killers, len(tagged))
+            return Kill(violation, "killed" if judged else "killed_by_fault", killers, len(tagged), level)
         others = [item for item in trusted if item not in tagged]
         unrelated = next((item.stash[CASE].id for item in others if judge(run, item).verdict in KILLS), None)
     if unrelated is not None:
-        return Kill(violation, "killed_by_unrelated", (unrelated,), len(tagged))
-    return Kill(violation, "survived" if tagged else "untested", (), len(tagged))
+        return Kill(violation, "killed_by_unrelated", (unrelated,), len(tagged), level)
+    return Kill(violation, "survived" if tagged else "untested", (), len(tagged), level)
 
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:

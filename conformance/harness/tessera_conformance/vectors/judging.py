@@ -1,84 +1,63 @@
 """What a vector's answer is held to at each numerics level (AMB-LANG-44).
 
 strict: the frozen bits. deterministic: the bits of the implementation's own declaration, replayed, and the same bits
-when asked again. fast: a rigorous bound around the exact result. Integers and booleans have one right answer at every
-level. What a check says names the rule that accepted or refused.
+when asked again; what follows from no declaration lies within its bound. fast: a rigorous bound around the exact
+result. Integers and booleans have one right answer at every level. What a check says names the rule that accepted or
+refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, canonical, replay
-from tessera_conformance.arithmetic.model import ModelError
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.functions import OPERATIONS
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors import allowances
+from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
 from tessera_conformance.verdicts import LEVELS
 
-STRICT_ONLY = frozenset({"oracle.uniform", "oracle.normal", "oracle.dropout"})
+STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
 """Random numbers have no meaning but their bits; the other levels judge their properties elsewhere."""
 
-ROUNDED_ONCE = frozenset(
-    f"oracle.{name}"
-    for name in (
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "negate",
-        "scale",
-        "multiply_add",
-        "cast",
-        "relu",
-        "transpose",
-    )
-) | {"oracle.max", "oracle.min"}
-"""Operators that round every result once, or not at all, whatever the level, unless subnormals are flushed."""
+ROUNDED_ONCE = frozenset({"add", "subtract", "multiply", "divide", "scale", "cast"})
+"""Operators that round every result once, but for products of complex numbers."""
+
+EXACT = frozenset({"negate", "relu", "transpose", "max", "min"})
+"""Operators that round nothing."""
 
 MOST_ENCLOSED = 4096
 """Results of more elements are held to bits only: an enclosure of every 16-bit value takes seconds."""
 
-Replay = Callable[[Sequence[Tensor], Mapping[str, Any], Tree, NodeArithmetic], Tensor]
-
-REPLAYED: Mapping[str, Replay] = {
-    "oracle.matmul": lambda inputs, given, tree, model: replay.matmul(
-        inputs[0], inputs[1], tree, model, given.get("out")
-    ),
-    "oracle.sum": lambda inputs, given, tree, model: replay.sum(
-        inputs[0], given.get("axis", -1), tree, model, keepdims=given.get("keepdims", False)
-    ),
-    "oracle.all_reduce": lambda inputs, given, tree, model: replay.all_reduce(inputs, tree, model),
-}
-"""The reductions whose bits follow from a declared tree and arithmetic alone."""
-
 
 def levels(vector: Vector) -> tuple[str, ...]:
     """The levels at which a vector can be judged."""
-    if all(not answer.format.is_float for answer in vector.expected):
+    if not _is_float(vector):
         return LEVELS
-    function = vector.provenance.check.function
-    if function in STRICT_ONLY or function.removeprefix("oracle.") not in bounds.ENCLOSED:
+    name = _name(vector)
+    if name in STRICT_ONLY or name not in bounds.ENCLOSED:
         return ("strict",)
     if vector.expected[0].size > MOST_ENCLOSED:
-        return ("deterministic", "strict") if function in ROUNDED_ONCE else ("strict",)
+        return ("deterministic", "strict") if _has_one_answer(vector) else ("strict",)
     return LEVELS
 
 
 def judge(impl: Implementation, check: Check, vector: Vector) -> None:
     """Ask the vector's question and hold the answer to the level of the run."""
     outputs = ask(impl, check, vector)
-    if impl.level == "strict" or all(not answer.format.is_float for answer in vector.expected):
+    if impl.level == "strict":
         for found, expected in zip(outputs, vector.expected, strict=True):
             check.bits(found, expected, "strict: the frozen bits")
-    elif impl.level == "deterministic":
-        _judge_declared(impl, check, vector, outputs)
-    else:
-        _judge_bound(impl, check, vector, outputs[0])
+        return
+    for found, expected in zip(outputs, vector.expected, strict=True):
+        _judge_below_strict(impl, check, vector, found, expected)
+    if impl.level == "deterministic":
+        for found, again in zip(outputs, ask(impl, check, vector), strict=True):
+            check.bits(again, found, "deterministic: the same bits when asked again")
 
 
 def ask(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
@@ -90,59 +69,75 @@ def ask(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     return list(value["outputs"])
 
 
-def _judge_declared(impl: Implementation, check: Check, vector: Vector, outputs: Sequence[Any]) -> None:
-    """The declared bits where they follow from the declaration, else the bound; and the same bits again."""
-    function = vector.provenance.check.function
-    if function in REPLAYED and vector.expected[0].format.words == 1:
-        tree, model = declaration(impl, check, vector)
-        expected = REPLAYED[function](_inputs(vector), vector.provenance.check.arguments, tree, model)
-        check.bits(outputs[0], expected, f"deterministic: the declared tree {_short(tree)}, replayed")
-    elif not impl.arithmetic.flushes and _rounds_once(impl, function):
-        check.bits(outputs[0], vector.expected[0], "deterministic: one rounding of the exact result")
+def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:
+    name, given, inputs = _name(vector), vector.provenance.check.arguments, _inputs(vector)
+    deterministic = impl.level == "deterministic"
+    flushes = impl.arithmetic.flushes or not deterministic
+    one_answer = not _is_float(vector) or (deterministic and _has_one_answer(vector))
+    question = Question(name, inputs, given)
+    if one_answer:
+        why = f"{impl.level}: {'one rounding' if name in ROUNDED_ONCE and _is_float(vector) else 'one right answer'}"
+        if flushes and any(x.format.is_float for x in inputs):
+            function = vector.provenance.check.function
+            allowances.judge_flushing(check, found, function, inputs, given, expected, why)
+        else:
+            check.bits(found, expected, why)
+    elif deterministic and question.is_replayed:
+        judge_declared(impl, check, question, found)
+    elif name in OPERATIONS:
+        _judge_function(impl, check, vector, found, expected, flushes)
     else:
-        _judge_bound(impl, check, vector, outputs[0])
-    for found, again in zip(outputs, ask(impl, check, vector), strict=True):
-        check.bits(again, found, "deterministic: the same bits when asked again")
+        _judge_bound(impl, check, vector, found, expected)
 
 
-def declaration(impl: Implementation, check: Check, vector: Vector) -> tuple[Tree, NodeArithmetic]:
-    """The tree and arithmetic that the implementation declares for a reducing vector's question."""
-    operation = vector.provenance.check.function.removeprefix("oracle.")
-    inputs = _inputs(vector)
-    observation = impl.numerics.declared(
-        operation=operation,
-        dtype=inputs[0].dtype,
-        shapes=[list(each.shape) for each in inputs],
-        attributes=dict(vector.provenance.check.arguments),
+def _judge_function(
+    impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor, flushes: bool
+) -> None:
+    name, ulps = _name(vector), impl.arithmetic.accuracy(_name(vector))
+    if impl.level == "deterministic" and ulps == 0.5 and not flushes:
+        check.bits(found, expected, f"deterministic: {name} correctly rounded, as declared")
+        return
+    _require_form(check, found, expected)
+    allowances.judge_function(
+        check,
+        found,
+        name,
+        _inputs(vector),
+        vector.provenance.check.arguments,
+        expected,
+        level=impl.level,
+        ulps=min(ulps, bounds.FUNCTION_ULPS),
+        flushes=flushes,
     )
-    if isinstance(observation, Unsupported) and operation in impl.arithmetic.trees:
-        return Tree.from_text(impl.arithmetic.trees[operation]), canonical(inputs[0].dtype)
-    declared = check.returns(observation, f"the order of {operation} is declared")
-    try:
-        return Tree.from_json(declared["tree"]), NodeArithmetic.from_json(declared["arithmetic"])
-    except (TreeError, ModelError) as error:
-        check.true(False, f"the declared order of {operation} can be read: {error}", declared)
-        raise
 
 
-def _rounds_once(impl: Implementation, function: str) -> bool:
-    return function in ROUNDED_ONCE or impl.arithmetic.accuracy(function.removeprefix("oracle.")) == 0.5
-
-
-def _judge_bound(impl: Implementation, check: Check, vector: Vector, found: Any) -> None:
-    expected = vector.expected[0]
-    form = (found.dtype, found.shape) if isinstance(found, Tensor) else None
-    check.equal(form, (expected.dtype, expected.shape), "dtype and shape")
+def _judge_bound(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:
+    _require_form(check, found, expected)
     oracle = vector.provenance.check
     enclosures = bounds.enclose(oracle.function, _inputs(vector), oracle.arguments)
     rules = dict.fromkeys(each.rule for each in enclosures if each is not None)
     check.enclosed(found, enclosures, f"{impl.level}: within the bound ({', '.join(rules) or 'nothing is promised'})")
 
 
-def _inputs(vector: Vector) -> list[Tensor]:
+def _require_form(check: Check, found: Any, expected: Tensor) -> None:
+    form = (found.dtype, found.shape) if isinstance(found, Tensor) else None
+    check.equal(form, (expected.dtype, expected.shape), "dtype and shape")
+
+
+def _name(vector: Vector) -> str:
+    return vector.provenance.check.function.removeprefix("oracle.")
+
+
+def _is_float(vector: Vector) -> bool:
+    return any(answer.format.is_float for answer in vector.expected)
+
+
+def _has_one_answer(vector: Vector) -> bool:
+    """Whether the canon's bits are the only ones, but for subnormals, at the level deterministic too."""
+    name, is_complex = _name(vector), vector.expected[0].format.words > 1
+    extreme = name == "all_reduce" and vector.provenance.check.arguments.get("op") in ("max", "min")
+    return extreme or name in EXACT or (name in ROUNDED_ONCE and not (is_complex and name == "multiply"))
+
+
+def _inputs(vector: Vector) -> Sequence[Tensor]:
     return [vector.call.inputs[name] for name in vector.provenance.check.operands]
-
-
-def _short(tree: Tree) -> str:
-    text = tree.to_text()
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -111,8 +111,8 @@ class Fast(Exact):
         """One rounding to nearest; exact only where the result is zero."""
         if x.low == x.high == 0:
             return x
-        low = DOWN.sub(x.low, max(UP.mul(abs(x.low), unit(format_)), half_smallest(format_)))
-        high = UP.add(x.high, max(UP.mul(abs(x.high), unit(format_)), half_smallest(format_)))
+        low = DOWN.sub(x.low, max(UP.mul(abs(x.low), unit(format_)), _least_loss(format_)))
+        high = UP.add(x.high, max(UP.mul(abs(x.high), unit(format_)), _least_loss(format_)))
         return _in_range(flushed(Interval(low, high), format_), format_)
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
@@ -197,6 +197,12 @@ def gamma_number(count: int, format_: FloatFormat) -> Number:
 def half_smallest(format_: FloatFormat) -> Number:
     """What rounding to a multiple of the smallest positive value may lose."""
     return gmpy2.exp2(format_.smallest_exponent - 1)
+
+
+@cache
+def _least_loss(format_: FloatFormat) -> Number:
+    """What rounding to subnormal numbers may lose, by way of a wider type too."""
+    return UP.mul(half_smallest(format_), UP.add(1, unit(format_)))
 
 
 @cache

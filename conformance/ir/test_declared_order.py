@@ -1,0 +1,48 @@
+"""The order and the arithmetic of reductions are those that are declared (language specification, 10; AMB-LANG-44)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.programs import returning, value_of
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.declared import Question, judge_declared
+
+DTYPES = ["fp64", "fp32", "bf16", "fp16"]
+TERMS = [2, 3, 8, 13, 33, 100]
+RUNS = 4
+SPREAD = (-7, 7)
+"""Exponents far enough apart that every order, rounding and accumulator has bits of its own."""
+
+
+@clause("LANG-10-05", "LANG-05.2-02")
+@level("deterministic")
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_are_added_as_declared(impl, check, dtype, terms):
+    """The declared tree and arithmetic, replayed; and the same bits on every run."""
+    a, b = (
+        counted(dtype, (5, terms), seed=421, exponents=SPREAD),
+        counted(dtype, (terms, 7), seed=422, exponents=SPREAD),
+    )
+    source = returning("op.matmul(A, B)", f"A: tensor<5x{terms}x{dtype}>, B: tensor<{terms}x7x{dtype}>")
+    found = value_of(impl, check, source, A=a, B=b)
+    judge_declared(impl, check, Question("matmul", [a, b], {}), found)
+    for _ in range(RUNS):
+        check.bits(value_of(impl, check, source, A=a, B=b), found, "deterministic: the same bits on another run")
+
+
+@clause("LANG-10-05")
+@feature("reductions")
+@level("deterministic")
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_are_added_as_declared(impl, check, dtype, terms):
+    """The declared tree and arithmetic, replayed; and the same bits on every run."""
+    x = counted(dtype, (24, terms), seed=423, exponents=SPREAD)
+    source = returning("op.sum(X, axis=1)", f"X: tensor<24x{terms}x{dtype}>")
+    found = value_of(impl, check, source, X=x)
+    judge_declared(impl, check, Question("sum", [x], {"axis": 1}), found)
+    for _ in range(RUNS):
+        check.bits(value_of(impl, check, source, X=x), found, "deterministic: the same bits on another run")

@@ -1,0 +1,80 @@
+"""One set of math approximations: a function of an element depends on nothing but the element (AMB-LANG-45).
+
+Vector units take elements in groups and what is left over one by one, often by another approximation. Both may lie
+within the accuracy that is declared, and yet the same element gives other bits at another place.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle import bounds
+from tessera_conformance.programs import returning, value_of
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.programs import ELEMENTARY
+
+LENGTHS = [1, 2, 3, 7, 8, 9, 31, 33]
+LONG = 75
+FIRST = 5
+"""Where in the long tensor the short ones begin: at no multiple of a vector's width."""
+
+FUNCTIONS = [
+    *(pytest.param(name, marks=feature("elementary-functions")) for name in ELEMENTARY),
+    *(pytest.param(name, marks=feature("activations")) for name in ("sigmoid", "silu", "gelu")),
+]
+DTYPES = ["fp64", "fp32", "fp16", "bf16"]
+
+
+def arguments(dtype, count):
+    """Positive numbers from 1/8 to 4, of which every function has a value."""
+    x = counted(dtype, (count,), seed=411, exponents=(-3, 1))
+    positive = x.words() & ((1 << (8 * x.format.word_bytes - 1)) - 1)
+    return Tensor(dtype, x.shape, positive.astype(x.words().dtype).tobytes())
+
+
+def values(impl, check, name, x):
+    """The function of every element."""
+    extents = "x".join(map(str, x.shape))
+    return value_of(impl, check, returning(f"op.{name}(X)", f"X: tensor<{extents}x{x.dtype}>"), X=x)
+
+
+def part(x, first, shape):
+    """Elements from `first` on, in another shape."""
+    width, count = x.format.word_bytes, 1
+    for extent in shape:
+        count *= extent
+    return Tensor(x.dtype, shape, x.data[first * width : (first + count) * width])
+
+
+@clause("LANG-10-07", "LANG-10-11")
+@level("deterministic", "strict")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_element_gives_the_same_bits_in_a_tensor_of_any_length(impl, check, name, dtype):
+    """Alone, in a short tensor, at another place of a longer one, in a batch, and when asked again."""
+    x = arguments(dtype, LONG)
+    whole = values(impl, check, name, x)
+    for length in LENGTHS:
+        short = values(impl, check, name, part(x, FIRST, (length,)))
+        check.bits(short, part(whole, FIRST, (length,)), f"{name} of {length} of the elements")
+    batch = values(impl, check, name, part(x, 0, (3, 5, 5)))
+    check.bits(batch, part(whole, 0, (3, 5, 5)), f"{name} of the elements in three dimensions")
+    check.bits(values(impl, check, name, x), whole, f"{name} of the same elements again")
+
+
+@clause("LANG-10-07", "LANG-10-08")
+@level("deterministic", "fast")
+@feature("elementary-functions")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_functions_keep_to_the_accuracy_that_is_declared(impl, check, name, dtype):
+    """No result is further off than the Hello says, nor than 4 units in the last place (AMB-LANG-136)."""
+    x = arguments(dtype, 200)
+    ulps = min(impl.arithmetic.accuracy(name), bounds.FUNCTION_ULPS)
+    flushes = impl.arithmetic.flushes or impl.level == "fast"
+    enclosures = bounds.function(name, x, ulps=ulps, flushes=flushes)
+    check.enclosed(
+        values(impl, check, name, x), enclosures, f"{impl.level}: within {ulps:g} ulp of {name}, as declared"
+    )

@@ -1,0 +1,446 @@
+"""Implementations that claim the level deterministic or fast, and break it in one respect (language specification, 10).
+
+The reference keeps to both levels, so each is the reference with its claim lowered and one thing changed. What a level
+allows is no violation of it and has none here: under fast another order, fused products, flushed subnormals, rounding
+ties away from zero, functions within 4 units in the last place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tessera_conformance.adapter import Adapter, NotSupported
+from tessera_conformance.strength import Violation, violates
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.graph import elementwise
+from tessera_reference.graph.softmax import Softmax
+from tessera_reference.ir.operation import Environment
+from tessera_reference.numerics import arithmetic, elementary, reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.rounding import cast, round_operand, round_to
+from tessera_reference.numerics.rounding_modes import Rounding
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+
+Values = Any
+Substitution = tuple[Any, str, Any]
+
+GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
+GRAPH_CAST = sys.modules["tessera_reference.graph.cast"]
+MATMUL: Callable[..., Array] = GRAPH_MATMUL.matmul
+MODEL, OVER_TREE = reductions._model, reductions._over_tree
+FUNCTIONS = elementary.FUNCTIONS
+
+LONG = 256
+"""So many terms that the bound of any order no longer tells one rounding from another."""
+
+
+class Claiming(ReferenceAdapter):
+    """The reference with another claim."""
+
+    def __init__(self, level: str, functions: Mapping[str, float] | None = None) -> None:
+        super().__init__()
+        self.claim = {"level": level} | ({} if functions is None else {"functions": dict(functions)})
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        message = super().hello()
+        return message | {"arithmetic": message["arithmetic"] | self.claim}
+
+
+class Deterministic(Claiming):
+    """The reference at the level deterministic."""
+
+    def __init__(self) -> None:
+        super().__init__("deterministic")
+
+
+def breaking(
+    level: str,
+    clause: str,
+    name: str,
+    description: str,
+    substitutions: Callable[[], Sequence[Substitution]],
+    functions: Mapping[str, float] | None = None,
+) -> Violation:
+    """A violation at a level; the substitutes are made anew each time, since some of them remember calls."""
+
+    @contextmanager
+    def broken() -> Iterator[Adapter]:
+        patches = [mock.patch.object(*substitution) for substitution in substitutions()]
+        for patch in patches:
+            patch.start()
+        try:
+            yield Claiming(level, functions)
+        finally:
+            for patch in reversed(patches):
+                patch.stop()
+
+    made: Callable[[], AbstractContextManager[Adapter]] = broken
+    return Violation(name, clause, description, made)
+
+
+deterministic, fast = partial(breaking, "deterministic"), partial(breaking, "fast")
+
+
+# Orders and nodes
+
+
+def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[[], Sequence[Substitution]]:
+    """Products of floats computed in another way."""
+
+    def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
+        usual = a.dtype.kind != "float" or a.shape[-1] == 0
+        asked = given.get("accumulator") not in (None, a.dtype.accumulator)
+        return MATMUL(a, b, out, **given) if usual or asked else change(a, b, out)
+
+    return lambda: [(GRAPH_MATMUL, "matmul", product)]
+
+
+def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
+    """Sums of floats whose nodes compute in another way."""
+
+    def model(operation: str, x: Array, given: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
+        usual = MODEL(operation, x, given, *kinds)
+        return usual if x.dtype.kind != "float" else NodeArithmetic(**{"accumulator": usual.accumulator} | changes)
+
+    return lambda: [(reductions, "_model", model)]
+
+
+def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitution]]:
+    """Sums in another order, which may depend on the number of terms and on the calls so far."""
+
+    def substitutions() -> Sequence[Substitution]:
+        calls = count()
+
+        def over_tree(values: Values, axis: int, tree: Tree | None, *rest: Any) -> Values:
+            terms = values.shape[axis]
+            return OVER_TREE(values, axis, tree or (choose(terms, next(calls)) if terms else None), *rest)
+
+        return [(reductions, "_over_tree", over_tree)]
+
+    return substitutions
+
+
+def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
+    """Sums of 256 terms or more from left to right, every addition rounded to one side."""
+
+    def over_tree(
+        values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Any, neutral: int
+    ) -> Values:
+        if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
+            tree, model = FOLD, NodeArithmetic(model.accumulator, rounding=rounding)
+            node = model.add
+        return OVER_TREE(values, axis, tree, model, node, neutral)
+
+    return lambda: [(reductions, "_over_tree", over_tree)]
+
+
+def with_node(a: Array, b: Array, out: DType | None, **changes: Any) -> Array:
+    """A product whose nodes compute in another way."""
+    return MATMUL(a, b, out, arithmetic=NodeArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
+
+
+def narrow_in(accumulator: str, a: Array, b: Array, out: DType | None) -> Array:
+    """A product of narrow operands in another accumulator."""
+    return MATMUL(a, b, out, accumulator=dtype(accumulator) if a.dtype.is_narrow else None)
+
+
+def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
+    """A product of one dtype accumulated in that dtype."""
+    return MATMUL(a, b, out, accumulator=a.dtype if a.dtype.name == name else None)
+
+
+@violates("LANG-10-05", "declares another tree than it takes")
+class OtherTreeDeclared(Deterministic):
+    """Pairs for what is folded, a ring for what is paired."""
+
+    def numerics_declared(self, **question: Any) -> dict[str, Any]:
+        """What is said of the order."""
+        found = super().numerics_declared(**question)
+        return found | {"tree": "pairwise" if found["tree"] == "fold" else {"ring": 1}}
+
+
+@violates("LANG-10-05", "declares no order")
+class NothingDeclared(Deterministic):
+    """Neither in the Hello nor when asked."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        message = super().hello()
+        return message | {"arithmetic": {**message["arithmetic"], "trees": {}}}
+
+    def numerics_declared(self, **question: Any) -> dict[str, Any]:
+        """What is said of the order."""
+        raise NotSupported("numerics.declared")
+
+
+@violates("LANG-10-05", "declares trees over one term too many")
+class TreeOfOtherSize(Deterministic):
+    """One fused node that is too wide."""
+
+    def numerics_declared(self, *, operation: str, shapes: Sequence[Sequence[int]], **question: Any) -> dict[str, Any]:
+        """What is said of the order."""
+        found = super().numerics_declared(operation=operation, shapes=shapes, **question)
+        return found | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else found
+
+
+ORDERS = [
+    deterministic(
+        "LANG-10-05",
+        "reordered_products",
+        "adds products along another tree than declared",
+        products(lambda a, b, out: MATMUL(a, b, out, tree=PAIRWISE)),
+    ),
+    deterministic(
+        "LANG-10-05",
+        "fused_products",
+        "does not round products, and says that it does",
+        products(partial(with_node, product="fused")),
+    ),
+    deterministic(
+        "LANG-10-02",
+        "other_accumulator",
+        "sums narrow products in fp64, and says fp32",
+        products(partial(narrow_in, "fp64")),
+    ),
+    deterministic("LANG-10-05", "truncating_sums", "truncates, and says nearest", nodes(rounding="toward_zero")),
+    deterministic(
+        "LANG-10-05",
+        "ties_away",
+        "rounds ties of sums away from zero, and says to even",
+        nodes(rounding="nearest_away"),
+    ),
+    deterministic(
+        "LANG-10-05",
+        "changing_tree",
+        "begins each sum at another element",
+        orders(lambda terms, call: Tree.ring(call % terms)),
+    ),
+    deterministic(
+        "RT-06-04",
+        "seventh_call",
+        "takes another tree on every seventh call",
+        orders(lambda terms, call: Tree.ring(1) if call % 7 == 6 else PAIRWISE),
+    ),
+]
+
+
+@violates("LANG-15-10", "gives the second rank the sum in another order")
+class RanksDiffer(Deterministic):
+    """The second rank adds from the last to the first."""
+
+    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], op: Any, **rest: Any) -> dict[str, Any]:
+        """The sum of all ranks."""
+        outputs = super().collectives_all_reduce(inputs=inputs, op=op, **rest)["outputs"]
+        outputs[1:2] = super().collectives_all_reduce(inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
+        return {"outputs": outputs}
+
+
+@violates("RT-06-03", "combines ranks in the order in which they happen to arrive")
+class OrderOfArrival(Deterministic):
+    """Another rank is first on every call."""
+
+    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **rest: Any) -> dict[str, Any]:
+        """The sum of all ranks."""
+        self.calls = getattr(self, "calls", -1) + 1
+        first = self.calls % len(inputs)
+        return super().collectives_all_reduce(inputs=[*inputs[first:], *inputs[:first]], **rest)
+
+
+# Functions and operators
+
+
+def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], Sequence[Substitution]]:
+    """exp with a change of its results, given its operands and what is right."""
+
+    def changed(values: Values, kind: DType, overflow: Any = "saturate") -> Values:
+        found = FUNCTIONS["exp"](values, kind, overflow)
+        with np.errstate(all="ignore"):
+            return np.where(np.isfinite(found), change(values, found, kind), found)
+
+    return lambda: [(elementary, "FUNCTIONS", {**FUNCTIONS, "exp": changed})]
+
+
+def steps_off(number: int, found: Values, kind: DType) -> Values:
+    """So many units in the last place too small, in the wide types."""
+    if kind.is_narrow:
+        return found
+    whole = found.view(f"u{found.dtype.itemsize}")
+    return np.where(whole > number, (whole - number).view(found.dtype), found)
+
+
+def tail_otherwise(values: Values, found: Values, kind: DType) -> Values:
+    """What is left over after groups of eight comes one unit smaller."""
+    place = np.arange(found.size).reshape(found.shape)
+    return np.where(place < found.size & ~7, found, steps_off(1, found, kind))
+
+
+def every_third_call() -> Sequence[Substitution]:
+    """exp, one unit off on every third call."""
+    calls = count()
+    return function(lambda x, found, kind: steps_off(int(next(calls) % 3 == 2), found, kind))()
+
+
+def flushing_multiply() -> Sequence[Substitution]:
+    """Products whose subnormals become zeros of their sign, those of fp8 too."""
+
+    def multiply(a: Array, b: Array) -> Array:
+        found = arithmetic.multiply(a, b)
+        if a.dtype.kind != "float":
+            return found
+        zeros = np.copysign(found.values.dtype.type(0), found.values)
+        return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
+
+    return [(elementwise.Multiply, "compute", staticmethod(multiply))]
+
+
+def cast_twice(x: Array, kind: DType, overflow: Any = "saturate") -> Array:
+    """From fp64 by way of fp32."""
+    if x.dtype.name == "fp64" and kind.is_narrow:
+        x = cast(x, dtype("fp32"))
+    return cast(x, kind, overflow)
+
+
+ONE_UNIT = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 1.0}
+TWO_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 2.0}
+THREE_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 3.0}
+
+APPROXIMATIONS = [
+    deterministic(
+        "LANG-10-07",
+        "less_accurate",
+        "has an exponential two units off, and says one",
+        function(lambda x, found, kind: steps_off(2, found, kind)),
+        functions=ONE_UNIT,
+    ),
+    deterministic(
+        "LANG-10-07",
+        "tail_of_a_vector",
+        "takes another exponential for the elements after the last group of eight",
+        function(tail_otherwise),
+        functions=TWO_UNITS,
+    ),
+    deterministic(
+        "LANG-10-07",
+        "now_and_then",
+        "has another exponential on every third call",
+        every_third_call,
+        functions=TWO_UNITS,
+    ),
+    deterministic(
+        "LANG-02-04",
+        "special_values",
+        "has an exponential of minus infinity that is not zero",
+        function(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)),
+        functions=ONE_UNIT,
+    ),
+    deterministic("LANG-02.3-63", "undeclared_flush", "flushes products, and says that it does not", flushing_multiply),
+    deterministic(
+        "LANG-03.1-05", "double_rounding", "rounds fp64 to fp32 on its way", lambda: [(GRAPH_CAST, "cast", cast_twice)]
+    ),
+]
+
+
+# The level fast
+
+
+def shortened(a: Array) -> Array:
+    """fp32 operands with ten fraction bits."""
+    return Array(a.dtype, round_operand(a.values)) if a.dtype.name == "fp32" else a
+
+
+def tf32_product(least: int, a: Array, b: Array, out: DType | None) -> Array:
+    """tf32 instead of fp32, from so many terms on."""
+    return MATMUL(shortened(a), shortened(b), out) if a.shape[-1] >= least else MATMUL(a, b, out)
+
+
+def without_tail(a: Array, b: Array, out: DType | None) -> Array:
+    """Products of whole groups of four, of what is left over but the last."""
+    used = a.shape[-1] - (1 if a.shape[-1] % 4 else 0)
+    return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
+
+
+def rows_exchanged(a: Array, b: Array, out: DType | None) -> Array:
+    """The rows of the result one place further up."""
+    found = MATMUL(a, b, out)
+    return Array(found.dtype, np.roll(found.values, 1, axis=-2))
+
+
+def unshifted_softmax(self: Softmax, x: Array, env: Environment) -> Array:
+    """Exponentials as they are."""
+    with np.errstate(all="ignore"):
+        values = np.moveaxis(x.values, self.axis, -1)
+        powers = elementary.exp(values, x.dtype.accumulator)
+        result = round_to(powers / reductions.add_up(powers, -1, None, x.dtype.accumulator)[..., None], x.dtype)
+        return Array(x.dtype, np.moveaxis(result, -1, self.axis))
+
+
+QUICK = [
+    fast("LANG-05.2-02", "tf32", "multiplies in tf32 where fp32 was asked for", products(partial(tf32_product, 0))),
+    fast(
+        "LANG-10-08",
+        "tf32_in_long_products",
+        "multiplies in tf32 where terms are many, which only the statistics of the errors show",
+        products(partial(tf32_product, LONG)),
+    ),
+    fast(
+        "LANG-05.2-02",
+        "wrong_tail",
+        "leaves the last term out unless they are a multiple of four",
+        products(without_tail),
+    ),
+    fast("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", products(partial(in_own_type, "bf16"))),
+    fast("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", products(partial(in_own_type, "fp16"))),
+    fast("LANG-05.2-02", "rows_exchanged", "gives each row the result of another", products(rows_exchanged)),
+    fast(
+        "LANG-10-03",
+        "unstable_softmax",
+        "forgets to subtract the maximum",
+        lambda: [(Softmax, "execute", unshifted_softmax)],
+    ),
+    fast(
+        "LANG-10-08",
+        "truncated_sums",
+        "truncates every addition of long sums, which only the variance of the errors shows",
+        long_sums("toward_zero"),
+    ),
+    fast(
+        "LANG-10-08",
+        "sums_rounded_down",
+        "rounds every addition of long sums down, which only the bias of the errors shows",
+        long_sums("down"),
+    ),
+    fast(
+        "LANG-10-08",
+        "far_off",
+        "has an exponential that is 64 units off",
+        function(lambda x, found, kind: steps_off(64, found, kind)),
+        functions={},
+    ),
+    fast(
+        "LANG-10-08",
+        "further_than_declared",
+        "has an exponential four units off, and says three",
+        function(lambda x, found, kind: steps_off(4, found, kind)),
+        functions=THREE_UNITS,
+    ),
+    fast(
+        "LANG-02-04",
+        "nan_of_a_number",
+        "has NaN for the exponential of numbers below -1",
+        function(lambda x, found, kind: np.where(np.isfinite(x) & (x < -1), np.nan, found).astype(found.dtype)),
+        functions={},
+    ),
+    fast("LANG-02.3-63", "flushed_fp8", "flushes subnormal products of fp8 too", flushing_multiply),
+]

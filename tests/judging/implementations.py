@@ -1,0 +1,235 @@
+"""Honest implementations that do not have the canonical bits: variants of the reference, as other machines compute.
+
+Each class is a factory for `--impl=py:implementations:CLASS`. What is taken from elsewhere are the substitutes in
+`substitutes.py`; they are in force while a call is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, ClassVar
+from unittest import mock
+
+from substitutes import (
+    Orders,
+    Substitution,
+    careless_functions,
+    flushing_operations,
+    truncated_functions,
+    wide_intermediates,
+)
+
+from tessera_conformance.adapter import NotSupported
+from tessera_reference.adapter import FEATURES, ReferenceAdapter
+from tessera_reference.numerics import elementary
+from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.runtime import NumericsPolicy
+
+DETERMINISTIC_LAUNCH = 1
+"""TESS_LAUNCH_DETERMINISTIC."""
+
+ACCURATE = dict.fromkeys(elementary.FUNCTIONS, 0.5)
+
+
+class Variant(ReferenceAdapter):
+    """The reference under substitutes, but for a context whose policy asks for stable reductions."""
+
+    level: ClassVar[str] = "deterministic"
+    accuracies: ClassVar[Mapping[str, float]] = ACCURATE
+    subnormals: ClassVar[str] = "kept"
+    features: ClassVar[Sequence[str]] = FEATURES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.orders = Orders(self.order, self.node)
+        self.substitutions: list[Substitution] = [*self.orders.substitutions(), *self.others()]
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
+        return FOLD if operation == "matmul" else PAIRWISE
+
+    def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        """How a node of that order computes."""
+        return NodeArithmetic.canonical(kind)
+
+    def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
+        return ()
+
+    def hello(self) -> dict[str, Any]:
+        arithmetic = {"level": self.level, "functions": dict(self.accuracies), "subnormals": self.subnormals}
+        return super().hello() | {
+            "implementation": {"name": type(self).__name__, "version": "1"},
+            "capabilities": dict.fromkeys(self.features, "enforced"),
+            "arithmetic": arithmetic,
+        }
+
+    def numerics_declared(
+        self,
+        *,
+        operation: str,
+        dtype: str,
+        shapes: Sequence[Sequence[int]],
+        attributes: Mapping[str, Any] | None = None,
+        element: int | None = None,
+    ) -> dict[str, Any]:
+        if operation not in ("matmul", "sum", "all_reduce"):
+            raise NotSupported(f"numerics.declared.{operation}")
+        kind, terms = _dtype(dtype), terms_of(operation, shapes, attributes or {})
+        tree = self.declared_order(operation, kind, terms, shapes, element or 0)
+        return {"tree": tree.to_json(), "arithmetic": self.declared_node(operation, kind).to_json()}
+
+    def declared_order(
+        self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
+    ) -> Tree:
+        """What is said of an element's order; the truth."""
+        return self.order(operation, kind, terms)
+
+    def declared_node(self, operation: str, kind: DType) -> NodeArithmetic:
+        """What is said of a node; the truth."""
+        return self.node(operation, kind)
+
+    def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
+        """Whether a launch is not to be carried out in this implementation's own way."""
+        return bool(policy.stableReductions)
+
+    @contextmanager
+    def substituted(self, context: int | None = None, flags: int = 0) -> Iterator[None]:
+        """The substitutes in force, unless the policy of a context wants the canonical order."""
+        canonical = context is not None and self.must_not(self.contexts.policy(context, "tessLaunch"), flags)
+        with ExitStack() as stack:
+            for owner, attribute, value in [] if canonical else self.substitutions:
+                stack.enter_context(mock.patch.object(owner, attribute, value))
+            yield
+
+    def language_execute(self, **params: Any) -> dict[str, Any]:
+        with self.substituted():
+            return super().language_execute(**params)
+
+    def numerics_evaluate(self, *, context: int | None = None, flags: int = 0, **params: Any) -> dict[str, Any]:
+        with self.substituted(context, flags):
+            return super().numerics_evaluate(context=context, flags=flags, **params)
+
+    def collectives_all_reduce(self, *, context: int | None = None, **params: Any) -> dict[str, Any]:
+        with self.substituted(context), self.orders.called("all_reduce"):
+            return super().collectives_all_reduce(context=context, **params)
+
+
+_dtype = dtype
+
+
+def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> int:
+    """How many terms an element of the result has."""
+    if operation == "all_reduce":
+        return len(shapes)
+    return shapes[0][-1 if operation == "matmul" else attributes.get("axis", -1)]
+
+
+def lanes(terms: int, width: int = 8) -> Tree:
+    """Every width-th term in one lane from left to right, then the lanes as pairs."""
+    nests: list[Any] = []
+    for lane in range(min(width, terms)):
+        nest: Any = lane
+        for term in range(lane + width, terms, width):
+            nest = [nest, term]
+        nests.append(nest)
+    while len(nests) > 1:
+        nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
+    return Tree.from_json(nests[0])
+
+
+def blocks(terms: int, width: int = 4) -> Tree:
+    """Fused nodes of so many products onto the accumulator, as in a tensor core."""
+    nest: Any = "c"
+    for first in range(0, terms, width):
+        nest = [nest, *range(first, min(first + width, terms))]
+    return Tree.from_json(nest)
+
+
+class MatrixUnit(Variant):
+    """Deterministic: narrow products in truncating blocks of four, wide ones in fused lanes, sums and ranks in rings.
+
+    Functions are those of the platform's long double, truncated: within one unit, two where only double has one.
+    """
+
+    accuracies: ClassVar[Mapping[str, float]] = dict.fromkeys(elementary.FUNCTIONS, 1.0) | {"erf": 2.0}
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        if operation != "matmul":
+            return Tree.ring(3 if operation == "sum" else 1)
+        if terms == 0 or kind.kind != "float":
+            return FOLD
+        return blocks(terms) if kind.is_narrow else lanes(terms)
+
+    def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        if operation != "matmul" or kind.kind != "float":
+            return NodeArithmetic.canonical(kind)
+        if kind.is_narrow:
+            return NodeArithmetic(kind.accumulator, product="fused", rounding="toward_zero", alignment_bits=24)
+        return NodeArithmetic(kind.accumulator, product="fused")
+
+    def others(self) -> Sequence[Substitution]:
+        return truncated_functions()
+
+
+class VectorTail(Variant):
+    """Deterministic: whole groups of four columns in lanes, the columns left over from left to right."""
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        return PAIRWISE if operation != "matmul" else FOLD if terms == 0 else lanes(terms)
+
+    def declared_order(
+        self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
+    ) -> Tree:
+        if operation == "matmul" and element % shapes[1][-1] >= shapes[1][-1] & ~3:
+            return FOLD
+        return self.order(operation, kind, terms)
+
+    def others(self) -> Sequence[Substitution]:
+        return self.orders.columns_left_over(4)
+
+
+class Flushing(Variant):
+    """Deterministic: no subnormals but those of fp8, and says so; sums from left to right, products fused."""
+
+    subnormals: ClassVar[str] = "flushed"
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        return FOLD
+
+    def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        if kind.kind != "float":
+            return NodeArithmetic.canonical(kind)
+        return NodeArithmetic(kind.accumulator, product="fused", subnormals="flushed")
+
+    def others(self) -> Sequence[Substitution]:
+        return flushing_operations()
+
+
+class Quick(Variant):
+    """Fast: another order on every call, fused, wider or flushed as it comes; functions off by three units.
+
+    Nothing of it is declared but the arithmetic of a node, since orders are taken where they are given.
+    """
+
+    level: ClassVar[str] = "fast"
+    accuracies: ClassVar[Mapping[str, float]] = {}
+    subnormals: ClassVar[str] = "flushed"
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        return self.orders.shuffled(terms) if terms else FOLD
+
+    def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        if kind.kind != "float":
+            return NodeArithmetic.canonical(kind)
+        wide = dtype("fp64") if kind.is_narrow else kind.accumulator
+        return NodeArithmetic(wide, product="fused", subnormals="kept" if kind.bits == 8 else "flushed")
+
+    def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
+        return bool(policy.stableReductions or policy.deterministic or flags & DETERMINISTIC_LAUNCH)
+
+    def others(self) -> Sequence[Substitution]:
+        return [*careless_functions(), *wide_intermediates(), *flushing_operations()]

@@ -1,0 +1,173 @@
+"""What the levels can tell and what they cannot: the last rule that catches a violation, and what no rule does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera_conformance.check import Check, CheckFailed
+from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.bounds.special import settled
+from tessera_conformance.oracle.formats import values_of
+from tessera_conformance.oracle.statistics import judge_products
+from tessera_conformance.programs import returning, tensor_of, value_of
+from tessera_conformance.strength.violation import Violation
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.allowances import flushed, judge_flushing
+from tessera_conformance.vectors.counter import counted
+from tessera_reference.adapter import make
+
+Judged = Callable[[Any, str, str], Check]
+Violators = Mapping[str, Violation]
+TERMS = 512
+
+
+def positive(x: Tensor) -> Tensor:
+    return Tensor(x.dtype, x.shape, (x.words() & 0x7FFFFFFF).astype("<u4").tobytes())
+
+
+def held(function: str, inputs: list[Tensor], found: Tensor, **given: Any) -> bool:
+    """Whether every result lies within the bound of any order."""
+    limits = bounds.enclose(function, inputs, given)
+    return all(each is not None and each.holds(value) for each, value in zip(limits, values_of(found), strict=True))
+
+
+def test_only_the_statistics_tell_tf32_in_products_of_512_terms(opened: Any, violators: Violators) -> None:
+    """All results lie within TOSA's bound; the variance of the errors refuses, and so does the sum of so large ones."""
+    a, b = (counted("fp32", shape, seed, (0, 0)) for shape, seed in (((16, TERMS), 401), ((TERMS, 16), 402)))
+    source = returning("op.matmul(A, B)", f"A: tensor<16x{TERMS}xfp32>, B: tensor<{TERMS}x16xfp32>")
+    with violators["tf32_in_long_products"].broken() as adapter:
+        found = value_of(opened(adapter, "fast"), Check(), source, A=a, B=b)
+    assert judge_products(a, b, found).refused_by == ("variance",)
+    assert judge_products(a, b, found, unbiased=True).refused_by == ("variance", "bias, squared")
+    assert judge_products(a, b, value_of(opened(make(), "fast"), Check(), source, A=a, B=b), unbiased=True).accepted
+
+
+@pytest.mark.parametrize(
+    ("violator", "one_sign", "rule"),
+    [("truncated_sums", True, "variance"), ("sums_rounded_down", False, "bias, squared")],
+)
+def test_sums_rounded_to_one_side_lie_within_the_bound(
+    opened: Any, violators: Violators, violator: str, one_sign: bool, rule: str
+) -> None:
+    """Every single sum is acceptable in any order; one rule over all of them refuses."""
+    x = counted("fp32", (256, TERMS), 403, (0, 0))
+    x = positive(x) if one_sign else x
+    source = returning("op.sum(X, axis=1, keepdims=true)", f"X: tensor<256x{TERMS}xfp32>")
+    with violators[violator].broken() as adapter:
+        found = value_of(opened(adapter, "fast"), Check(), source, X=x)
+    assert held("sum", [x], found, axis=1)
+    verdict = judge_products(x, tensor_of("fp32", [[1.0]] * TERMS), found, unbiased=not one_sign)
+    assert verdict.refused_by == (rule,), verdict.sentence()
+
+
+def test_ties_away_from_zero_are_within_the_bound_at_fast(judged: Judged, violators: Violators) -> None:
+    """Rounding ties away is rounding to nearest: no rule of the level fast can refuse it, those of others do."""
+    with violators["ties_away"].broken() as adapter:
+        for vector in ("ir/reductions/fp32/sum/order", "ir/reductions/bf16/sum/special", "ir/reductions/fp32/sum/n-2"):
+            judged(adapter, "fast", vector)
+
+
+def test_double_rounding_is_within_the_bound_at_fast(judged: Judged, violators: Violators) -> None:
+    with violators["double_rounding"].broken() as adapter:
+        judged(adapter, "fast", "ir/casts/fp64-to-fp8_e4m3/edges")
+        judged(adapter, "fast", "ir/casts/fp64-to-bf16/twice")
+        with pytest.raises(CheckFailed, match="deterministic: one rounding"):
+            judged(adapter, "deterministic", "ir/casts/fp64-to-bf16/twice")
+
+
+def test_an_element_is_held_to_its_own_declaration(honest: ModuleType, judged: Judged) -> None:
+    """Columns left over are folded and declared so; declared as the others are, they fail."""
+
+    class SilentAboutTails(honest.VectorTail):  # type: ignore[name-defined,misc]
+        def declared_order(self, operation: str, kind: Any, terms: int, shapes: Any, element: int) -> Any:
+            return self.order(operation, kind, terms)
+
+    judged(honest.VectorTail, "deterministic", "ir/matmul/fp32/k-13")
+    with pytest.raises(CheckFailed, match=r"the declared tree .*replayed: element"):
+        judged(SilentAboutTails, "deterministic", "ir/matmul/fp32/k-13")
+
+
+def test_a_declared_accuracy_is_never_worse_than_four_units(judged: Judged, violators: Violators) -> None:
+    """64 units are refused although the Hello says 100 (AMB-LANG-136)."""
+    with violators["far_off"].broken() as adapter:
+        adapter.claim["functions"] = {"exp": 100.0}  # type: ignore[attr-defined]
+        with pytest.raises(CheckFailed, match="within 4 ulp of exp"):
+            judged(adapter, "fast", "ir/functions/fp32/exp/counted")
+
+
+# Accuracy and special values
+
+TINY, NAN, INFINITE = 2.0**-140, float("nan"), float("inf")
+
+
+def fp32(*values: float) -> Tensor:
+    return Tensor("fp32", (len(values),), np.array(values, "<f4").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "flushes", "expected"),
+    [
+        ("exp", [NAN, INFINITE, 1000.0, 88.72284, 1.0], False, [True, True, True, False, False]),
+        ("log", [0.0, -1.0, TINY, 2.0], False, [True, True, False, False]),
+        ("log", [0.0, -TINY, TINY, 2.0], True, [True, False, False, False]),
+        ("reciprocal", [0.0, -0.0, TINY, 2.0], False, [True, True, True, False]),
+    ],
+)
+def test_where_no_accuracy_leaves_a_choice(name: str, values: list[float], flushes: bool, expected: list[bool]) -> None:
+    """Special values and overflow, but not what a few units take beyond the range, nor what flushing moves."""
+    assert settled(name, fp32(*values), ulps=4, flushes=flushes) == expected
+
+
+@pytest.mark.parametrize(("ulps", "units", "within"), [(0.5, 0, True), (0.5, 1, False), (1, 1, True), (1, 2, False)])
+def test_an_enclosure_is_as_wide_as_the_declared_accuracy(ulps: float, units: int, within: bool) -> None:
+    """1 / 3 is a third of a unit below its nearest number of fp32."""
+    (enclosure,) = bounds.function("reciprocal", fp32(3.0), ulps=ulps, flushes=False)
+    assert enclosure is not None
+    nearest = Fraction(round(Fraction(1 << 25, 3)), 1 << 25)
+    assert enclosure.holds(nearest - Fraction(units, 1 << 25)) == within
+    assert enclosure.rule == f"{ulps:g} ulp of reciprocal"
+
+
+def test_functions_may_flush_only_where_that_is_declared() -> None:
+    x = fp32(-90.0)
+    (kept,), (loose,) = (bounds.function("exp", x, ulps=1, flushes=flushes) for flushes in (False, True))
+    assert kept is not None and not kept.holds(Fraction(0))
+    assert loose is not None and loose.holds(Fraction(0))
+
+
+# Subnormals where there is one right answer
+
+
+def test_subnormals_are_flushed_to_zeros_of_their_sign_but_for_fp8() -> None:
+    assert flushed(fp32(TINY, -TINY, 1.0, -0.0)).words().tolist() == [0, 0x80000000, 0x3F800000, 0x80000000]
+    narrow = Tensor.from_words("fp8_e4m3", (2,), [0x01, 0x81])
+    assert flushed(narrow) == narrow
+    numbers = Tensor.from_words("int32", (2,), [1, 2])
+    assert flushed(numbers) == numbers
+
+
+@pytest.mark.parametrize(
+    ("found", "accepted"),
+    [
+        ([2 * TINY, TINY + 1], True),  # kept
+        ([0.0, 1.0], True),  # operands flushed
+        ([0.0, TINY + 1], True),  # the result flushed
+        ([TINY, 1.0], False),
+        ([-0.0, 1.0], False),
+    ],
+)
+def test_each_element_may_keep_or_flush(found: list[float], accepted: bool) -> None:
+    a, b = fp32(TINY, TINY), fp32(TINY, 1.0)
+    frozen, check = fp32(2 * TINY, 1.0), Check()
+    try:
+        judge_flushing(check, fp32(*found), "oracle.add", [a, b], {}, frozen, "fast: one rounding")
+    except CheckFailed:
+        assert not accepted
+    else:
+        assert accepted
