@@ -32,7 +32,7 @@ REFUSED: list[tuple[str, int, Mapping[str, Any], str]] = [
     ("exp", 1, {"axis": 0}, "attribute is 'axis', allowed is one of overflow"),
     ("relu", 1, {"axis": 0}, "attribute is 'axis', allowed is one of none"),
     ("cast", 1, {}, "dtype is None, allowed is a value, since it has no default"),
-    ("cast", 1, {"dtype": "fp8"}, "unknown dtype 'fp8'"),
+    ("cast", 1, {"dtype": "fp8"}, "dtype is 'fp8', allowed is a dtype: one of fp8_e4m3, "),
     ("cast", 1, {"dtype": "bf16", "overflow": "wrap"}, "overflow is 'wrap'"),
     ("sum", 1, {"axis": 1}, "axis 1 is out of range for rank 1, allowed is -1 <= axis <= 0"),
     ("sum", 1, {"axis": 0, "tree": [0, 1]}, "3 elements are reduced, the tree has 2 leaves"),

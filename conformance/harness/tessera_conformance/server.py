@@ -42,8 +42,8 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryI
 def _read(line: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
     try:
         request = json.loads(line)
-    except ValueError as error:
-        return {}, _error(None, PARSE_ERROR, f"not JSON: {error}")
+    except (ValueError, RecursionError) as error:
+        return {}, _error(None, PARSE_ERROR, f"not JSON that can be read: {error}")
     if not isinstance(request, dict) or not isinstance(request.get("method"), str):
         return {}, _error(None, INVALID_REQUEST, "expected a JSON-RPC request object with a method")
     if not isinstance(request.get("params", {}), dict):

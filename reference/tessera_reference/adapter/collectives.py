@@ -9,6 +9,7 @@ from tessera_conformance.tensors import Tensor
 
 from ..collectives import all_reduce
 from .outcomes import array, tensor
+from .reading import HANDLE, LEVEL, mappings, read_by, tensors
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["CollectivesMethods"]
@@ -17,6 +18,7 @@ __all__ = ["CollectivesMethods"]
 class CollectivesMethods(RuntimeMethods):
     """What all ranks compute together."""
 
+    @read_by(inputs=tensors, level=LEVEL, context=HANDLE, descriptors=mappings)
     def collectives_all_reduce(
         self,
         *,

@@ -14,8 +14,10 @@ from ..ir.module import Function, Instruction, Module
 from ..ir.operation import AttributeValue
 from ..ir.text import print_module
 from ..language import CompiledModule, compile_source, parse, syntax
+from ..numerics.attributes import text
 from ..numerics.formats import DType
 from .outcomes import array, diagnostic, outcomes, tensor
+from .reading import LEVEL, read_by, tensors_by_name
 
 __all__ = ["LanguageMethods"]
 
@@ -31,6 +33,7 @@ KINDS = {
 class LanguageMethods:
     """Answers for the language as far as the reference goes."""
 
+    @read_by(source=text)
     def language_parse(self, *, source: str) -> dict[str, Any]:
         """The declarations of each module."""
         with outcomes():
@@ -45,11 +48,13 @@ class LanguageMethods:
             ]
         }
 
+    @read_by(source=text)
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings of a legal program."""
         compiled = self._compile(source)
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
+    @read_by(source=text, to=text)
     def language_lower(self, *, source: str, to: str) -> dict[str, Any]:
         """The Graph IR of every function."""
         if to != "graph":
@@ -58,13 +63,14 @@ class LanguageMethods:
         functions = [_function(function) for module in modules for function in module.functions.values()]
         return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
 
+    @read_by(source=text, function=text, inputs=tensors_by_name, level=LEVEL)
     def language_execute(
         self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict"
     ) -> dict[str, Any]:
         """The results of a function, in order; every level is given the strict bits."""
         module, name = _find(self._compile(source).modules, function)
-        arrays = {key: array(given) for key, given in inputs.items()}
         with outcomes():
+            arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in execute(module, name, arrays)]}
 
     def _compile(self, source: str) -> CompiledModule:

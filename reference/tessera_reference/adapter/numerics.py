@@ -10,12 +10,14 @@ from tessera_conformance.adapter import NotSupported
 from tessera_conformance.tensors import Tensor
 
 from ..numerics import formats
-from ..numerics.catalogue import evaluate
+from ..numerics.attributes import text
+from ..numerics.catalogue import evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
 from ..runtime import Descriptor, Failure, Status
 from .outcomes import array, tensor
+from .reading import FLAGS, HANDLE, INDEX, LEVEL, mapping, read_by, shapes, tensors
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["NumericsMethods"]
@@ -42,6 +44,15 @@ FIXED = ("fft", "ifft")
 class NumericsMethods(RuntimeMethods):
     """Operations under contexts and descriptors. Every level is given the strict bits."""
 
+    @read_by(
+        operation=text,
+        inputs=tensors,
+        attributes=mapping,
+        level=LEVEL,
+        context=HANDLE,
+        flags=FLAGS,
+        descriptor=mapping,
+    )
     def numerics_evaluate(
         self,
         *,
@@ -69,6 +80,7 @@ class NumericsMethods(RuntimeMethods):
         used = {name: value for name, value in used.items() if value is not None}
         return {"outputs": [tensor(result) for result in results], "descriptor": used}
 
+    @read_by(operation=text, dtype=text, shapes=shapes, attributes=mapping, element=INDEX)
     def numerics_declared(
         self,
         *,
@@ -79,15 +91,16 @@ class NumericsMethods(RuntimeMethods):
         element: int | None = None,
     ) -> dict[str, Any]:
         """The canon's order and arithmetic, or those that the attributes ask for; the same for every element."""
-        given = attributes or {}
-        if operation not in DECLARED or given.get("order", "tree") != "tree":
+        if operation not in DECLARED:
             raise NotSupported(f"numerics.declared.{operation}")
         with statuses():
+            given = {} if operation == "all_reduce" else read_attributes(operation, attributes or {})
             operands = formats.dtype(dtype)
             if operands.kind not in KINDS[operation]:
                 raise UnsupportedDType(operation, operands)
-            tree = Tree.from_json(given["tree"]) if "tree" in given else DECLARED[operation]
-            accumulator = formats.dtype(given["accum"]) if given.get("accum") else operands.accumulator
+        if given.get("order", "tree") != "tree":
+            raise NotSupported(f"numerics.declared.{operation}.{given['order']}")
+        tree, accumulator = given.get("tree", DECLARED[operation]), given.get("accum", operands.accumulator)
         return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
 
 

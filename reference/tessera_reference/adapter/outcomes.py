@@ -14,6 +14,7 @@ from ..graph.execution import InputMismatch
 from ..ir import diagnostics
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..numerics.array import Array
+from ..numerics.errors import ShapeMismatch
 from ..numerics.formats import dtype
 
 __all__ = ["array", "diagnostic", "outcomes", "tensor"]
@@ -32,6 +33,8 @@ def outcomes() -> Iterator[None]:
         raise NotSupported(construct.feature) from None
     except InputMismatch as mismatch:
         raise Refusal("types", "call", str(mismatch)) from None
+    except ShapeMismatch as mismatch:  # of an input: those of operations have become rejections
+        raise Refusal("shapes", "call", str(mismatch)) from None
 
 
 def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:

@@ -14,6 +14,8 @@ import numpy as np
 
 from ..numerics import reductions
 from ..numerics.array import Array
+from ..numerics.errors import shown
+from ..numerics.formats import DTYPES
 from ..runtime.descriptor import Descriptor
 from ..runtime.policy import NumericsPolicy
 from ..runtime.status import Failure, Status
@@ -37,11 +39,13 @@ def all_reduce(
 
     This machine never quantizes on the wire: where `policy` permits it, it is allowed, not demanded (RT-13-09).
 
-    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or no rank, TESS_ERR_COLLECTIVE_MISMATCH where
-    ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a lossy wire is
-    asked for under a deterministic policy (AMB-RT-13, AMB-RT-27), TESS_ERR_UNSUPPORTED where `op` is not defined.
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or wire, or no rank, TESS_ERR_COLLECTIVE_MISMATCH
+    where ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a lossy wire
+    is asked for under a deterministic policy (AMB-RT-13, AMB-RT-27), TESS_ERR_UNSUPPORTED where `op` is not defined.
     """
     _require_agreement(buffers, op, descriptors)
+    if wire is not None and (not isinstance(wire, str) or wire not in DTYPES):
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
     if wire is not None and (policy or NumericsPolicy()).deterministic:
         given = f"wire {wire} under a deterministic policy"
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "no lossy wire, or deterministic = 0")
@@ -52,19 +56,20 @@ def all_reduce(
         raise Failure(
             Status.TESS_ERR_UNSUPPORTED, _NAME, f"{op} of {dtype}", "sum, since complex numbers have no order"
         )
-    stacked = Array(dtype, np.stack([buffer.values for buffer in buffers]))
+    shape = buffers[0].shape
+    # Flat, since numpy takes no more axes than it takes of a buffer.
+    stacked = Array(dtype, np.stack([buffer.values.reshape(-1) for buffer in buffers]))
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
         tree.over(len(buffers))  # refuses a tree over another number of ranks
-    if op != "sum":
-        return _extreme(stacked, op)
-    return reductions.sum(stacked, 0, tree=tree)
+    combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else _extreme(stacked, op)
+    return Array(dtype, combined.values.reshape(shape))
 
 
 def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
     if op not in get_args(Operator):
         allowed = " or ".join(get_args(Operator))
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"operator {op!r}", allowed)
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"operator {shown(op)}", allowed)
     if not buffers:
         raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, "no rank takes part", "one buffer of each rank")
     for rank, buffer in enumerate(buffers):

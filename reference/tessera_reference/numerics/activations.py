@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import mpmath.libmp as mp
 import numpy as np
@@ -49,7 +49,7 @@ def gelu(x: Array, approximate: Approximate = "none", overflow: Overflow = "satu
     Same shape and dtype. Raises as `sigmoid`, and `InvalidArgument` for another `approximate`.
     """
     forms = {"none": _gelu, "tanh": _gelu_by_tanh}
-    if approximate not in forms:
+    if approximate not in get_args(Approximate):
         raise InvalidArgument("gelu", "approximate", approximate, "'none' or 'tanh'")
     wide = _accumulated("gelu", x)
     with np.errstate(all="ignore"):

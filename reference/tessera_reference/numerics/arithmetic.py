@@ -17,6 +17,7 @@ from . import complex_numbers
 from .array import Array
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, UnsupportedDType
 from .formats import DTYPES
+from .limits import broadcast_shape
 from .ordering import larger, smaller
 from .rounding import round_to
 
@@ -136,10 +137,7 @@ def _require_kinds(operation: str, a: Array, b: Array, *kinds: str) -> None:
 
 def _require_elementwise(operation: str, a: Array, b: Array, *kinds: str) -> None:
     _require_kinds(operation, a, b, *kinds)
-    try:
-        np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        raise ShapeMismatch(operation, f"{list(a.shape)} and {list(b.shape)} do not broadcast") from None
+    broadcast_shape(operation, a.shape, b.shape)
 
 
 def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
@@ -160,7 +158,8 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
 
 def _integer_quotient(a: Values, b: Values) -> Values:
     """Truncate toward zero: divide magnitudes, which unsigned numbers hold even for the least integer."""
-    a, b = np.broadcast_arrays(a, b)
+    shape = broadcast_shape("divide", a.shape, b.shape)
+    a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
     if (b == 0).any():
         raise DivisionByZero(tuple(int(i) for i in np.argwhere(b == 0)[0]))
     unsigned = np.dtype(f"u{a.dtype.itemsize}")

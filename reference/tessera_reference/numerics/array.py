@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .encoding import code_dtype, decode, encode
 from .errors import MalformedStorage, NotRepresentable, WrongCarrier
 from .formats import DType
+from .limits import require_shape
 
 __all__ = ["Array"]
 
@@ -60,7 +61,11 @@ class Array:
 
     @classmethod
     def from_bits(cls, dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:
-        """Read row-major little-endian storage codes, complex as real, imaginary part. Raises `MalformedStorage`."""
+        """Read row-major little-endian storage codes, complex as real, imaginary part.
+
+        Raises `MalformedStorage`; `ShapeMismatch` and `TooLarge` for a shape that numpy does not take.
+        """
+        require_shape("tensor", shape)
         expected = prod(shape) * dtype.storage_bytes
         if len(data) != expected:
             raise MalformedStorage(expected, len(data))

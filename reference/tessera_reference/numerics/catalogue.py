@@ -6,18 +6,19 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from . import activations, elementary, fourier, quantization, random, reductions
 from .array import Array
+from .attributes import Reader, dtype_name, extents, one_of, real, switch, tree, whole
 from .errors import InvalidArgument
-from .formats import DType, dtype
+from .formats import DType
 from .matmul import matmul
-from .rounding import cast
+from .rounding import Overflow, cast
 from .softmax import softmax
 from .trees import FOLD, Tree
 
-__all__ = ["OPERATIONS", "Entry", "evaluate"]
+__all__ = ["OPERATIONS", "READERS", "Entry", "evaluate", "read_attributes"]
 
 Results: TypeAlias = tuple[Array, ...]
 
@@ -35,19 +36,15 @@ class Entry:
 def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str, Any]) -> Results:
     """Evaluate an operation of `OPERATIONS`; the results in order.
 
-    Raises `InvalidArgument` for an unknown operation or attribute, a missing attribute, or another number of operands;
-    and what the operation itself raises.
+    Raises `InvalidArgument` for an unknown operation or attribute, a missing attribute, a value that is not of the
+    attribute's kind, or another number of operands; and what the operation itself raises.
     """
-    entry = OPERATIONS.get(operation)
-    if entry is None:
-        raise InvalidArgument("evaluate", "operation", operation, "one of " + ", ".join(OPERATIONS))
+    one_of(*OPERATIONS)("evaluate", "operation", operation)
+    entry = OPERATIONS[operation]
     if not entry.operands <= len(operands) <= entry.operands + entry.optional_operand:
         allowed = f"{entry.operands} or {entry.operands + 1}" if entry.optional_operand else f"{entry.operands}"
         raise InvalidArgument(operation, "number of operands", len(operands), allowed)
-    for name in attributes:
-        if name not in entry.attributes:
-            raise InvalidArgument(operation, "attribute", name, "one of " + ", ".join(entry.attributes or ("none",)))
-    given = {name: _read(name, value) for name, value in attributes.items()}
+    given = read_attributes(operation, attributes)
     for name in _required(entry):
         if name not in given:
             raise InvalidArgument(operation, name, None, "a value, since it has no default")
@@ -55,11 +52,13 @@ def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str,
     return result if isinstance(result, tuple) else (result,)
 
 
-def _read(name: str, value: Any) -> Any:
-    """Read an attribute from its JSON form: dtypes by name, trees by name or nesting."""
-    if name in ("dtype", "out", "accum", "wire"):
-        return dtype(value)
-    return Tree.from_json(value) if name == "tree" else value
+def read_attributes(operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Read attributes of an operation of `OPERATIONS` from JSON. Raises `InvalidArgument` for one that is not its."""
+    names = OPERATIONS[operation].attributes
+    for name in attributes:
+        if name not in names:
+            raise InvalidArgument(operation, "attribute", name, "one of " + ", ".join(names or ("none",)))
+    return {name: READERS[name](operation, name, value) for name, value in attributes.items()}
 
 
 def _required(entry: Entry) -> list[str]:
@@ -105,6 +104,24 @@ def _top_k(x: Array, k: int) -> Results:
     kept = quantization.top_k(x, k)
     return kept.values, kept.indices
 
+
+_UNSIGNED = whole(0, (1 << 64) - 1)
+
+READERS: Mapping[str, Reader] = {
+    "axis": whole(-(1 << 63), (1 << 63) - 1),
+    "keepdims": switch,
+    "tree": tree,
+    "order": one_of(*get_args(reductions.Order)),
+    "norm": one_of(*get_args(fourier.Norm)),
+    "approximate": one_of(*get_args(activations.Approximate)),
+    "overflow": one_of(*get_args(Overflow)),
+    **dict.fromkeys(("dtype", "out", "accum", "wire"), dtype_name),
+    **dict.fromkeys(("seed", "stream", "offset", "k"), _UNSIGNED),
+    "block": whole(1, (1 << 64) - 1),
+    "rate": real,
+    "shape": extents,
+}
+"""How each attribute is read, whichever operation it is of."""
 
 _ALONG = ("axis", "keepdims")
 _RANDOM = ("shape", "dtype", "seed", "stream", "offset")

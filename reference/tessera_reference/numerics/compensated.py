@@ -19,7 +19,7 @@ def kahan(values: Values, axis: int = -1) -> Values:
     infinite sum stays infinite; s = t. Every step is rounded in the type of `values`; complex numbers by component.
     """
     row = np.moveaxis(np.asarray(values), axis, 0)
-    if row.shape[0] == 0:
+    if row.size == 0:
         return np.zeros(row.shape[1:], row.dtype)
     total, error = row[0, ...], np.zeros(row.shape[1:], row.dtype)
     with np.errstate(all="ignore"):

@@ -22,12 +22,26 @@ __all__ = [
     "NotRepresentable",
     "NumericsFailure",
     "ShapeMismatch",
+    "TooLarge",
     "UnknownDType",
     "UnknownDTypeId",
     "UnsuitableEnvironment",
     "UnsupportedDType",
     "WrongCarrier",
+    "shown",
 ]
+
+_LONGEST_SHOWN = 200
+"""Characters of a value that a message quotes."""
+
+
+def shown(value: object) -> str:
+    """Return how a message quotes a value, whatever it is: its representation, shortened where it is long."""
+    try:
+        quoted = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists a thousand deep
+        return f"a value of type {type(value).__name__} too long to be shown"
+    return quoted if len(quoted) <= _LONGEST_SHOWN else quoted[:_LONGEST_SHOWN] + "..."
 
 
 class NumericsFailure(Exception):
@@ -42,7 +56,7 @@ class UnknownDType(NumericsFailure):
         self.name = name
 
     def __str__(self) -> str:
-        return f"unknown dtype {self.name!r}"
+        return f"unknown dtype {shown(self.name)}"
 
 
 class UnsupportedDType(NumericsFailure):
@@ -163,7 +177,21 @@ class InvalidArgument(NumericsFailure):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{self.operation}: {self.argument} is {self.found!r}, allowed is {self.allowed}"
+        return f"{self.operation}: {self.argument} is {shown(self.found)}, allowed is {self.allowed}"
+
+
+class TooLarge(MemoryError):
+    """`operation` would take `needed` of `what`, and at most `limit` are made here: no error of whoever asks."""
+
+    def __init__(self, operation: str, what: str, needed: int, limit: int) -> None:
+        super().__init__(operation, what, needed, limit)
+        self.operation = operation
+        self.what = what
+        self.needed = needed
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {shown(self.needed)} {self.what} are too many, at most {self.limit} are taken"
 
 
 class NonFinite(NumericsFailure):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .formats import DType
+from .limits import broadcast_shape
 from .rounding_modes import Rounding, infinity, round_multiple
 
 __all__ = ["Product", "Term", "exact_product", "exact_sum"]
@@ -54,7 +55,7 @@ def exact_product(factors: Sequence[Values], dtype: DType, rounding: Rounding) -
 
 def _each(terms: Sequence[Product], dtype: DType, node: Callable[[tuple[Factors, ...]], float]) -> Values:
     """Apply `node` to the numbers at each place of the terms, which broadcast."""
-    shape = np.broadcast_shapes(*(factor.shape for term in terms for factor in term))
+    shape = broadcast_shape("exact node", *(factor.shape for term in terms for factor in term))
     columns = [zip(_listed(term.a, shape), _listed(term.b, shape), strict=True) for term in terms]
     return np.array([node(numbers) for numbers in zip(*columns, strict=True)], dtype.carrier).reshape(shape)
 

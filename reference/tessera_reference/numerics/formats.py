@@ -112,7 +112,7 @@ def dtype(name: str) -> DType:
     """Return the dtype called `name`. Raises `UnknownDType`."""
     try:
         return DTYPES[name]
-    except KeyError:
+    except (KeyError, TypeError):  # what is no text may not even be hashable
         raise UnknownDType(name) from None
 
 

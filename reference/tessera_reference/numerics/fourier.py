@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from . import complex_numbers
 from .array import Array
-from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, UnsupportedDType
+from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge, UnsupportedDType
 from .formats import DType
 from .rounding import round_exact
 from .trees import pairwise
@@ -31,6 +31,9 @@ __all__ = ["Norm", "fft", "ifft", "twiddles"]
 Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 Values: TypeAlias = npt.NDArray[Any]
 
+MOST_PRODUCTS = 1 << 34
+"""Products of a whole transform: a quarter of an hour."""
+
 _CHUNK = 1 << 16
 """Products handled at once, so that they stay in cache; no result depends on it."""
 
@@ -39,7 +42,7 @@ def fft(x: Array, norm: Norm = "ortho") -> Array:
     """Return the transform along the last axis; same shape and complex dtype.
 
     Scaled by 1/sqrt(n) for "ortho", by 1/n for "forward", not at all for "backward". Raises `UnsupportedDType`,
-    `AxisOutOfRange`, `EmptyAxis`, `InvalidArgument`.
+    `AxisOutOfRange`, `EmptyAxis`, `InvalidArgument`, and `TooLarge` beyond `MOST_PRODUCTS`.
     """
     return _transform("fft", x, norm, unscaled="backward", inverse=False)
 
@@ -75,6 +78,10 @@ def _transform(operation: str, x: Array, norm: Norm, unscaled: Norm, inverse: bo
     n, component = x.shape[-1], x.dtype.component
     if n == 0:
         raise EmptyAxis(operation, -1)
+    if x.values.size == 0:
+        return x
+    if x.values.size * n > MOST_PRODUCTS:
+        raise TooLarge(operation, "products", x.values.size * n, MOST_PRODUCTS)
     real, imaginary = twiddles(n, component)
     turned = (real, np.where(imaginary == 0, imaginary, np.negative(imaginary)) if inverse else imaginary)
     flat = x.values.reshape(-1, n)

@@ -19,6 +19,7 @@ from . import complex_numbers
 from .array import Array
 from .errors import DTypeMismatch, InvalidArgument, ShapeMismatch, UnsupportedDType
 from .formats import DType
+from .limits import require_room
 from .matmul_kernel import left_fold_product
 from .node_arithmetic import NodeArithmetic, Term
 from .rounding import cast, round_operand
@@ -48,16 +49,20 @@ def matmul(
     to `out`, by default the operands' dtype (LANG-10-02, LANG-15-01, LANG-15-04 to -06). K = 0 gives the start value.
     `addend`, the C operand, is (..., M, N), of the dtype of the operands, of the accumulator or of `out`. `tree`
     combines the K products and the start value in another order than the fold. `accumulator`, or a whole `arithmetic`,
-    replaces the canon's. Raises `ShapeMismatch`, `DTypeMismatch`, `UnsupportedDType`, `InvalidArgument`, `LeafCount`.
+    replaces the canon's. Raises `ShapeMismatch`, `DTypeMismatch`, `UnsupportedDType`, `InvalidArgument`, `LeafCount`,
+    `TooLarge`.
     """
     out = out or a.dtype
     model = _model(a.dtype, accumulator, arithmetic)
     shape = _result_shape(a, b)
     model.require("matmul", a.dtype)
+    _require_result(a.dtype, out)
     start = np.zeros(shape, model.accumulator.carrier) if addend is None else _addend(addend, a, model, out, shape)
     left, right = (_operand(x, model) for x in (a, b))
     with np.errstate(all="ignore"):
-        if tree in (None, FOLD) and model.is_plain(a.dtype):
+        if start.size == 0 and (tree is None or tree.form != "explicit"):
+            total = start
+        elif tree in (None, FOLD) and model.is_plain(a.dtype):
             total = _left_fold(left, right, start)
         else:
             total = _over_tree(left, right, start, tree or FOLD, model)
@@ -85,7 +90,15 @@ def _result_shape(a: Array, b: Array) -> tuple[int, ...]:
         raise ShapeMismatch("matmul", f"inner dimensions differ: {a.shape[-1]} and {b.shape[-2]}")
     if a.shape[:-2] != b.shape[:-2]:
         raise ShapeMismatch("matmul", f"batch dimensions differ: {list(a.shape[:-2])} and {list(b.shape[:-2])}")
-    return (*a.shape[:-1], b.shape[-1])
+    shape = (*a.shape[:-1], b.shape[-1])
+    require_room("matmul", shape, max(a.values.size, b.values.size))
+    return shape
+
+
+def _require_result(operands: DType, out: DType) -> None:
+    if out.kind == "bool" or (operands.kind == "complex" and out.kind != "complex"):
+        allowed = "a complex dtype" if operands.kind == "complex" else "any dtype but bool"
+        raise InvalidArgument("matmul", f"out, of a product of {operands},", out.name, allowed)
 
 
 def _addend(addend: Array, a: Array, model: NodeArithmetic, out: DType, shape: tuple[int, ...]) -> Values:

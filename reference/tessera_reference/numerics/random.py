@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, isfinite, prod, tau
+from math import ceil, prod, tau
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from . import elementary
 from .array import Array
 from .errors import InvalidArgument, ShapeMismatch, UnsupportedDType
 from .formats import DTYPES, DType
+from .limits import require_room
 from .philox import words, words_at
 from .rounding import round_exact, round_to
 
@@ -39,7 +40,7 @@ ELEMENT_LIMIT = 1 << 63
 def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
     """Return numbers of `shape` spread evenly over the multiples of 2**-p in [0, 1), p the significand bits of `dtype`.
 
-    Floats only; tf32 is fp32. Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    Floats only; tf32 is fp32. Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`, `TooLarge`.
     """
     _require_float("uniform", dtype)
     bits = dtype.storage.fraction_bits + 1
@@ -55,7 +56,7 @@ def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: O
     """Return numbers of `shape` with mean 0 and variance 1, below 6.67 in magnitude.
 
     Every step is correctly rounded in fp64, the result once more to `dtype`. Floats only; tf32 is fp32.
-    Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    Raises as `uniform` does.
     """
     _require_float("normal", dtype)
     first, second = _two_words(seed, stream, tuple(shape), offset)
@@ -71,7 +72,7 @@ def dropout(x: Array, rate: float, seed: int, stream: int, offset: Offset = 0) -
     """Return `x` with about `rate` of its elements replaced by +0 and the others divided by 1 - rate; same shape.
 
     1 - rate is rounded to the accumulator type, the quotient in it, and then to the dtype of `x`. Floats only.
-    Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`.
+    Raises as `uniform` does.
     """
     _require_float("dropout", x.dtype)
     keeps = dropout_mask(rate, seed, stream, x.shape, offset).values
@@ -83,8 +84,8 @@ def dropout(x: Array, rate: float, seed: int, stream: int, offset: Offset = 0) -
 
 
 def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: Offset = 0) -> Array:
-    """Return, as bool, which elements dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`."""
-    if not (isfinite(rate) and 0.0 <= rate < 1.0):
+    """Return, as bool, which elements dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`, `TooLarge`."""
+    if not 0.0 <= rate < 1.0:
         raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
     threshold = np.uint64(ceil(Fraction(rate) * 2**32))  # 2**32 at the last rates below 1, where nothing is kept
     return Array(DTYPES["bool"], _one_word(seed, stream, tuple(shape), offset).astype(np.uint64) >= threshold)
@@ -120,8 +121,8 @@ def _two_words(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -
     if isinstance(offset, np.ndarray):
         first = _indices(shape, offset) << np.uint64(1)
         return words_at(seed, stream, first), words_at(seed, stream, first + np.uint64(1))
-    pairs = words(seed, stream, 2 * _first(offset, count), 2 * count).reshape(*shape, 2)
-    return pairs[..., 0], pairs[..., 1]
+    pairs = words(seed, stream, 2 * _first(offset, count), 2 * count)
+    return pairs[0::2].reshape(shape), pairs[1::2].reshape(shape)
 
 
 def _require_float(operation: str, dtype: DType) -> None:
@@ -132,6 +133,7 @@ def _require_float(operation: str, dtype: DType) -> None:
 def _count(shape: tuple[int, ...]) -> int:
     if any(extent < 0 for extent in shape):
         raise ShapeMismatch("random numbers", f"{list(shape)} has a negative extent")
+    require_room("random numbers", shape)
     return prod(shape)
 
 

@@ -19,6 +19,7 @@ from .compensated import kahan
 from .elementary import exp, log
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, UnsupportedDType
 from .formats import DTYPES, DType
+from .limits import require_room
 from .node_arithmetic import NodeArithmetic
 from .ordering import larger, smaller
 from .rounding import cast, round_to
@@ -112,6 +113,8 @@ def argmax(x: Array, axis: int, keepdims: bool = False) -> Array:
     """
     _require_kind("argmax", x, "float", "int")
     axis = checked_axis("argmax", x, axis, empty=False)
+    if x.values.size == 0:
+        return _result(Array(DTYPES["int32"], np.zeros(x.shape[:axis] + x.shape[axis + 1 :], np.int32)), axis, keepdims)
     largest = np.expand_dims(pairwise(x.values, axis, larger), axis)
     found = x.values == largest
     if x.dtype.kind == "float":
@@ -147,7 +150,8 @@ def add_up(values: Values, axis: int, tree: Tree | None, dtype: DType) -> Values
 def checked_axis(operation: str, x: Array, axis: int, empty: bool = True) -> int:
     """Return `axis` counted from the first.
 
-    Raises `InvalidArgument`, `AxisOutOfRange` and, unless it may be `empty`, `EmptyAxis`.
+    Raises `InvalidArgument`, `AxisOutOfRange` and, unless it may be `empty`, `EmptyAxis`; `TooLarge` where an axis
+    of nothing is dropped and leaves too much.
     """
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise InvalidArgument(operation, "axis", axis, "a whole number")
@@ -155,7 +159,9 @@ def checked_axis(operation: str, x: Array, axis: int, empty: bool = True) -> int
         raise AxisOutOfRange(operation, axis, x.rank)
     if x.shape[axis] == 0 and not empty:
         raise EmptyAxis(operation, axis)
-    return axis % x.rank
+    axis %= x.rank
+    require_room(operation, x.shape[:axis] + x.shape[axis + 1 :], x.values.size)
+    return axis
 
 
 def _require_kind(operation: str, x: Array, *kinds: str) -> None:
@@ -190,6 +196,8 @@ def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmet
             combine = pairwise if tree == PAIRWISE else fold
             return model.settle(combine(rows, 0, lambda a, b: node([a, b])))
         start = np.full(rows.shape[1:], neutral, model.accumulator.carrier)
+        if start.size == 0 and tree.form != "explicit":
+            return start
         return model.settle(tree.over(len(rows)).evaluate(lambda k: rows[k, ...], node, start))
 
 

@@ -17,7 +17,7 @@ from .array import Array
 from .errors import InvalidArgument, UnsupportedDType
 from .formats import DTYPES, DType
 
-__all__ = ["Overflow", "cast", "round_exact", "round_operand", "round_to"]
+__all__ = ["Overflow", "cast", "require_overflow", "round_exact", "round_operand", "round_to"]
 
 Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 Values: TypeAlias = npt.NDArray[Any]
@@ -31,7 +31,7 @@ def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Over
     Under "saturate" an fp8 result too large, infinite ones included, becomes the largest finite value of its sign;
     under "nonfinite" infinity, or NaN in fp8_e4m3. tf32 is stored as fp32, so this rounds to fp32 (AMB-RT-28).
     """
-    _require_overflow("round_to", overflow)
+    require_overflow("round_to", overflow)
     if dtype.kind != "float":
         raise UnsupportedDType("round_to", dtype)
     if values.dtype not in (np.float32, np.float64):
@@ -50,7 +50,7 @@ def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def round_exact(value: Fraction, dtype: DType, overflow: Overflow = "saturate") -> float:
     """Round a rational number to a float dtype, once. A zero result of a negative value is -0."""
-    _require_overflow("round_exact", overflow)
+    require_overflow("round_exact", overflow)
     dtype = dtype.storage
     magnitude = abs(value)
     exponent = max(_floor_log2(magnitude), dtype.min_exponent) if magnitude else dtype.min_exponent
@@ -67,7 +67,7 @@ def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
     saturates into an integer, NaN giving 0. A real number becomes a complex one with imaginary part +0. A complex
     number does not become a real one: `UnsupportedDType`. `overflow` concerns fp8 only.
     """
-    _require_overflow("cast", overflow)
+    require_overflow("cast", overflow)
     source = array.dtype
     with np.errstate(all="ignore"):
         if dtype.kind == "bool":
@@ -85,7 +85,8 @@ def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
         return Array(dtype, array.values.astype(dtype.carrier))
 
 
-def _require_overflow(operation: str, overflow: str) -> None:
+def require_overflow(operation: str, overflow: str) -> None:
+    """Raise `InvalidArgument` unless `overflow` is one of `Overflow`."""
     if overflow not in _OVERFLOWS:
         raise InvalidArgument(operation, "overflow", overflow, "saturate or nonfinite (AMB-RT-29)")
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidArgument, LeafCount, MalformedTree
+from .errors import InvalidArgument, LeafCount, MalformedTree, TooLarge
 from .tree_forms import LIMIT, START, Token, is_index, text_of_tokens, tokens_of_json, tokens_of_text
 
 __all__ = ["FOLD", "PAIRWISE", "Combine", "Tree", "fold", "pairwise"]
@@ -32,6 +32,9 @@ __all__ = ["FOLD", "PAIRWISE", "Combine", "Tree", "fold", "pairwise"]
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]
 T = TypeVar("T")
+
+MOST_LEAVES = 1 << 24
+"""Leaves of a nesting that is written out: a gibibyte of tokens."""
 
 _RING = re.compile(r"ring\((0|[1-9][0-9]{0,8})\)")
 
@@ -102,13 +105,16 @@ class Tree:
         """Return the explicit nesting of this tree over `n` leaves; with `start`, one that names the start value.
 
         A tree that does not name it takes it first as a fold, and last, as (T c), otherwise. Over no leaves the
-        nesting is `c` alone. Raises `LeafCount` when an explicit nesting has another number of leaves.
+        nesting is `c` alone. Raises `LeafCount` when an explicit nesting has another number of leaves, and `TooLarge`
+        for a nesting of more than `MOST_LEAVES`.
         """
         if self.form == "explicit":
             found = sum(isinstance(token, int) for token in self.tokens)
             if found != n:
                 raise LeafCount(n, found)
             tokens = self.tokens
+        elif n > MOST_LEAVES:
+            raise TooLarge("reduction tree", "leaves", n, MOST_LEAVES)
         elif n == 0:
             tokens = (START,)
         elif self.form == "fold":
@@ -151,7 +157,7 @@ def pairwise(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
     Every node is computed by `add`, elementwise, hence rounded in the type of `values`.
     """
     row = np.moveaxis(np.asarray(values), axis, 0)
-    if row.shape[0] == 0:
+    if row.size == 0:
         return np.zeros(row.shape[1:], row.dtype)
     with np.errstate(all="ignore"):
         while (n := row.shape[0]) > 1:
@@ -163,7 +169,7 @@ def pairwise(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
 def fold(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
     """Combine along `axis`, which is dropped, from first to last: ((x[0] + x[1]) + x[2]) + ...; of nothing, +0."""
     row = np.moveaxis(np.asarray(values), axis, 0)
-    if row.shape[0] == 0:
+    if row.size == 0:
         return np.zeros(row.shape[1:], row.dtype)
     total = row[0, ...]
     with np.errstate(all="ignore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ..numerics.errors import shown
 from ..numerics.trees import Tree
 from .status import Failure, Status
 
@@ -14,7 +15,7 @@ __all__ = ["Descriptor", "StableMath"]
 class StableMath:
     """The stable-math toggles (RT-11-05 to -07); off is refused, since every launch here is strict (AMB-RT-76).
 
-    Raises `Failure` with TESS_ERR_DETERMINISM_VIOLATION.
+    Raises `Failure` with TESS_ERR_DETERMINISM_VIOLATION; with TESS_ERR_INVALID_VALUE for what is neither on nor off.
     """
 
     softmax: bool = True
@@ -23,7 +24,11 @@ class StableMath:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not getattr(self, field.name):
+            value = getattr(self, field.name)
+            if not isinstance(value, bool):
+                given = f"stable {field.name} is {shown(value)}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", given, "true or false")
+            if not value:
                 raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessLaunch", f"stable {field.name} is off", "on")
 
 
@@ -32,10 +37,16 @@ class Descriptor:
     """What fixes the bits of a launch: the order of its reductions, its random numbers, its stable math.
 
     `reduction_order` None stands for the canonical order of each operation (RT-11-02), seed and stream for the random
-    numbers (RT-11-03, RT-11-04).
+    numbers (RT-11-03, RT-11-04). Raises `Failure` with TESS_ERR_INVALID_VALUE for a seed or stream beyond 64 bits.
     """
 
     reduction_order: Tree | None = None
     seed: int = 0
     stream: int = 0
     stable: StableMath = StableMath()
+
+    def __post_init__(self) -> None:
+        for name, value in (("seed", self.seed), ("stream", self.stream)):
+            if type(value) is not int or not 0 <= value < 1 << 64:
+                given = f"{name} is {shown(value)}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", given, "a whole number from 0 to 2**64 - 1")

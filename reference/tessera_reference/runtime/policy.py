@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ..numerics.errors import shown
 from .status import Failure, Status
 
 __all__ = ["NumericsPolicy"]
@@ -13,7 +14,7 @@ __all__ = ["NumericsPolicy"]
 class NumericsPolicy:
     """tessNumericsPolicy: four switches of 0 or 1, by default those of the strict profile (AMB-LANG-43).
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for any other number (AMB-RT-47).
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for anything else (AMB-RT-47).
     """
 
     stableReductions: int = 1  # noqa: N815, the names of the C structure
@@ -24,10 +25,9 @@ class NumericsPolicy:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value not in (0, 1):
-                raise Failure(
-                    Status.TESS_ERR_INVALID_VALUE, "tessSetNumericsPolicy", f"{field.name} is {value}", "0 or 1"
-                )
+            if type(value) is not int or value not in (0, 1):
+                given = f"{field.name} is {shown(value)}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessSetNumericsPolicy", given, "0 or 1")
 
     @property
     def permits_lossy_wire(self) -> bool:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..array import Array
-from ..errors import DTypeMismatch, InvalidArgument, ShapeMismatch, UnsupportedDType
-from ..rounding import Overflow
+from ..errors import DTypeMismatch, InvalidArgument, UnsupportedDType
+from ..rounding import Overflow, require_overflow
 from .error_function import erf
 from .exponential import exp, exp2, expm1
 from .hyperbolic import cosh, sinh, tanh
@@ -63,8 +63,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 def apply(name: str, *operands: Array, overflow: Overflow = "saturate") -> Array:
     """Apply the function called `name`, element by element; two operands broadcast by NumPy's rules.
 
-    Raises `InvalidArgument` for an unknown name or a wrong number of operands, `DTypeMismatch`, `UnsupportedDType`
-    for what is no float, and `ShapeMismatch`.
+    Raises `InvalidArgument` for an unknown name or `overflow`, or a wrong number of operands, `DTypeMismatch`,
+    `UnsupportedDType` for what is no float, `ShapeMismatch`, and `TooLarge`.
     """
     if name not in FUNCTIONS:
         raise InvalidArgument("elementary function", "name", name, "one of " + ", ".join(FUNCTIONS))
@@ -77,9 +77,5 @@ def apply(name: str, *operands: Array, overflow: Overflow = "saturate") -> Array
             raise DTypeMismatch(name, dtype, other.dtype)
     if dtype.kind != "float":
         raise UnsupportedDType(name, dtype)
-    shapes = [operand.shape for operand in operands]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ShapeMismatch(name, f"{' and '.join(str(list(s)) for s in shapes)} do not broadcast") from None
+    require_overflow(name, overflow)
     return Array(dtype, np.asarray(FUNCTIONS[name](*(operand.values for operand in operands), dtype, overflow)))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..float_pairs import Float64s, multiply_float
 from ..formats import DType
+from ..limits import broadcast_shape
 from ..rounding import Overflow
 from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure
 from .exponential import exp_parts
@@ -32,11 +33,12 @@ def pow(values: Values, exponents: Values, dtype: DType, overflow: Overflow = "s
     """Return `values` to the power of `exponents`, element by element; the shapes broadcast by NumPy's rules.
 
     pow(x, +-0) = pow(1, y) = 1 even for NaN; a negative number to a power that is not whole is NaN. Both operands are
-    numbers of `dtype` in its carrier. Raises `UnsupportedDType` and `WrongCarrier`.
+    numbers of `dtype` in its carrier. Raises as the functions of one operand do, `ShapeMismatch`, and `TooLarge`.
     """
     for operand in (values, exponents):
-        check_operand("pow", operand, dtype)
-    return correctly_rounded(_POW, dtype, overflow, *np.broadcast_arrays(values, exponents))
+        check_operand("pow", operand, dtype, overflow)
+    shape = broadcast_shape("pow", values.shape, exponents.shape)
+    return correctly_rounded(_POW, dtype, overflow, *(np.broadcast_to(each, shape) for each in (values, exponents)))
 
 
 def _approximate_pow(x: Float64s, y: Float64s) -> Approximation:

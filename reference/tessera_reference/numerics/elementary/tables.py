@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..encoding import code_dtype, decode, encode
 from ..errors import UnsupportedDType, WrongCarrier
 from ..formats import DType
-from ..rounding import Overflow
+from ..rounding import Overflow, require_overflow
 
 __all__ = ["Unary", "check_operand", "elementary_function"]
 
@@ -33,7 +33,8 @@ class Unary(Protocol):
     def __call__(self, values: Values, dtype: DType, overflow: Overflow = "saturate") -> Values:
         """Return the function of `values`, numbers of `dtype` in its carrier; same shape and carrier.
 
-        Raises `UnsupportedDType` unless `dtype` is a float, `WrongCarrier` when `values` are held otherwise.
+        Raises `UnsupportedDType` unless `dtype` is a float, `WrongCarrier` when `values` are held otherwise,
+        `InvalidArgument` for another `overflow`, whether or not anything overflows.
         """
 
 
@@ -42,7 +43,7 @@ def elementary_function(evaluate: Evaluate) -> Unary:
 
     @wraps(evaluate)
     def function(values: Values, dtype: DType, overflow: Overflow = "saturate") -> Values:
-        check_operand(evaluate.__name__, values, dtype)
+        check_operand(evaluate.__name__, values, dtype, overflow)
         if not dtype.is_narrow:
             return evaluate(values, dtype, overflow)
         codes = encode(values, dtype)
@@ -54,8 +55,9 @@ def elementary_function(evaluate: Evaluate) -> Unary:
     return function
 
 
-def check_operand(operation: str, values: Values, dtype: DType) -> None:
-    """Raise unless `dtype` is a float and `values` are in its carrier."""
+def check_operand(operation: str, values: Values, dtype: DType, overflow: Overflow) -> None:
+    """Raise unless `dtype` is a float, `values` are in its carrier, and `overflow` is known."""
+    require_overflow(operation, overflow)
     if dtype.kind != "float":
         raise UnsupportedDType(operation, dtype)
     if values.dtype != dtype.carrier:

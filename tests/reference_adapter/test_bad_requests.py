@@ -1,0 +1,263 @@
+"""Requests that are malformed, too large or merely odd: refused by name, unsupported, or answered at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import pytest
+
+from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.numerics.limits import MOST_AXES
+
+DEADLINE = 10.0
+"""Seconds that no answer takes; those that would never come are what these tests are about."""
+
+
+@pytest.fixture
+def reference() -> ReferenceAdapter:
+    return make()
+
+
+def zeros(*shape: int, dtype: str = "fp32") -> Tensor:
+    each = ELEMENT_FORMATS[dtype]
+    return Tensor(dtype, shape, bytes(prod(shape) * each.word_bytes * each.words))
+
+
+ROW = zeros(4)
+DEEP: list[Any] = []
+for _ in range(5000):
+    DEEP = [DEEP]
+HUGE = 10**5000
+
+
+def evaluated(operation: Any, *inputs: Any, **attributes: Any) -> dict[str, Any]:
+    return {"operation": operation, "inputs": list(inputs), "attributes": attributes}
+
+
+SUM = evaluated("sum", ROW, axis=0)
+EXP = evaluated("exp", ROW)
+UNIFORM = {"shape": [2], "dtype": "fp32"}
+MATRIX, COMPLEX = zeros(2, 2), zeros(2, 2, dtype="complex64")
+
+# What is refused: (method, parameters, what the message says)
+REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
+    # Parameters of a method
+    ("numerics_evaluate", {}, "numerics.evaluate: operation is None, allowed is a value"),
+    ("numerics_evaluate", SUM | {"operation": []}, "operation is [], allowed is text"),
+    ("numerics_evaluate", SUM | {"operation": "sums"}, "operation is 'sums', allowed is one of exp, "),
+    ("numerics_evaluate", SUM | {"inputs": None}, "inputs is None, allowed is a list"),
+    ("numerics_evaluate", SUM | {"inputs": [5]}, "inputs[0] is 5, allowed is a tensor"),
+    ("numerics_evaluate", SUM | {"attributes": None}, "attributes is None, allowed is an object"),
+    ("numerics_evaluate", SUM | {"attributes": ["axis"]}, "attributes is ['axis'], allowed is an object"),
+    ("numerics_evaluate", SUM | {"attributes": {5: 0}}, "attributes is {5: 0}, allowed is an object"),
+    ("numerics_evaluate", SUM | {"level": "bogus"}, "level is 'bogus', allowed is one of strict, deterministic, fast"),
+    ("numerics_evaluate", SUM | {"level": None}, "level is None"),
+    ("numerics_evaluate", SUM | {"flags": -5}, "flags is -5, allowed is a whole number"),
+    ("numerics_evaluate", SUM | {"flags": "x"}, "flags is 'x'"),
+    *[
+        ("numerics_evaluate", SUM | {"context": context}, f"context is {context!r}, allowed is a whole number")
+        for context in ([-1], True, 1.0)
+    ],
+    ("numerics_declared", {"operation": [], "dtype": "fp32", "shapes": []}, "operation is []"),
+    ("numerics_declared", {"operation": "sum", "dtype": [], "shapes": []}, "dtype is []"),
+    ("numerics_declared", {"operation": "sum", "dtype": "fp8", "shapes": []}, "unknown dtype 'fp8'"),
+    ("numerics_declared", {"operation": "sum", "dtype": "fp32", "shapes": [[-1]]}, "shapes[0][0] is -1"),
+    ("numerics_declared", {"operation": "sum", "dtype": "fp32", "shapes": [], "element": -1}, "element is -1"),
+    ("language_verify", {"source": 5}, "source is 5, allowed is text"),
+    ("language_lower", {"source": "", "to": []}, "to is [], allowed is text"),
+    ("language_execute", {"source": "", "function": "f", "inputs": {"x": 5}}, "inputs.x is 5, allowed is a tensor"),
+    # Descriptors
+    *[
+        ("numerics_evaluate", call | {"descriptor": descriptor}, message)
+        for call in (SUM, EXP)
+        for descriptor, message in [
+            (1, "descriptor is 1, allowed is an object"),
+            ([], "descriptor is [], allowed is an object"),
+            ({"bogus": 1}, "descriptor, a name in it, is 'bogus', allowed is one of reduction_order, seed, "),
+            ({"stable": 2}, "descriptor.stable is 2, allowed is an object"),
+            ({"stable": {"softmax": "yes"}}, "stable softmax is 'yes'; expected true or false"),
+            ({"stable": {"tanh": True}}, "descriptor.stable, a name in it, is 'tanh', allowed is one of softmax, "),
+            ({"seed": -1}, "seed is -1; expected a whole number from 0 to 2**64 - 1"),
+            ({"seed": "x"}, "seed is 'x'"),
+            ({"stream": 1 << 64}, f"stream is {1 << 64}"),
+            ({"reduction_order": 1.5}, "descriptor.reduction_order is 1.5, allowed is a tree"),
+        ]
+    ],
+    # Attributes
+    ("numerics_evaluate", evaluated("exp", ROW, overflow=[]), "overflow is [], allowed is one of saturate, nonfinite"),
+    ("numerics_evaluate", evaluated("exp", ROW, overflow="wrap"), "overflow is 'wrap'"),
+    ("numerics_evaluate", evaluated("sqrt", zeros(1, dtype="fp64"), overflow="wrap"), "overflow is 'wrap'"),
+    ("numerics_evaluate", evaluated("gelu", ROW, approximate={}), "approximate is {}, allowed is one of none, tanh"),
+    ("numerics_evaluate", evaluated("cast", ROW, dtype=[]), "dtype is [], allowed is a dtype: one of fp8_e4m3, "),
+    ("numerics_evaluate", evaluated("cast", ROW, dtype=None), "dtype is None, allowed is a dtype"),
+    *[
+        ("numerics_evaluate", evaluated("sum", ROW, axis=0, keepdims=keepdims), f"keepdims is {keepdims!r}")
+        for keepdims in (3, "no", None)
+    ],
+    ("numerics_evaluate", evaluated("sum", ROW, axis=0.0), "axis is 0.0, allowed is a whole number"),
+    ("numerics_evaluate", evaluated("sum", ROW, axis=HUGE), "axis is a value of type int too long to be shown"),
+    ("numerics_evaluate", evaluated("sum", ROW, axis=0, tree=DEEP), "tree is a value of type list too long"),
+    ("numerics_evaluate", evaluated("sum", ROW, axis=0, tree=[0, None]), "tree is [0, None], allowed is a tree"),
+    ("numerics_evaluate", evaluated("sum", ROW, axis=0, order=[]), "order is [], allowed is one of tree, kahan"),
+    ("numerics_evaluate", evaluated("fft", COMPLEX, norm=[]), "norm is [], allowed is one of ortho, backward, "),
+    *[
+        ("numerics_evaluate", evaluated("dropout", ROW, rate=rate), message)
+        for rate, message in [
+            (False, "rate is False, allowed is a finite number"),
+            ("c", "rate is 'c', allowed is a finite number"),
+            (10**400, "rate is 1000"),
+            (float("nan"), "rate is nan"),
+            (-0.5, "rate is -0.5, allowed is a number with 0 <= rate < 1"),
+        ]
+    ],
+    *[
+        ("numerics_evaluate", evaluated("uniform", **UNIFORM | {"shape": shape}), message)
+        for shape, message in [
+            *[(shape, f"shape is {shape!r}, allowed is a list of at most") for shape in (5, None, "c", "", {}, {3: 1})],
+            ([2.5], "shape[0] is 2.5, allowed is a whole number"),
+            ([True], "shape[0] is True"),
+            ([0, 1 << 70], f"shape[1] is {1 << 70}"),
+            ([1] * (MOST_AXES + 1), "shape is [1, 1, "),
+        ]
+    ],
+    ("numerics_evaluate", evaluated("uniform", **UNIFORM, seed=1.0), "seed is 1.0"),
+    ("numerics_evaluate", evaluated("uniform", **UNIFORM, offset=1 << 63), "offset is 92233720"),
+    ("numerics_evaluate", evaluated("quantize", ROW, wire="bf16", block=0), "block is 0"),
+    ("numerics_evaluate", evaluated("quantize", ROW, wire={}, block=1), "wire is {}, allowed is a dtype"),
+    ("numerics_evaluate", evaluated("top_k", ROW, k=True), "k is True, allowed is a whole number"),
+    ("numerics_evaluate", evaluated("matmul", MATRIX, MATRIX, out="bool"), "out, of a product of fp32, is 'bool'"),
+    ("numerics_evaluate", evaluated("matmul", COMPLEX, COMPLEX, out="fp32"), "allowed is a complex dtype"),
+    ("numerics_evaluate", evaluated("exp", zeros(*[1] * 70)), f"a shape of 70 axes, at most {MOST_AXES} are taken"),
+    ("numerics_evaluate", evaluated("pow", zeros(2), zeros(3)), "[2] and [3] do not broadcast"),
+    # Collectives
+    *[
+        ("collectives_all_reduce", {"inputs": [ROW], "op": "sum", "wire": wire}, f"unknown dtype {wire!r} as wire")
+        for wire in ("bogus", 5, [])
+    ],
+    ("collectives_all_reduce", {"inputs": [ROW], "op": [], "level": "fast"}, "operator []; expected sum or max or min"),
+    ("collectives_all_reduce", {"inputs": [ROW], "op": "sum", "level": "bogus"}, "level is 'bogus'"),
+    ("collectives_all_reduce", {"inputs": [], "op": "sum"}, "no rank takes part"),
+    ("collectives_all_reduce", {"inputs": ROW, "op": "sum"}, "allowed is a list"),
+    ("collectives_all_reduce", {"inputs": [ROW], "op": "sum", "descriptors": [5]}, "descriptors[0] is 5"),
+]
+
+
+@pytest.mark.parametrize(("method", "parameters", "message"), REFUSED)
+def test_what_is_malformed_is_refused_by_name(
+    reference: ReferenceAdapter, method: str, parameters: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        getattr(reference, method)(**parameters)
+    assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
+    assert message in caught.value.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (None, "policy is None, allowed is an object"),
+        ([], "policy is [], allowed is an object"),
+        ({5: 1}, "policy is {5: 1}"),
+        ({"bogus": 1}, "policy, a name in it, is 'bogus', allowed is one of stableReductions, "),
+        ({"deterministic": 1}, "policy.stableReductions is None, allowed is 0 or 1"),
+        ({"deterministic": 1.0}, "deterministic is 1.0; expected 0 or 1"),
+        ({"deterministic": True}, "deterministic is True"),
+        ({"deterministic": []}, "deterministic is []"),
+    ],
+)
+def test_a_policy_has_four_switches(reference: ReferenceAdapter, policy: Any, message: str) -> None:
+    context = reference.runtime_tessInit()["context"]
+    whole = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+    if isinstance(policy, dict) and isinstance(policy.get("deterministic", 1), float | bool | list):
+        policy = whole | policy
+    with pytest.raises(Refusal) as caught:
+        reference.runtime_tessSetNumericsPolicy(context=context, policy=policy)
+    assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
+    assert message in caught.value.outcome.message
+    assert reference.runtime_tessGetNumericsPolicy(context=context)["policy"] == whole
+
+
+NARROW = zeros(0, 1 << 40)
+"""Nothing, along axes that no loop ends on."""
+
+TOO_LARGE: list[Mapping[str, Any]] = [
+    evaluated("uniform", **UNIFORM | {"shape": [1 << 40]}),
+    evaluated("normal", **UNIFORM | {"shape": [1 << 62]}),
+    evaluated("uniform", **UNIFORM | {"shape": [0, 1 << 62]}),
+    evaluated("exp", zeros(0, 1 << 62)),
+    evaluated("pow", zeros(1 << 18, 1), zeros(1, 1 << 18)),
+    evaluated("pow", zeros(1 << 40, 0, 1), zeros(0, 1 << 40)),
+    evaluated("matmul", zeros(1 << 20, 0), zeros(0, 1 << 20)),
+    evaluated("matmul", zeros(1 << 40, 1, 0), zeros(1 << 40, 0, 1)),
+    evaluated("sum", NARROW, axis=0),
+    evaluated("sum", NARROW, axis=0, order="kahan", keepdims=True),
+    evaluated("fft", zeros(1 << 18, dtype="complex64")),
+]
+
+
+@pytest.mark.parametrize("parameters", TOO_LARGE)
+def test_what_no_machine_holds_is_unsupported(reference: ReferenceAdapter, parameters: Mapping[str, Any]) -> None:
+    began = time.monotonic()
+    with pytest.raises(NotSupported, match="memory"):
+        reference.numerics_evaluate(**parameters)
+    assert time.monotonic() - began < DEADLINE
+
+
+RANKS = (1,) * MOST_AXES
+
+ACCEPTED: list[tuple[Mapping[str, Any], list[tuple[int, ...]]]] = [
+    *[(evaluated(name, NARROW, axis=1), [(0,)]) for name in ("sum", "prod", "mean", "max", "argmax", "logsumexp")],
+    *[(evaluated("sum", NARROW, axis=1, tree=tree), [(0,)]) for tree in ("fold", {"ring": 1}, "ring(3)")],
+    (evaluated("sum", NARROW, axis=1, order="kahan", keepdims=True), [(0, 1)]),
+    (evaluated("softmax", NARROW, axis=1), [NARROW.shape]),
+    (evaluated("fft", zeros(0, 1 << 40, dtype="complex64")), [NARROW.shape]),
+    (evaluated("matmul", NARROW, zeros(1 << 40, 0)), [(0, 0)]),
+    (evaluated("matmul", NARROW, zeros(1 << 40, 0), tree={"ring": 1}), [(0, 0)]),
+    (evaluated("matmul", zeros(1 << 40, 0, 3), zeros(1 << 40, 3, 0)), [(1 << 40, 0, 0)]),
+    (evaluated("quantize", NARROW, wire="fp8_e4m3", block=1 << 40), [NARROW.shape, (0, 1)]),
+    (evaluated("quantize", NARROW, wire="fp8_e4m3", block=1), [NARROW.shape, NARROW.shape]),
+    (evaluated("quantize", zeros(3, 0), wire="fp8_e5m2", block=2), [(3, 0), (3, 0)]),
+    (evaluated("quantize", ROW, wire="fp8_e4m3", block=1 << 63), [(4,), (1,)]),
+    (evaluated("dequantize", zeros(4, dtype="bf16"), zeros(1), block=1 << 63), [(4,)]),
+    (evaluated("dropout", NARROW, rate=0), [NARROW.shape]),
+    (evaluated("uniform", **UNIFORM | {"shape": RANKS}), [RANKS]),
+    (evaluated("normal", **UNIFORM | {"shape": RANKS}), [RANKS]),
+    (evaluated("pow", zeros(*RANKS), zeros(*RANKS)), [RANKS]),
+    (evaluated("sum", zeros(*RANKS), axis=-1, keepdims=True), [RANKS]),
+    (evaluated("matmul", zeros(*RANKS), zeros(*RANKS)), [RANKS]),
+]
+
+
+@pytest.mark.parametrize(("parameters", "shapes"), ACCEPTED)
+def test_what_is_odd_but_well_formed_is_answered_at_once(
+    reference: ReferenceAdapter, parameters: Mapping[str, Any], shapes: list[tuple[int, ...]]
+) -> None:
+    began = time.monotonic()
+    outputs = reference.numerics_evaluate(**parameters)["outputs"]
+    assert [each.shape for each in outputs] == shapes
+    assert time.monotonic() - began < DEADLINE
+
+
+def test_buffers_of_many_axes_are_reduced(reference: ReferenceAdapter) -> None:
+    outputs = reference.collectives_all_reduce(inputs=[zeros(*RANKS), zeros(*RANKS)], op="sum")["outputs"]
+    assert [each.shape for each in outputs] == [RANKS, RANKS]
+
+
+def test_an_input_of_a_program_with_too_many_axes_is_refused(reference: ReferenceAdapter) -> None:
+    source = "module m { func f(x: fp32) -> fp32 { return x; } }"
+    with pytest.raises(Refusal, match="a shape of 70 axes"):
+        reference.language_execute(source=source, function="f", inputs={"x": zeros(*[1] * 70)})
+
+
+def test_parameters_that_nobody_knows_are_ignored(reference: ReferenceAdapter) -> None:
+    context = reference.runtime_tessInit(later=1)["context"]
+    assert reference.runtime_tessGetNumericsPolicy(context=context, later=None)["policy"]["deterministic"] == 1
+    assert reference.numerics_evaluate(**EXP, later=[])["outputs"][0].shape == (4,)
+    assert reference.collectives_all_reduce(inputs=[ROW], op="max", algorithm="ring")["outputs"] == [ROW]
+    assert reference.language_parse(source="module m {}", later={})["modules"][0]["name"] == "m"
+    reference.session_reset(later=1)
