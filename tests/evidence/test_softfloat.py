@@ -126,6 +126,7 @@ def rng() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(754))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("name", FLOATS)
 def test_the_four_operations(name, operation, rng):
@@ -143,6 +144,7 @@ def test_square_root(name, rng):
     assert_same(Array(dtype(name), elementary.sqrt(array(given[0], name).values, dtype(name))), expected, given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fp16", "fp32", "fp64"])
 def test_fused_multiply_add(name, rng):
     """A node of an accumulator and an exact product."""

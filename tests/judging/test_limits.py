@@ -48,6 +48,7 @@ def test_only_the_statistics_tell_tf32_in_products_of_512_terms(opened: Any, vio
     assert judge_products(a, b, value_of(opened(make(), "fast"), Check(), source, A=a, B=b), unbiased=True).accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("violator", "one_sign", "rule"),
     [("truncated_sums", True, "variance"), ("sums_rounded_down", False, "bias, squared")],

@@ -95,6 +95,7 @@ def test_the_rule_that_accepts_is_recorded(judged: Judged, level: str, vector: s
     assert any(what.startswith(rule) for what in said), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("violator", "level", "vector", "said"), REFUSED)
 def test_the_rule_that_refuses_is_named(
     judged: Judged, violators: Mapping[str, Violation], violator: str, level: str, vector: str, said: str

@@ -81,6 +81,7 @@ def inputs(type_name: str, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([decode(codes, form), everyday.astype(form.carrier)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("type_name", FLOATS)
 def test_against_the_definition(type_name, name, oracle, mpfr, rng):

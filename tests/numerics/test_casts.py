@@ -86,6 +86,7 @@ def to_int(x: Any, target: str) -> int:
     return int(max(-limit, min(limit - 1, math.trunc(x) if math.isfinite(x) else x)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("source", DTYPES)
 def test_every_pair_of_dtypes_rounds_once(source, target, values, oracle):

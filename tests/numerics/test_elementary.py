@@ -52,6 +52,7 @@ def structured(name: str, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([random_codes(name, rng, 400), *(block.astype(carrier) for block in blocks)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("type_name", WIDE)
 def test_random_and_structured_inputs(type_name, name, oracle, mpfr, rng):

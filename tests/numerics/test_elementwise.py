@@ -29,6 +29,7 @@ def random_values(name: str, rng: np.random.Generator, count: int) -> np.ndarray
     return decode(rng.integers(0, np.iinfo(code).max, count, code, endpoint=True), dtype(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2"])
 def test_every_pair_of_fp8_numbers(name, operator, oracle):
@@ -39,6 +40,7 @@ def test_every_pair_of_fp8_numbers(name, operator, oracle):
     oracle.same(found.values.ravel().tolist(), [exact(a, b, name) for a in numbers for b in numbers])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("name", ["fp16", "bf16", "tf32", "fp32", "fp64"])
 def test_random_pairs_from_the_whole_range(name, operator, oracle, rng):

@@ -65,6 +65,7 @@ def factor(norm: str, inverse: bool, n: int, name: str, oracle) -> float | None:
         return rounded(1 / mpmath.sqrt(n), name, oracle) if norm == "ortho" else oracle.nearest(Fraction(1, n), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["ortho", "backward", "forward"])
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17])
@@ -96,6 +97,7 @@ def test_infinities_nan_and_signs_of_zero_go_the_same_way(name, n, inverse, orac
         oracle.same(result.view(part.carrier).tolist(), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [*range(1, 26), 97, 360, 1000, 1024])
 @pytest.mark.parametrize("name", ["fp32", "fp64"])
 def test_roots_of_unity_are_correctly_rounded(name, n, oracle):

@@ -124,6 +124,7 @@ def models(accumulator: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wild", [False, True])
 @pytest.mark.parametrize(
     ("name", "accumulator"),

@@ -31,6 +31,7 @@ def samples(name: str, rng: np.random.Generator) -> list[float]:
     return [x for x in found if math.isfinite(x)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("name", FLOATS)
 def test_every_mode_rounds_to_the_number_that_it_names(name, rounding, directed, oracle, rng):

@@ -77,6 +77,7 @@ def test_halves_agree_with_numpy(draw: random.Random, ours: Any, theirs: Any) ->
     check(ours, theirs, codes[0], codes[1], "fp16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs"), [pytest.param(*pair, id=pair[0].__name__) for pair in OPERATORS])
 @pytest.mark.parametrize(("dtype", "name"), [("fp8_e4m3", "float8_e4m3fn"), ("fp8_e5m2", "float8_e5m2")])
 def test_every_pair_of_eight_bit_codes_agrees_with_ml_dtypes(ours: Any, theirs: Any, dtype: str, name: str) -> None:

@@ -25,6 +25,7 @@ def value_of(number: float) -> Value:
     return NEGATIVE_ZERO if number == 0 and np.signbit(number) else Fraction(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "bf16"])
 def test_every_code_decodes_as_in_ml_dtypes(dtype: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is missing: pip install ml_dtypes")
@@ -37,6 +38,7 @@ def test_every_code_decodes_as_in_ml_dtypes(dtype: str) -> None:
     assert [format_.decode(code) for code in codes.tolist()] == [value_of(x) for x in values]
 
 
+@pytest.mark.slow
 def test_every_fp16_code_decodes_as_in_numpy() -> None:
     codes = np.arange(1 << 16, dtype=np.uint16)
     format_ = float_format("fp16")

@@ -130,6 +130,7 @@ def test_an_order_that_varies_is_no_tree(terms: int, probed: Callable[..., Findi
     assert found.evidence.witness["first"] != found.evidence.witness["again"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), terms=st.integers(2, 24), arity=st.integers(2, 6), exact=st.booleans())
 def test_random_trees_of_random_arity(

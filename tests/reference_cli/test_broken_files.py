@@ -35,6 +35,7 @@ def run(directory: Path, *arguments: str, **streams: object) -> subprocess.Compl
     return subprocess.run(command, cwd=directory, capture_output=not streams, text=True, check=False, **streams)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
 def test_a_broken_input_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npy").write_bytes(content)

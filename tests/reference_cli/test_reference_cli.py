@@ -122,6 +122,7 @@ def test_a_warning_does_not_stop(tmp_path: Path) -> None:
     assert "warning[syntax]" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "words"),
     [

@@ -283,6 +283,7 @@ def test_an_implementation_is_started_where_it_was_run(from_elsewhere):
     assert "elsewhere\nresult   cannot start no-such-program-anywhere" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("implementation", ["reference", "py:mine:make"])
 def test_a_python_adapter_is_served_from_anywhere(from_elsewhere, implementation):
     done = from_elsewhere(implementation)

@@ -131,6 +131,7 @@ def test_a_broken_source_is_named(project: Any, old: str, new: str, complaint: s
     assert (code, complaint in said, "sums.py" in said) == (2, True, True), said
 
 
+@pytest.mark.slow
 def test_the_hash_seed_changes_no_byte(project: Any, tmp_path: Path) -> None:
     folders = []
     for seed in ("1", "2"):
