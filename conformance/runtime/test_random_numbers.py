@@ -56,9 +56,10 @@ def test_numbers_do_not_depend_on_how_a_tensor_is_sharded(impl, check, operation
 @feature("operation-access", "random-numbers", "descriptor-access")
 @clause("RT-11-03", "RT-11-04")
 @pytest.mark.parametrize("field", ["seed", "stream"])
-def test_another_seed_or_stream_gives_other_numbers(impl, check, field):
+@pytest.mark.parametrize("operation", ["uniform", "normal"])
+def test_another_seed_or_stream_gives_other_numbers(impl, check, operation, field):
     """Of 64 numbers in 2**24 values, at most a few coincide by chance; none where seeds differ is the rule."""
-    first, second = numbers(impl, check, "uniform", **{field: 3}), numbers(impl, check, "uniform", **{field: 4})
+    first, second = (numbers(impl, check, operation, **{field: value}) for value in (3, 4))
     same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
     check.true(same <= 4, f"numbers of two values of {field} differ", f"{same} of 64 are equal")
 
@@ -88,3 +89,50 @@ def test_dropout_zeroes_about_its_rate_and_scales_the_rest(impl, check, rate):
     kept = {value for value in values if value != 0}
     check.equal(len(kept), 1, "the number of values of kept elements")
     check.true(abs(float(kept.pop()) * (1 - rate) - 1) < 1e-6, "a kept one becomes 1 / (1 - rate)")
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
+def test_normal_numbers_are_spread_as_the_distribution_is(impl, check, dtype):
+    """Of 4,096: mean and variance within five of their standard deviations, and about a third beyond 1."""
+    found = values_of(numbers(impl, check, "normal", shape=[4096], dtype=dtype))
+    check.true(None not in found, "every number is finite")
+    values = [float(value) for value in found]
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / len(values)
+    beyond = sum(abs(value) > 1 for value in values) / len(values)
+    check.true(abs(mean) < 5 / 64, "the mean is near 0", mean)
+    check.true(abs(variance - 1) < 5 * (2 / 4096) ** 0.5 + 0.01, "the variance is near 1", variance)
+    check.true(abs(beyond - 0.3173) < 5 * 0.0073, "about 31.7 per cent lie beyond 1", beyond)
+
+
+def kept(impl, check, seed, offset=0, count=1024):
+    """Which of so many ones a dropout of one half keeps."""
+    ones = Tensor.from_words("fp32", (count,), [0x3F800000] * count)
+    attributes = {"rate": 0.5, "seed": seed, "offset": offset}
+    observation = impl.numerics.evaluate(operation="dropout", inputs=[ones], attributes=attributes)
+    return [word != 0 for word in check.returns(observation)["outputs"][0].words().tolist()]
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04", "RT-11-03")
+def test_dropout_is_scattered_and_follows_its_seed(impl, check):
+    """Each quarter of a tensor keeps about half; two seeds agree in about half; the same seed drops the same."""
+    first, other = kept(impl, check, 1), kept(impl, check, 2)
+    check.equal(kept(impl, check, 1), first, "what the same seed keeps")
+    for quarter in range(4):
+        share = sum(first[256 * quarter : 256 * (quarter + 1)])
+        check.true(abs(share - 128) <= 40, f"quarter {quarter} keeps about half of its 256", share)
+    alike = sum(a == b for a, b in zip(first, other, strict=True))
+    check.true(abs(alike - 512) <= 80, "two seeds agree in about half of 1,024", alike)
+
+
+@feature("operation-access", "random-numbers")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("parts", [2, 8])
+def test_dropout_does_not_depend_on_how_a_tensor_is_sharded(impl, check, parts):
+    """Shards that begin at their offset drop what the whole drops there."""
+    size = 1024 // parts
+    shards = [keep for part in range(parts) for keep in kept(impl, check, 3, size * part, size)]
+    check.equal(shards, kept(impl, check, 3), "what the shards keep, joined")
