@@ -134,7 +134,7 @@ def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, operati
 @feature("operation-access", "reductions")
 @clause("RT-04.7-05")
 def test_without_fast_math_subnormals_are_kept(impl, check):
-    """A subnormal survives a sum with +0; at the level deterministic it may be declared to be flushed, at fast be so."""
+    """A subnormal survives a sum with +0; at deterministic it may be declared to be flushed, at fast it may be."""
     context = context_with(impl, check, STRICT)
     tiny = [2.0**-149, 2.0**-130, -(2.0**-127)]
     x = tensor_of("fp32", [tiny, [0.0] * 3])

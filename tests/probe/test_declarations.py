@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.probe import Finding, Subject
+from tessera_conformance.probe.telling import as_text
 
 SUM = Subject("sum", (64,), "fp32")
 PRODUCT = Subject("matmul", (1, 24, 1), "fp32")
@@ -108,3 +110,35 @@ def test_a_tree_in_the_hello_counts_as_declared(probed: Callable[..., Finding], 
 def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Finding], summing: ModuleType) -> None:
     found = probed(PRODUCT, declared="fold", products=lambda a, b: summing.fold(a * b))
     assert aspects(found) == ["start"]
+
+
+@pytest.mark.parametrize(("operation", "shape"), [("sum", (40,)), ("all_reduce", (8, 2))])
+def test_an_order_that_leaves_no_trace_agrees_with_any_declared(
+    operation: Any, shape: tuple[int, ...], probed: Callable[..., Finding], summing: ModuleType
+) -> None:
+    """Sums of fp8_e4m3 are exact in fp32, so that every order gives the same bits."""
+    reduce = summing.in_type("float32", summing.fold)
+    for declared in ("fold", "pairwise", [*range(shape[0])]):
+        found = probed(Subject(operation, shape, "fp8_e4m3"), declared=declared, reduce=reduce)
+        assert (found.verdict, found.departures, found.kind) == ("agrees", (), "exact sum")
+        assert found.calls < 300
+        assert ("no input tells the orders apart" in as_text(found)) == isinstance(declared, str)
+
+
+def test_an_order_that_leaves_a_trace_in_rounded_sums_departs(
+    probed: Callable[..., Finding], summing: ModuleType
+) -> None:
+    subject = Subject("sum", (40,), "fp8_e4m3")
+    assert aspects(probed(subject, declared="pairwise", reduce=summing.fold)) == ["order"]
+    exact = probed(SUM, declared="pairwise", reduce=summing.exact)
+    assert (exact.kind, aspects(exact)) == ("exact sum", ["order"])
+    assert exact.departures[0].witness["inputs"]
+
+
+def test_noise_is_shown_with_two_runs_on_the_same_terms(probed: Callable[..., Finding]) -> None:
+    chance = random.Random(3)
+    found = probed(SUM, declared="fold", reduce=lambda x: x.dtype.type(chance.random()))
+    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
+    assert found.evidence is not None
+    assert found.evidence.witness["first"] != found.evidence.witness["again"]
+    assert len(found.evidence.witness["inputs"]["terms"]) == 64

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tessera_conformance.arithmetic import FOLD, NodeArithmetic
@@ -71,3 +72,55 @@ def test_a_program_where_single_operations_are_not_supported(
     found = probed(subject(shape=(1, 8, 1)), by_program=True)
     assert found.tree == FOLD.over(8)
     assert probed(Subject("sum", (8,), "fp32"), by_program=True).tree == FOLD.over(8)
+
+
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_large_terms_swallow_many_units(
+    dtype: str, kind: str, probed: Callable[..., Finding], summing: ModuleType
+) -> None:
+    """Products of fp8 have few binades, so that units are counted in parts; fp64 does not lose a bit of fp8_e4m3."""
+    products = summing.in_type  # the sum of exact products
+    found = probed(
+        subject(dtype, (1, 100, 1), out="fp32"),
+        products=lambda a, b: products(kind, summing.pairwise)(a.astype("float32") * b.astype("float32")),
+    )
+    exact = (dtype, kind) == ("fp8_e4m3", "float64")
+    assert found.kind == ("exact sum" if exact else "tree")
+    assert exact or found.pattern == "pairwise"
+
+
+def test_flushed_subnormals_leave_smaller_parts(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    def flushed(x: Any) -> Any:
+        x = x.astype("float32")
+        return np.where(np.abs(x) < 2.0**-6, x * 0, x)
+
+    found = probed(
+        subject("fp8_e4m3", (1, 64, 1), out="fp32"), products=lambda a, b: summing.pairwise(flushed(a) * flushed(b))
+    )
+    assert found.pattern == "pairwise"
+
+
+def test_an_aligned_node_beside_another(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    """((0..15) 16..31) of exact products of fp8_e4m3, 24 bits kept."""
+    tree = (tuple(range(16)), *range(16, 32))
+    found = probed(
+        subject("fp8_e4m3", (1, 32, 1), out="fp32"),
+        products=lambda a, b: summing.nested(tree, 24)(a.astype("float32") * b.astype("float32")),
+    )
+    assert found.tree is not None
+    assert found.tree.to_text() == f"(({' '.join(map(str, range(16)))}) {' '.join(map(str, range(16, 32)))})"
+
+
+def test_the_second_of_two_fused_leaves_rounded_first(probed: Callable[..., Finding], summing: ModuleType) -> None:
+    """fma(a0, b0, a1 * b1), and on from there."""
+
+    def swapped(left: Any, right: Any) -> Any:
+        order = [1, 0, *range(2, len(left))]
+        return summing.fused_products(left[order], right[order])
+
+    found = probed(subject(), products=swapped)
+    assert found.tree == FOLD.over(16)
+    assert found.arithmetic is not None
+    assert found.arithmetic.model == NodeArithmetic("fp32", "fused")
+    assert found.arithmetic.tree.to_text().startswith("(" * 15 + "1 0)")

@@ -62,8 +62,10 @@ class Subject:
             raise CannotProbe(f"out {self.out!r}: expected one of {', '.join(DTYPES)}")
         forms = {"matmul": "MxKxN, as 64x64x64", "sum": "one extent or more, as 256", "all_reduce": "RANKSxELEMENTS"}
         ranks = {"matmul": (3,), "sum": range(1, 9), "all_reduce": (2,)}
-        if len(self.shape) not in ranks[self.operation] or min(self.shape, default=0) < 1:
+        if len(self.shape) not in ranks[self.operation]:
             raise CannotProbe(f"shape {_times(self.shape)}: {self.operation} takes {forms[self.operation]}")
+        if min(self.shape) < 1:
+            raise CannotProbe(f"shape {_times(self.shape)}: expected extents of at least 1")
         if self.operation == "sum" and not -len(self.shape) <= self.axis < len(self.shape):
             raise CannotProbe(f"axis {self.axis}: the shape has {len(self.shape)} dimensions")
         if not 2 <= self.terms <= MOST_TERMS:

@@ -130,6 +130,8 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
     found = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
+        if masks.swallows_nothing():
+            return _exact(box, masks, found, seed)
         wrong_order = order_departure(masks, stated.tree) if stated is not None else None
         confirmed = stated is not None and wrong_order is None and not in_full
         tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
@@ -147,6 +149,25 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
         elif wrong_order is not None:
             found = replace(found, departures=(wrong_order,))
         return replace(found, arithmetic=identify(box, tree, seen))
+    except NotATree as stop:
+        return _no_tree(box, found, stop)
+
+
+def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
+    """Where nothing is lost beside M, only replays can tell a declared order from another."""
+    stated = found.declared
+    found = replace(found, tree=Tree.explicit([*range(masks.terms), -masks.terms]))
+    try:
+        seen = observe(box, found.tree, seed)
+        found = replace(found, seen=seen)
+        if stated is not None:
+            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+            if not departures:
+                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+            if departures[0].aspect == "arithmetic":
+                departures = [order_departure(masks, stated.tree) or departures[0]]
+            found = replace(found, departures=_one_of_each(departures))
+        return replace(found, arithmetic=identify(box, found.tree or Tree.explicit([0]), seen))
     except NotATree as stop:
         return _no_tree(box, found, stop)
 

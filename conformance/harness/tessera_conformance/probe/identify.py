@@ -23,6 +23,8 @@ Kept: TypeAlias = Literal["kept", "flushed", "mixed"]
 
 ROUNDINGS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 ROWS = 16
+PAIRS = 4
+"""Rows in which all terms but two are zeros."""
 REPEATS = 4
 """How often the same terms are asked for to see whether the result varies."""
 WIDEST_ALIGNMENT = 64
@@ -59,6 +61,7 @@ def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
     """
     subject = box.subject
     rows = samples(subject.dtype, subject.terms, ROWS, box.has_products, seed)
+    rows += _pairs_alone(box, tree, seed) if tree is not None and tree.arity == 2 and box.has_products else []
     words = [box.word(row.left, row.right) for row in rows]
     for row, word in list(zip(rows, words, strict=True))[:2]:
         for _ in range(REPEATS // 2):
@@ -66,6 +69,19 @@ def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
     bits = _alignment(box, tree) if tree is not None and tree.arity > 2 else None
     roundings = _roundings(box) if tree is not None and tree.arity == 2 else ROUNDINGS
     return Observed(rows, words, _start(box), _subnormals(box), bits, roundings)
+
+
+def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
+    """Products at the leaves of one node of two leaves, zeros at all others: they show which one is rounded first."""
+    pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
+    rows = []
+    for sample in samples(box.subject.dtype, 2, PAIRS, True, seed):
+        left, right = _placed(box, {}), _placed(box, {})
+        left[pair] = sample.left
+        if sample.right is not None:
+            right[pair] = sample.right
+        rows.append(Sample(left, right))
+    return rows
 
 
 def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
@@ -145,7 +161,7 @@ def _candidates(box: Box, tree: Tree, seen: Observed) -> Iterator[tuple[Tree, No
     products = ("rounded", "fused") if box.has_products else ("rounded",)
     roundings = seen.roundings
     for accumulator, rounding, kept in product([usual, *others], roundings, subnormals):
-        for product_, placed in product(products, _placements(box, tree)):
+        for product_, placed in ((name, place) for name in products for place in _placements(box, tree, name)):
             wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
             if accumulator != usual and rounding not in ("nearest_even", *(() if wider else ("toward_zero",))):
                 continue
@@ -162,10 +178,10 @@ def _holds(accumulator: str, box: Box, seen: Observed) -> bool:
     return all(narrow.round(value) == value for value in map(wide.decode, seen.words))
 
 
-def _placements(box: Box, tree: Tree) -> list[Tree]:
-    """Where the start value may enter: the masks do not show it, but it widens the node that holds it."""
-    if tree.arity == 2:
-        return [tree]
+def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
+    """What the masks do not show: where the start value enters, and which of two fused leaves is rounded first."""
+    if tree.arity <= 2:
+        return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
     widened = _with_start_in_first_node(tree)
     return [widened, tree] if widened is not None else [tree]
 
@@ -177,6 +193,15 @@ def _with_start_in_first_node(tree: Tree) -> Tree | None:
         return None
     steps = list(tree.steps)
     return Tree.explicit([START, *steps[:first], steps[first] - 1, *steps[first + 1 :]])
+
+
+def _with_pairs_swapped(tree: Tree) -> Tree:
+    """The tree with the two leaves of every node of two leaves exchanged."""
+    steps = list(tree.steps)
+    for k in range(2, len(steps)):
+        if steps[k] == -2 and steps[k - 1] > START and steps[k - 2] > START:
+            steps[k - 2], steps[k - 1] = steps[k - 1], steps[k - 2]
+    return Tree.explicit(steps)
 
 
 def _start(box: Box) -> Start | None:

@@ -2,9 +2,9 @@
 
 After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
 else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree
-that holds both. M must swallow all units together in the widest accumulator, and a count must be exact in the
-narrowest number it passes through; where there are more leaves than that, they are counted in parts, zeros standing at
-all others.
+that holds both. M must swallow all units of one call together, in the widest accumulator that swallows any, and a count
+must be exact in the narrowest number it passes through; where there are more leaves than that, they are counted in
+parts, zeros standing at all others.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tessera_conformance.oracle.exact import finite, is_zero
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.probe.asking import Box, CannotProbe, Words, words_of
 from tessera_conformance.probe.evidence import NotATree
+from tessera_conformance.probe.identify import require_same
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,11 @@ SUM_MASKS = {
 PRODUCT_MASKS = {
     **SUM_MASKS,
     "fp16": (MaskExponents(15, -7, 15, -7), MaskExponents(15, -14), MaskExponents(15, -24)),
-    "fp8_e5m2": (MaskExponents(15, -14, 15, -14), MaskExponents(15, -14)),
-    "fp8_e4m3": (MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
+    "fp8_e5m2": (MaskExponents(15, -16, 15, -16), MaskExponents(15, -14, 15, -14), MaskExponents(15, -14)),
+    "fp8_e4m3": (MaskExponents(8, -9, 8, -9), MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
 }
+PRECISIONS = (53, 24, 11, 8)
+"""Of the accumulators that are tried, the widest first."""
 
 
 class Masks:
@@ -56,15 +59,19 @@ class Masks:
         self.measured: dict[tuple[int, int], int] = {}
         dtype, out = box.subject.dtype, box.subject.result_dtype
         narrow = float_format(out) if dtype.startswith("fp8") else min(map(float_format, (dtype, out)), key=_precision)
-        self.part = min(1 << _precision(narrow), self.terms)
+        self._countable = min(1 << _precision(narrow), self.terms)
         for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[dtype]:
             self._use(exponents)
             if self._fits():
                 return
-        raise CannotProbe(f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted")
+        raise CannotProbe(
+            f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {self._unfit}"
+        )
 
     def _use(self, exponents: MaskExponents) -> None:
         dtype = self.box.subject.dtype
+        self.measured.clear()
+        self.part = min(_swallowed(exponents), self._countable)
         power = [Fraction(2) ** exponent for exponent in (exponents.large, exponents.unit)]
         right = [Fraction(2) ** exponent for exponent in (exponents.right_large, exponents.right_unit)]
         self._large, self._negative, self._unit = (int(w) for w in words_of([power[0], -power[0], power[1]], dtype))
@@ -77,16 +84,48 @@ class Masks:
         self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
 
     def _fits(self) -> bool:
-        """Whether units count right, and vanish beside the large number."""
+        """Whether units count right, and vanish beside the large number.
+
+        Raises:
+            NotATree: the same terms give different bits.
+        """
         left = self._zeros.copy()
         left[: self.part] = self._unit
-        total = self.box.value(left, self._rights)
-        if not isinstance(total, Fraction) or total != self.part * self.quantum:
-            return False
-        try:
-            return 2 <= self.lca(0, self.terms - 1) <= self.terms
-        except NotATree:
-            return False
+        if self._gives(self.part * self.quantum, left, self._rights):
+            try:
+                self.lca(0, self.terms - 1)
+                return True
+            except NotATree as stop:
+                self._unfit = f"{stop}; the terms are {_power(self.exponents.large):g}, its negation, and units"
+                self._require_same(*self.words(0, self.terms - 1))
+        return False
+
+    def _gives(self, wanted: Fraction, left: Words, right: Words | None) -> bool:
+        """Whether units have this sum; says why not in `_unfit`."""
+        word = self.box.word(left, right)
+        total = float_format(self.box.subject.result_dtype).decode(word)
+        if total == wanted:
+            return True
+        found = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
+        factor = f" times {_power(self.exponents.right_unit):g}" if self.box.has_products else ""
+        units = f"terms 0 to {self.part - 1} are {_power(self.exponents.unit):g}{factor}, all others 0"
+        self._unfit = f"{units}: expected {float(wanted):g}, found {found}"
+        self._require_same(left, right, word)
+        return False
+
+    def _require_same(self, left: Words, right: Words | None, word: int | None = None) -> None:
+        word = self.box.word(left, right) if word is None else word
+        for _ in range(4):
+            require_same(self.box, left, right, word)
+
+    def swallows_nothing(self) -> bool:
+        """Whether every unit outlives M, wherever it stands: the sum is exact as far as the masks can tell.
+
+        The paths from one leaf to all others pass every node, so that one mask for each other leaf shows it. The first
+        one is known, and denies it for nearly everything else.
+        """
+        others = [self.terms - 1, *range(1, self.terms - 1)]
+        return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
 
     def lca(self, i: int, j: int) -> int:
         """How many leaves the smallest subtree with leaves i and j has.
@@ -110,6 +149,8 @@ class Masks:
             left = self._units.copy() if whole else self._zeros.copy()
             left[first : first + self.part] = self._unit
             survivors += self._counted(i, j, left)
+        if survivors > self.terms - 2:
+            raise NotATree("masks", (i, j), f"the mask leaves {survivors} of {self.terms - 2} units")
         return self.terms - survivors
 
     def _counted(self, i: int, j: int, left: Words) -> int:
@@ -135,6 +176,7 @@ class Masks:
         """Which leaves outlive the mask of a pair: units of different weight stand at them, some at a time."""
         dtype = self.box.subject.dtype
         width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
+        width = max(1, min(width, _swallowed(self.exponents).bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
         found: set[int] = set()
         for first in range(0, len(others), width):
@@ -149,6 +191,16 @@ class Masks:
                 raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
             found |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
         return frozenset(found)
+
+
+def _swallowed(exponents: MaskExponents) -> int:
+    """How many units vanish together beside M in the widest accumulator that lets any vanish."""
+    ratio = exponents.large + exponents.right_large - exponents.unit - exponents.right_unit
+    return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
+
+
+def _power(exponent: int) -> float:
+    return 2.0**exponent
 
 
 def _precision(format_: object) -> int:

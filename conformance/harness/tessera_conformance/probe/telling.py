@@ -79,7 +79,9 @@ def _judged(finding: Finding) -> Iterator[tuple[str, str]]:
         return
     declared = finding.declared
     if finding.verdict == "agrees":
-        yield "verdict", f"agrees with the declaration ({declared.source})"
+        blind = finding.kind == "exact sum" and finding.tree != declared.tree.without_start().canonical()
+        told = "; no input tells the orders apart" if blind else ""
+        yield "verdict", f"agrees with the declaration ({declared.source}){told}"
         return
     yield "declared", f"{abbreviated(declared.tree)} ({declared.source})"
     for departure in finding.departures:
