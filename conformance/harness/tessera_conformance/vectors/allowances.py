@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.check import Check
 from tessera_conformance.oracle import FUNCTIONS, bounds
+from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.special import settled
+from tessera_conformance.oracle.exact import NAN, finite, is_infinite
+from tessera_conformance.oracle.formats import component_format, values_of
 from tessera_conformance.tensors import Tensor
 
 NARROWEST_FLUSHED = 15
@@ -68,3 +72,104 @@ def judge_function(
         is_settled = np.array(settled(name, *inputs, ulps=ulps, flushes=flushes), bool)
         words = np.where(is_settled, frozen.words(), found.words())
         check.bits(found, Tensor(frozen.dtype, frozen.shape, words.tobytes()), f"{level}: special values of {name}")
+
+
+def judge_special(
+    check: Check,
+    found: Tensor,
+    function: str,
+    inputs: Sequence[Tensor],
+    given: Mapping[str, Any],
+    frozen: Tensor,
+    enclosures: Sequence[Enclosure | None],
+    level: str,
+) -> None:
+    """NaN and infinities that come from those among the operands, and finite results beside them that are settled.
+
+    A number may still overflow or underflow in one order and not in another. So an infinity, or a NaN that no operand
+    is, is settled only where an enclosure holds once the operands are finite; that of a product has to leave zero out,
+    since zero times infinity is NaN. Parts of complex products and transforms mix as the algorithm has it: of those
+    at least one is not finite.
+    """
+    open_ = np.array([each is None for each in enclosures], bool)
+    if not open_.any() or not any(_are_special(x).any() for x in inputs):
+        return
+    name = function.removeprefix("oracle.")
+    tame = bounds.enclose(function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], given)
+    settles = np.array([each is not None and not (name == "prod" and _may_be_zero(each)) for each in tame], bool)
+    from_nan = are_nan(_computed(function, [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs], given))
+    settles = open_ & (settles | (from_nan & are_nan(frozen)))
+    what = f"{level}: special values of {name}"
+    special = settles & _are_special(frozen)
+    if frozen.format.words > 1 and name not in COMPONENTWISE:
+        lost = special.reshape(-1, 2).any(axis=1) & ~_are_special(found).reshape(-1, 2).any(axis=1)
+        check.true(not lost.any(), f"{what}: what is made of NaN or infinities is not finite")
+        return
+    words = np.where(special, frozen.words(), found.words())
+    check.bits(found, Tensor(frozen.dtype, frozen.shape, words.tobytes()), what)
+    check.enclosed(found, _beside_special(name, inputs, given, frozen, settles & ~special), what)
+
+
+COMPONENTWISE = frozenset({"sum", "negate", "transpose", "cast"})
+"""Functions that do not mix the parts of complex numbers."""
+
+ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "transpose", "max", "min", "cast"})
+"""Functions whose finite results beside infinities are exact."""
+
+
+def _beside_special(
+    name: str, inputs: Sequence[Tensor], given: Mapping[str, Any], frozen: Tensor, where: Any
+) -> list[Enclosure | None]:
+    """Enclosures of finite results of operands that are not."""
+    values = values_of(frozen)
+    found: list[Enclosure | None] = [None] * len(values)
+    if name in ONE_VALUE:
+        least = component_format(frozen.dtype).smallest_normal
+        for place in np.flatnonzero(where).tolist():
+            value = finite(values[place])
+            if value == 0 or abs(value) >= least:
+                found[place] = Enclosure(value, Fraction(0), "one right answer")
+    elif name in ("softmax", "logsumexp"):
+        (x,) = inputs
+        numbers = [finite(value) for value in values_of(x) if value is not NAN and not is_infinite(value)]
+        far = -component_format(x.dtype).largest / 4
+        if numbers and min(numbers) >= far / 2:
+            limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], given)
+            found = [each if here else None for each, here in zip(limits, where.tolist(), strict=True)]
+    return found
+
+
+def _computed(function: str, inputs: Sequence[Tensor], given: Mapping[str, Any]) -> Tensor:
+    answer = FUNCTIONS[function](*inputs, **given)
+    computed: Tensor = answer[0] if isinstance(answer, tuple) else answer
+    return computed
+
+
+def _may_be_zero(enclosure: Enclosure) -> bool:
+    return abs(enclosure.exact) <= enclosure.error
+
+
+def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
+    """A tensor with a number at some places; one that is no float as it is."""
+    if not x.format.is_float:
+        return x
+    words = x.words()
+    code = words.dtype.type(component_format(x.dtype).encode(value))
+    return Tensor(x.dtype, x.shape, np.where(where, code, words).astype(words.dtype).tobytes())
+
+
+def are_nan(x: Tensor) -> Any:
+    """Which words are NaN."""
+    layout, words = x.format, x.words()
+    if not layout.is_float:
+        return np.zeros(words.shape, bool)
+    magnitudes = words & words.dtype.type(component_format(x.dtype).sign_bit - 1)
+    return magnitudes > words.dtype.type(component_format(x.dtype).largest_code + int(layout.has_infinity))
+
+
+def _are_special(x: Tensor) -> Any:
+    """Which words are NaN or infinite."""
+    if not x.format.is_float:
+        return np.zeros(x.words().shape, bool)
+    magnitudes = x.words() & x.words().dtype.type(component_format(x.dtype).sign_bit - 1)
+    return magnitudes > x.words().dtype.type(component_format(x.dtype).largest_code)

@@ -12,8 +12,10 @@ from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, cano
 from tessera_conformance.arithmetic.model import ModelError
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Unsupported
+from tessera_conformance.oracle.formats import Format, IntegerFormat
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.allowances import are_nan
 
 LONGEST_TREE = 60
 """Trees of more characters are told by their beginning."""
@@ -87,11 +89,34 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
             subnormals = "flushed" if impl.arithmetic.flushes else "kept"
             tree = Tree.from_text(impl.arithmetic.trees[operation])
             return Declaration(tree, canonical(dtype).but(subnormals=subnormals))
-        declared = check.returns(observation, f"the order of {operation} is declared")
-        return Declaration(Tree.from_json(declared["tree"]), NodeArithmetic.from_json(declared["arithmetic"]))
+        said = check.returns(observation, f"the order of {operation} is declared")
+        declared = Declaration(Tree.from_json(said["tree"]), NodeArithmetic.from_json(said["arithmetic"]))
     except (TreeError, ModelError) as error:
         check.true(False, f"the declared order of {operation} can be read: {error}")
         raise
+    _require_wide_accumulator(check, question, declared.model)
+    return declared
+
+
+def _require_wide_accumulator(check: Check, question: Question, model: NodeArithmetic) -> None:
+    """Nothing is summed in a narrower accumulator than the canon's (AMB-LANG-137), but over ranks (AMB-LANG-109)."""
+    if question.operation == "all_reduce":
+        return
+    own = canonical(question.inputs[0].dtype)
+    check.true(
+        _holds(model.format, own.format),
+        f"the declared accumulator of {question.operation}, {model.accumulator}, is no narrower than the canon's, "
+        f"{own.accumulator}",
+    )
+
+
+def _holds(wide: Format, narrow: Format) -> bool:
+    """Whether a format has at least the bits of another one of its kind, field by field."""
+    if isinstance(wide, IntegerFormat):
+        return isinstance(narrow, IntegerFormat) and wide.bits >= narrow.bits
+    if isinstance(narrow, IntegerFormat):
+        return False
+    return wide.fraction_bits >= narrow.fraction_bits and wide.exponent_bits >= narrow.exponent_bits
 
 
 def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
@@ -113,7 +138,8 @@ def _by_element(
     """
     words = expected.words().copy()
     known = {first: expected}
-    for place in np.flatnonzero(found.words() != words).tolist():
+    both_nan = are_nan(found) & are_nan(expected)
+    for place in np.flatnonzero((found.words() != words) & ~both_nan).tolist():
         own = declaration(impl, check, question, place)
         if own == first:
             break
