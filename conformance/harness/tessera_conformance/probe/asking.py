@@ -263,7 +263,8 @@ def words_of(values: Sequence[Value], dtype: str) -> Words:
     """The codes of values in a dtype."""
     format_ = FORMATS[dtype]
     width = float_format(dtype).sign_bit.bit_length() // 8
-    return np.array([format_.encode(value) for value in values], f"<u{width}")
+    known = {value: format_.encode(value) for value in dict.fromkeys(values)}
+    return np.array([known[value] for value in values], f"<u{width}")
 
 
 def _within(place: int, extent: int) -> bool:
