@@ -82,4 +82,5 @@ def tree(operation: str, name: str, value: Any) -> Tree:
     try:
         return Tree.from_json(value)
     except MalformedTree as problem:
-        raise InvalidArgument(operation, name, value, f"a tree ({problem})") from None
+        told = str(problem)
+        raise InvalidArgument(operation, name, value, f"a tree ({told[:200]})") from None
