@@ -41,6 +41,7 @@ def test_every_test_file_is_collected(root: Path) -> None:
     assert sorted(defining - collected) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("identifier", sorted(schemas()))
 def test_every_schema_is_valid_and_used(identifier: str, modules: Mapping[str, ast.Module]) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas()[identifier])

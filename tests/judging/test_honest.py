@@ -43,6 +43,7 @@ def test_the_reference_passes_the_whole_suite_at_every_level(tmp_path: Path, run
     assert [line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS] == [], told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "vector"), [(name, each) for name, them in OF_ITS_OWN.items() for each in them])
 def test_it_passes_at_its_level_and_fails_above(
     honest: ModuleType, judged: Callable[[Any, str, str], Check], name: str, vector: str

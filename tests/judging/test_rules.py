@@ -89,6 +89,7 @@ def three_times(judged: Judged, adapter: Any, level: str, vector: str) -> None:
         judged(adapter, level, vector)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "vector", "rule"), ACCEPTED)
 def test_the_rule_that_accepts_is_recorded(judged: Judged, level: str, vector: str, rule: str) -> None:
     said = [record.what for record in judged(make(), level, vector).records if record.passed]

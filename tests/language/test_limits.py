@@ -21,6 +21,7 @@ def test_deep_nesting(read):
     assert stop.value.feature == "language.deep_nesting"
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_calls():
     calls = "\n".join(f"func f{i}(a: int32) -> int32 {{ return f{i - 1}(a); }}" for i in range(1, 400))
     module = compile_source(f"module m {{ func f0(a: int32) -> int32 {{ return a; }}\n{calls} }}").module

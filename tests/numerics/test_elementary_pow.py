@@ -38,6 +38,7 @@ def test_every_pair_of_fp8_numbers(type_name, oracle, mpfr):
     check(type_name, x, y, oracle, mpfr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_name", ["fp16", "bf16", "fp32", "tf32", "fp64"])
 def test_random_and_structured_pairs(type_name, oracle, mpfr, rng):
     form = dtype(type_name)
@@ -62,6 +63,7 @@ def test_random_and_structured_pairs(type_name, oracle, mpfr, rng):
     check(type_name, x, y, oracle, mpfr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_name", FLOATS)
 def test_exact_powers_and_ties(type_name, oracle):
     """Whole powers of small integers, and of their reciprocals powers of two: many are midpoints of the type."""

@@ -69,6 +69,7 @@ def test_what_is_no_tree_over_three_leaves_is_refused(tree: Any) -> None:
         grown(tree, 3, start=False)
 
 
+@pytest.mark.slow
 def test_deep_trees_are_no_trouble() -> None:
     nested: Any = 0
     for leaf in range(1, 20_000):

@@ -81,6 +81,7 @@ def test_more_terms_than_a_count_has_bits(probed: Callable[..., Finding], summin
     assert found.tree == PAIRWISE.over(300).canonical()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "bits"), [(4, 24), (16, 24), (16, 30), (2, 26)])
 def test_fused_blocks(width: int, bits: int, probed: Callable[..., Finding], summing: ModuleType) -> None:
     found = probed(subject(64), reduce=summing.blocks(width, bits))

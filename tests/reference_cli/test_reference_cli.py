@@ -68,6 +68,7 @@ def test_attention_is_close_to_the_exact_result(tmp_path: Path, operands: dict[s
     assert np.abs(found - np.array(attention(**{n.lower(): x for n, x in operands.items()}))).max() < 4e-6
 
 
+@pytest.mark.slow
 def test_attention_in_bf16_writes_values_and_codes_of_one_result(
     tmp_path: Path, operands: dict[str, np.ndarray]
 ) -> None:

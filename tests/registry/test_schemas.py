@@ -73,6 +73,7 @@ def test_the_schema_is_valid_and_closed(name):
     assert schema_text["additionalProperties"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_reader_and_schema_agree_over_mutations(name):
     content, table = shipped(name)

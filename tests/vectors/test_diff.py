@@ -39,6 +39,7 @@ def test_a_line_edited_by_hand_can_still_be_looked_at(frozen: Any, old: Path) ->
     assert (code, "NaN codes differ" in said) == (1, True)
 
 
+@pytest.mark.slow
 def test_against_a_git_revision(frozen: Any) -> None:
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
