@@ -74,13 +74,14 @@ def _words_of_few(flat: Array, dtype: str) -> Array:
     format_ = float_format(dtype)
     bits = flat.view(np.uint32 if flat.dtype == np.float32 else np.uint64)
     distinct, places = np.unique(bits, return_inverse=True)
-    codes = [format_.encode(_exact(float(number))) for number in distinct.view(flat.dtype)]
+    codes = [format_.encode(value_of(float(number))) for number in distinct.view(flat.dtype)]
     width = {8: np.uint8, 16: np.uint16}[1 + format_.exponent_bits + format_.fraction_bits]
     words: Array = np.array(codes, width)
     return np.asarray(words[places.reshape(-1)])
 
 
-def _exact(number: float) -> Value:
+def value_of(number: float) -> Value:
+    """The value that a float is."""
     if np.isnan(number):
         return NAN
     if np.isinf(number):

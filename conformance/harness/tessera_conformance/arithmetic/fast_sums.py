@@ -8,6 +8,7 @@ near the ends of the exponent range go to the exact path. Tests hold all of it a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,8 +78,8 @@ def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: Node
         return nodes.settled(results[0])
 
 
-class _Nodes:
-    """How the nodes of one accumulator compute."""
+class _Nodes(ABC):
+    """How the nodes of one accumulator compute; those of three or more terms only where `can` says so."""
 
     def __init__(self, model: NodeArithmetic) -> None:
         self.model = model
@@ -89,8 +90,6 @@ class _Nodes:
 
     def joined(self, terms: Sequence[Leaf]) -> Array:
         """The result of a node."""
-        if len(terms) > 2:
-            return self.aligned(terms)
         left, right = terms
         if self.model.product == "fused":
             if isinstance(right, PendingArray):
@@ -99,17 +98,17 @@ class _Nodes:
                 return self.fused(left, right)
         return self.added(self.settled(left), self.settled(right))
 
+    @abstractmethod
     def product(self, left: Array, right: Array) -> Array:
-        raise NotImplementedError
+        """A product, rounded."""
 
+    @abstractmethod
     def added(self, left: Array, right: Array) -> Array:
-        raise NotImplementedError
+        """A sum, rounded."""
 
+    @abstractmethod
     def fused(self, product: PendingArray, addend: Array) -> Array:
-        raise NotImplementedError
-
-    def aligned(self, terms: Sequence[Leaf]) -> Array:
-        raise NotImplementedError
+        """A product and a sum, rounded once."""
 
     def flushed(self, result: Array) -> Array:
         """The result with subnormals made zeros of their sign, where the model says so."""
@@ -121,6 +120,9 @@ class _Nodes:
 
 class _Fp32Nodes(_Nodes):
     """Sums for an fp32 accumulator, in float64, whose products of fp32 values are exact."""
+
+    def joined(self, terms: Sequence[Leaf]) -> Array:
+        return super().joined(terms) if len(terms) == 2 else self.aligned(terms)
 
     def product(self, left: Array, right: Array) -> Array:
         return self._narrowed(left.astype(np.float64) * right.astype(np.float64))

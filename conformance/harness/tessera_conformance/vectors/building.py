@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import copysign, isinf, isnan
 from typing import Any, TypeAlias
 
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
+from tessera_conformance.arithmetic.arrays import value_of
 from tessera_conformance.oracle.formats import FORMATS
 from tessera_conformance.tensors import Tensor, shape_of
 from tessera_conformance.vectors.errors import BrokenSource
@@ -133,19 +132,9 @@ def _leaves(elements: Nested) -> Iterator[Number]:
 
 
 def _code(dtype: str, number: Number) -> int:
-    value, format_ = _value(number), FORMATS[dtype]
+    value = value_of(number) if isinstance(number, float) else Fraction(number)
+    format_ = FORMATS[dtype]
     code = format_.encode(value, nonfinite=True)
     if format_.decode(code) != value:
         raise ValueError(f"{number} is not a value of {dtype}")
     return code
-
-
-def _value(number: Number) -> Value:
-    if isinstance(number, float):
-        if isnan(number):
-            return NAN
-        if isinf(number):
-            return INFINITY if number > 0 else NEGATIVE_INFINITY
-        if number == 0 and copysign(1, number) < 0:
-            return NEGATIVE_ZERO
-    return Fraction(number)
