@@ -14,14 +14,22 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make, outcomes
 from tessera_reference.adapter import language as adapter
-from tessera_reference.graph import elementwise, execution
+from tessera_reference.graph import binding, elementwise
 from tessera_reference.graph.constant import Constant
+from tessera_reference.graph.machine import Machine
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
-from tessera_reference.language import annotations, expressions, literals, lower, scope
-from tessera_reference.language.scope import Scope
+from tessera_reference.language import (
+    annotations,
+    common_attributes,
+    expressions,
+    function_calls,
+    literals,
+    lower,
+    scope,
+)
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
@@ -53,21 +61,21 @@ OPERATORS = [
 # Names, dtypes and literals
 
 
-def _zero_for_unknown(self: expressions.Expressions, name: Any) -> Any:
-    if name.text in self.scope.names:
-        return _name(self, name)
+def _zero_for_unknown(self: expressions.Expressions, name: Any, wanted: Any) -> Any:
+    if self.scope.find(name.text) or name.text in self.around.constants:
+        return _name(self, name, wanted)
     return self._one(self.scope.emit(Constant(value=0, dtype=dtype("int32")), (), name.span))
 
 
-def _same_but_for_dtype(self: Scope, wanted: Any, given: Any) -> Any:
-    return None if wanted.dtype != given.dtype else _mismatch(self, wanted, given)
+def _same_but_for_dtype(wanted: Any, given: Any, dims: Any) -> Any:
+    return None if wanted.dtype != given.dtype else _mismatch(wanted, given, dims)
 
 
 def _through_fp32(text: str) -> Fraction:
     return Fraction(struct.unpack("<f", struct.pack("<f", float(_exact(text))))[0])
 
 
-_name, _mismatch, _exact = expressions.Expressions._name, Scope._mismatch, literals.exact
+_name, _mismatch, _exact = expressions.Expressions._name, scope._mismatch, literals.exact
 
 unknown_names = replaced(
     "LANG-03.1-01",
@@ -79,7 +87,7 @@ implicit_casts = replaced(
     "LANG-03.1-05",
     "takes a value of any dtype where a type is declared",
     make,
-    (Scope, "_mismatch", _same_but_for_dtype),
+    (scope, "_mismatch", _same_but_for_dtype),
 )
 unknown_dtypes = replaced(
     "LANG-02.3-38",
@@ -241,13 +249,13 @@ cast_before_accumulation = replaced(
 )
 
 
-def _bind_by_rank(parameter: Any, array: Any, bound: dict[str, Any]) -> None:
+def _bind_by_rank(function: Any, parameter: Any, array: Any, bound: dict[str, Any]) -> None:
     if array.dtype != parameter.type.dtype or len(array.shape) != len(parameter.type.shape):
-        raise execution.InputMismatch(parameter.name, str(parameter.type), execution.describe(array))
+        raise binding.InputMismatch(parameter.name, str(parameter.type), binding.describe(array))
 
 
 sizes_of_names = replaced(
-    "LANG-03.1-03", "does not compare sizes of equal names", make, (execution, "_bind_one", _bind_by_rank)
+    "LANG-03.1-03", "does not compare sizes of equal names", make, (binding, "_bind_one", _bind_by_rank)
 )
 
 
@@ -261,8 +269,8 @@ def _row_major_if_unknown(spec: Any) -> Any:
         return ROW_MAJOR
 
 
-def _mismatch_of_rest(self: Scope, wanted: Any, given: Any) -> Any:
-    problem = _mismatch(self, wanted, given)
+def _mismatch_of_rest(wanted: Any, given: Any, dims: Any) -> Any:
+    problem = _mismatch(wanted, given, dims)
     return None if problem and problem[0] == "layouts" else problem
 
 
@@ -287,7 +295,7 @@ silent_casts = replaced(
     "LANG-03.3-02",
     "changes a layout silently where a type is declared",
     make,
-    (Scope, "_mismatch", _mismatch_of_rest),
+    (scope, "_mismatch", _mismatch_of_rest),
 )
 types_without_layout = replaced(
     "LANG-05.1-01",
@@ -367,7 +375,9 @@ DIAGNOSTICS = [
 
 def profiles(name: str, clause: str, description: str, *known: str) -> Violation:
     """A front end that knows other numerics profiles."""
-    return replaced(clause, description, make, (lower, "PROFILES", known), name=name)
+    return replaced(
+        clause, description, make, (common_attributes, "PROFILES", known), (lower, "PROFILES", known), name=name
+    )
 
 
 PROFILES = [
@@ -376,7 +386,7 @@ PROFILES = [
         "LANG-11-16",
         "lets a strict function call a fast one",
         make,
-        (lower.FunctionLowering, "_check_profiles", lambda self, call, name: None),
+        (function_calls, "_check_profiles", lambda module, expressions, call, name: None),
         name="looser_callee",
     ),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
@@ -439,13 +449,10 @@ drifting_softmax = replaced(
 )
 
 
-def _last_to_first(self: Any, function: Any, arguments: Any) -> Any:
+def _last_to_first(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
     """Runs each operation before those that it takes values from, on zeros where the values are not there yet."""
-    values = dict(zip(function.parameters, arguments, strict=True))
-    for instruction in reversed(function.body.instructions):
-        ready = tuple(values.get(operand, _nothing_yet(operand)) for operand in instruction.operands)
-        values.update(zip(instruction.results, self.step(instruction, ready), strict=True))
-    return tuple(values[result] for result in function.body.results)
+    frame.update((value, _nothing_yet(value)) for each in block.instructions for value in each.results)
+    return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
 
 
 def _nothing_yet(value: Any) -> Array:
@@ -453,24 +460,23 @@ def _nothing_yet(value: Any) -> Array:
     return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 
 
-def _over_the_operand(self: Any, function: Any, arguments: Any) -> Any:
-    values = dict(zip(function.parameters, arguments, strict=True))
-    for instruction in function.body.instructions:
-        results = self.step(instruction, tuple(values[operand] for operand in instruction.operands))
-        values.update(zip(instruction.results, results, strict=True))
-        values.update(zip(instruction.operands[:1], results, strict=False))
-    return tuple(values[result] for result in function.body.results)
+def _over_the_operand(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+    """Runs the block in one instruction at a time, so that each result can be written over its first operand."""
+    frame.update(zip(block.arguments, arguments, strict=True))
+    for instruction in block.instructions:
+        single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+        yield from _block(self, single, (), frame)
+        frame.update((a, frame[b]) for a, b in zip(instruction.operands[:1], instruction.results, strict=False))
+    return (yield from _block(self, replace(block, arguments=(), instructions=()), (), frame))
 
 
-_run = execution._Interpreter.run
+_block = Machine.block
 
-last_to_first = replaced(
-    "LANG-04-03", "runs operations last to first", make, (execution._Interpreter, "run", _last_to_first)
-)
+last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Machine, "block", _last_to_first))
 
 over_the_operand = replaced(
     "LANG-04-02",
     "writes the result of an operation over its first operand",
     make,
-    (execution._Interpreter, "run", _over_the_operand),
+    (Machine, "block", _over_the_operand),
 )

@@ -1,7 +1,8 @@
-"""`tessera-reference`: check, print and run programs of the language.
+"""`tessera-reference`: check, format, print, explain and run programs of the language.
 
 Results go to stdout and to files, diagnostics to stderr. Exit codes: 0 done; 2 bad input (a program that is illegal or
-fails while running, inputs that do not fit, files that cannot be read); 3 a legal program beyond this reference.
+fails while running, inputs that do not fit, files that cannot be read); 3 a legal program beyond this reference; of
+`fmt --check` 1 for a file that is not in canonical form.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from .array_files import BadInput, load, save
+from .explain import explain, tracer
 from .graph.execution import InputMismatch, UnknownFunction, describe, execute
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .ir.module import Function, Module
 from .ir.text import print_module
-from .ir.types import Type
+from .ir.types import Tensor, dtype_of
 from .language import CompiledModule, compile_source
-from .numerics.array import Array
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
 
@@ -33,13 +33,10 @@ files:
   Inputs and outputs are .npy files. An input's numbers must be values of the parameter's dtype: fp8 and bf16, which
   numpy lacks, are given as any float array that they represent exactly, and are written as float32. NAME:bits=FILE
   reads or writes storage codes instead, as unsigned integers of the dtype's width.
-  With one result, --output may call it anything; several are called r0, r1, ... in order.
+  With one result, --output may call it anything; several are called r0, r1, ... in order, those of a kernel by the
+  names of its tensor parameters.
   FILE may be - for a program on standard input.
 """
-
-
-class BadInput(Exception):
-    """Something the user gave cannot be used; the message says what."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,7 +86,18 @@ def add_commands(subparsers: Any) -> None:
         default="strict",
         help="numerics level; the reference computes the strict bits under each",
     )
+    run.add_argument(
+        "--trace", action="store_true", help="print each operation as it is executed, with a digest of its bits"
+    )
     _command(subparsers, "verify", _verify, "check a program and say what is wrong with it")
+    fmt = _command(subparsers, "fmt", _fmt, "print a program in canonical form")
+    fmt.add_argument(
+        "--check", action="store_true", help="print nothing; exit with 1 if the file is not in canonical form"
+    )
+    fmt.add_argument("--write", action="store_true", help="change the file in place")
+    show = _command(subparsers, "print", _print, "print a program's syntax tree or its IR")
+    show.add_argument("--level", choices=("ast", "graph"), default="graph", help="what to print")
+    _command(subparsers, "explain", _explain, "say what a program's operations are")
     lower = _command(subparsers, "lower", _lower, "print a program's IR")
     lower.add_argument("--to", choices=("graph",), default="graph", help="the IR level")
     lower.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
@@ -113,14 +121,14 @@ def _run(options: argparse.Namespace) -> int:
     module, function = _select(compiled, options.function)
     outputs = [_assignment(text) for text in options.output]
     _check_outputs(outputs, function)
-    inputs = {name: _load(name, path, bits, function) for name, path, bits in _inputs(options.input)}
-    results = execute(module, function.name, inputs)
+    inputs = {name: load(name, path, bits, function) for name, path, bits in _inputs(options.input)}
+    results = execute(module, function.name, inputs, tracer(print) if options.trace else None)
+    names = _result_names(function)
     for name, path, bits in outputs:
-        index = 0 if len(results) == 1 else int(name.removeprefix("r"))
-        _save(results[index], path, bits)
+        save(results[0 if len(results) == 1 else names.index(name)], path, bits)
     if not outputs:
-        for index, array in enumerate(results):
-            print(f"r{index} {describe(array)}\n{array.values}")
+        for name, array in zip(names, results, strict=True):
+            print(f"{name} {describe(array)}\n{array.values}")
     return 0
 
 
@@ -128,6 +136,42 @@ def _verify(options: argparse.Namespace) -> int:
     compiled = _compile(options)
     count = sum(len(module.functions) for module in compiled.modules)
     print(f"{options.file}: ok, {count} function{'s' * (count != 1)}")
+    return 0
+
+
+def _fmt(options: argparse.Namespace) -> int:
+    from .language.formatter import format_program
+
+    formatted, text = format_program(_read(options)), options.source_text
+    if options.check:
+        return 0 if formatted == text else 1
+    if not options.write:
+        print(formatted, end="")
+        return 0
+    if options.file == "-":
+        raise BadInput("--write needs a file, not standard input")
+    try:
+        Path(options.file).write_text(formatted, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{options.file}: {error.strerror}") from error
+    return 0
+
+
+def _print(options: argparse.Namespace) -> int:
+    if options.level == "ast":
+        from .language import parse
+        from .language.formatter import print_tree
+
+        print(print_tree(parse(_read(options), options.file)), end="")
+        return 0
+    for module in _compile(options).modules:
+        print(print_module(module), end="")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    for module in _compile(options).modules:
+        print(*explain(module), sep="\n")
     return 0
 
 
@@ -145,8 +189,8 @@ def _serve(options: argparse.Namespace) -> int:
     return serve(make())
 
 
-def _compile(options: argparse.Namespace) -> CompiledModule:
-    """Read and compile the program; its text is kept for showing diagnostics."""
+def _read(options: argparse.Namespace) -> str:
+    """Read the program; its text is kept for showing diagnostics."""
     try:
         if options.file == "-" and sys.stdin is None:
             raise BadInput("standard input is closed")
@@ -156,7 +200,12 @@ def _compile(options: argparse.Namespace) -> CompiledModule:
         raise BadInput(f"{options.file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{options.file}: not UTF-8 text (byte {error.start})") from error
-    compiled = compile_source(options.source_text, options.file)
+    return str(options.source_text)
+
+
+def _compile(options: argparse.Namespace) -> CompiledModule:
+    """Read and compile the program, and show what it is warned about."""
+    compiled = compile_source(_read(options), options.file)
     _show(compiled.warnings, options.source_text)
     return compiled
 
@@ -195,75 +244,23 @@ def _inputs(texts: Sequence[str]) -> list[tuple[str, str, bool]]:
     return given
 
 
+def _result_names(function: Function) -> list[str]:
+    """What results are called: those of a kernel as its tensor parameters, others by number."""
+    if function.kernel:
+        return [value.name for value in function.parameters if isinstance(value.type, Tensor)]
+    return [f"r{index}" for index in range(len(function.results))]
+
+
 def _check_outputs(outputs: Sequence[tuple[str, str, bool]], function: Function) -> None:
-    count = len(function.results)
-    names = [f"r{index}" for index in range(count)]
+    names = _result_names(function)
     for name, _, bits in outputs:
-        if count == 0 or (count > 1 and name not in names):
+        if not names or (len(names) > 1 and name not in names):
             raise BadInput(f"output {name}: {function.name} returns {', '.join(names) or 'nothing'}")
-        if bits and function.results[0 if count == 1 else names.index(name)].dtype.storage_bytes > 8:
+        held = dtype_of(function.results[0 if len(names) == 1 else names.index(name)])
+        if bits and held is not None and held.storage_bytes > 8:
             raise BadInput(f"output {name}: there are no integers as wide as its codes")
-    if count == 1 and len(outputs) > 1:
+    if len(names) == 1 and len(outputs) > 1:
         raise BadInput(f"{function.name} returns one value, and several outputs are asked for")
-
-
-def _load(name: str, path: str, bits: bool, function: Function) -> Array:
-    """An input file as an array of its parameter's dtype."""
-    try:
-        values = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
-    except MemoryError as error:
-        raise BadInput(f"input {name}: {path} does not fit into memory") from error
-    except (
-        Exception
-    ) as error:  # what numpy raises here depends on how the file is broken: zipfile's, tokenize's, its own
-        raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
-        raise BadInput(f"input {name}: {path} is no .npy file of numbers")
-    parameter = next((parameter for parameter in function.parameters if parameter.name == name), None)
-    if parameter is None:
-        names = ", ".join(parameter.name for parameter in function.parameters)
-        raise BadInput(f"input {name} is not a parameter; {function.name} takes {names or 'none'}")
-    return (_from_codes if bits else _from_values)(name, values, parameter.type)
-
-
-def _from_codes(name: str, values: np.ndarray[Any, Any], expected: Type) -> Array:
-    dtype = expected.dtype
-    if values.dtype.kind != "u" or values.dtype.itemsize != dtype.storage_bytes:
-        wanted = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
-        raise BadInput(f"input {name}: expected {wanted}, the file holds {_held(values)}")
-    little = values.astype(values.dtype.newbyteorder("<"))
-    return Array.from_bits(dtype, values.shape, np.ascontiguousarray(little).tobytes())
-
-
-def _from_values(name: str, values: np.ndarray[Any, Any], expected: Type) -> Array:
-    kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
-    if kinds[values.dtype.kind] != expected.dtype.kind:
-        raise BadInput(f"input {name}: expected {expected}, the file holds {_held(values)}")
-    try:
-        return Array.checked(expected.dtype, values)
-    except NumericsFailure as failure:
-        remedy = f"round it first, or give codes with {name}:bits="
-        raise BadInput(f"input {name}: {failure}, and the file holds {_held(values)}; {remedy}") from failure
-
-
-def _held(values: np.ndarray[Any, Any]) -> str:
-    return f"{values.dtype} of shape {list(values.shape)}"
-
-
-def _save(array: Array, path: str, bits: bool) -> None:
-    """A result as values that numpy has a dtype for, or as storage codes."""
-    if bits:
-        codes = np.frombuffer(array.to_bits(), f"<u{array.dtype.storage_bytes}").reshape(array.shape)
-        written: np.ndarray[Any, Any] = codes
-    else:
-        written = array.values.astype(np.float16) if array.dtype.name == "fp16" else array.values
-    try:
-        with Path(path).open("wb") as file:
-            np.save(file, np.ascontiguousarray(written).reshape(array.shape), allow_pickle=False)
-    except OSError as error:
-        raise BadInput(f"output {path}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

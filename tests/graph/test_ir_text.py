@@ -142,9 +142,8 @@ def test_a_function_returns_what_it_declares() -> None:
     assert check(replace(function(), results=())) == "@mm returns other types than it declares"
 
 
-def test_every_operation_of_the_slice_is_pure_and_names_clauses() -> None:
-    assert len(OPERATIONS) >= 16
+def test_every_operation_names_clauses_and_is_documented() -> None:
+    assert len(OPERATIONS) >= 60
     for operation in OPERATIONS.values():
-        assert operation.effects == frozenset()
         assert operation.clauses
         assert operation.__doc__

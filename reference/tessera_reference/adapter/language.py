@@ -9,7 +9,7 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
-from ..graph.execution import UnknownFunction, execute
+from ..graph.execution import UnknownFunction, execute, execute_on_mesh
 from ..ir.module import Function, Instruction, Module
 from ..ir.operation import AttributeValue
 from ..ir.text import print_module
@@ -17,7 +17,7 @@ from ..language import CompiledModule, compile_source, parse, syntax
 from ..numerics.attributes import text
 from ..numerics.formats import DType
 from .outcomes import array, diagnostic, outcomes, tensor
-from .reading import LEVEL, read_by, tensors_by_name
+from .reading import LEVEL, read_by, tensors_by_name, tensors_by_rank
 
 __all__ = ["LanguageMethods"]
 
@@ -73,6 +73,23 @@ class LanguageMethods:
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in execute(module, name, arrays)]}
 
+    @read_by(source=text, function=text, ranks=tensors_by_rank, mesh=text, level=LEVEL)
+    def language_execute_ranks(
+        self,
+        *,
+        source: str,
+        function: str,
+        ranks: Sequence[Mapping[str, Tensor]],
+        mesh: str | None = None,
+        level: str = "strict",
+    ) -> dict[str, Any]:
+        """The results of a function on every rank of a mesh, each with inputs of its own."""
+        module, name = _find(self._compile(source).modules, function)
+        with outcomes():
+            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
+            results = execute_on_mesh(module, name, inputs, mesh)
+        return {"ranks": [{"outputs": [tensor(result) for result in each]} for each in results]}
+
     def _compile(self, source: str) -> CompiledModule:
         with outcomes():
             return compile_source(source)
@@ -91,20 +108,25 @@ def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
 def _function(function: Function) -> dict[str, Any]:
     return {
         "name": function.name,
+        "kind": "kernel" if function.kernel else "func",
         "arguments": [str(value.type) for value in function.parameters],
         "results": [str(result) for result in function.results],
-        "operations": [_operation(instruction) for instruction in function.body.instructions],
+        "attributes": {name: _plain(value) for name, value in function.attributes.items()},
+        "operations": [_operation(instruction) for instruction in function.body.walk()],
     }
 
 
 def _operation(instruction: Instruction) -> dict[str, Any]:
+    attributes = {**instruction.operation.attributes, **instruction.attributes}
     return {
         "name": instruction.operation.name,
         "operands": [f"%{value.name}" for value in instruction.operands],
         "results": [f"%{value.name}" for value in instruction.results],
         "operand_types": [str(value.type) for value in instruction.operands],
         "result_types": [str(value.type) for value in instruction.results],
-        "attributes": {name: _plain(value) for name, value in instruction.operation.attributes.items()},
+        "attributes": {name: _plain(value) for name, value in attributes.items()},
+        "effects": sorted(instruction.operation.effects),
+        "regions": len(instruction.regions),
     }
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "shapes",
     "tensors",
     "tensors_by_name",
+    "tensors_by_rank",
 ]
 
 Method: TypeAlias = Callable[..., dict[str, Any]]
@@ -97,6 +98,11 @@ def tensors(operation: str, name: str, value: Any) -> Sequence[Tensor]:
 def tensors_by_name(operation: str, name: str, value: Any) -> Mapping[str, Tensor]:
     """Read an object whose values are tensors."""
     return {key: _tensor(operation, f"{name}.{key}", each) for key, each in mapping(operation, name, value).items()}
+
+
+def tensors_by_rank(operation: str, name: str, value: Any) -> Sequence[Mapping[str, Tensor]]:
+    """Read a list of objects whose values are tensors."""
+    return [tensors_by_name(operation, f"{name}[{i}]", each) for i, each in enumerate(_listed(operation, name, value))]
 
 
 def shapes(operation: str, name: str, value: Any) -> Sequence[tuple[int, ...]]:

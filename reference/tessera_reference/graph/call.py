@@ -1,12 +1,12 @@
 """`tessera.graph.call`: another function of the module (LANG-05-03)."""
 
-from ..ir.operation import Attribute, Environment, Hidden, Operands, Operation, operation
+from ..ir.operation import Attribute, Hidden, Operands, StepEnvironment, Steps, Stepwise, operation
 from ..ir.types import LAYOUTS, Type
 from ..numerics.array import Array
 
 
 @operation("tessera.graph.call", clauses=("LANG-02.3-32", "LANG-05-03"))
-class Call(Operation):
+class Call(Stepwise):
     """Runs `callee` on the arguments; its results are what the callee's signature gives for these arguments."""
 
     arguments: Operands[Type]
@@ -19,6 +19,6 @@ class Call(Operation):
         """What the front end found the callee to return."""
         return self.returns
 
-    def execute(self, *arguments: Array, env: Environment) -> tuple[Array, ...]:
+    def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
         """The callee's results."""
         return env.call(self.callee, arguments)

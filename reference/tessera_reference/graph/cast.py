@@ -2,11 +2,14 @@
 
 from typing import get_args
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
-from ..ir.types import LAYOUTS, Scalar, Tensor, Type
+from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.rounding import Overflow, cast
+from .adjoints import terms
 
 
 @operation("tessera.graph.cast", spellings=("op.cast",), clauses=("LANG-03.1-05", "LANG-02.2-06", "LANG-02.2-07"))
@@ -19,7 +22,7 @@ class Cast(Operation):
 
     layouts = frozenset(LAYOUTS)
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The operand's type with the other dtype; a complex number does not become a real one."""
         require(
             self.x.dtype.kind != "complex" or self.dtype.kind in ("complex", "bool"),
@@ -40,3 +43,10 @@ class Cast(Operation):
     def execute(self, x: Array, env: Environment) -> Array:
         """The conversion by the canon."""
         return cast(x, self.dtype, self.overflow)  # type: ignore[arg-type]  # infer has checked it
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """Between floats dy in the operand's dtype, as if nothing had been rounded or saturated; else nothing."""
+        if self.x.dtype.kind != "float" or self.dtype.kind != "float":
+            return (None,)
+        dy, _, x = terms(at, build)
+        return (dy.cast(dtype=x.dtype, overflow=self.overflow).value,)

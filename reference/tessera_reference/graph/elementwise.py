@@ -1,17 +1,21 @@
 """Elementwise operations: the operators of the language (spec sections 2.3, 3.2; AMB-LANG-55).
 
 They declare NumPy broadcasting, scalars included, take operands of one dtype and of equal layouts, and round once, to
-the result type. Comparisons give bool.
+the result type. Comparisons give bool, and bools no gradient.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Environment, NotCarriedOut, Operand, Operation, operation, require
-from ..ir.types import LAYOUTS, Dim, Scalar, Tensor, Type, show_dim
+from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
-from ..numerics.formats import dtype
+from ..numerics.formats import DType, dtype
+from .adjoints import Term, terms
 
 
 class Operator(Protocol):
@@ -32,17 +36,10 @@ class ElementwiseBinary(Operation):
     defined_on: ClassVar[tuple[str, ...]]
     compute: ClassVar[Operator]
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The broadcast of the operands; comparisons narrow it to bool."""
         a, b = self.a, self.b
-        require(
-            a.dtype == b.dtype,
-            "types",
-            f"operands have dtypes {a.dtype} and {b.dtype}",
-            "a.dtype == b.dtype, since nothing is cast implicitly",
-            "LANG-03.1-05",
-            "cast one operand with op.cast",
-        )
+        require_one_dtype(a, b)
         require(
             a.dtype.kind in self.defined_on,
             "types",
@@ -50,21 +47,45 @@ class ElementwiseBinary(Operation):
             f"a dtype of kind {' or '.join(self.defined_on)}",
             "LANG-11-01",
         )
-        if isinstance(a, Tensor) and isinstance(b, Tensor):
-            require(
-                a.layout == b.layout,
-                "layouts",
-                f"operands have layouts {a.layout} and {b.layout}",
-                "a.layout == b.layout",
-                "LANG-11-05",
-                "cast one layout at Schedule IR: schedule.layout_cast",
-            )
-        layout = next((type_.layout for type_ in (a, b) if isinstance(type_, Tensor)), None)
-        return Tensor(broadcast(a.shape, b.shape), a.dtype, layout) if layout else a
+        return elementwise(a.dtype, a, b)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
         """The operation by the canon."""
         return type(self).compute(a, b)
+
+
+def require_one_dtype(a: Numeric, b: Numeric) -> None:
+    """Nothing is cast implicitly. Raises `Refusal`."""
+    require(
+        a.dtype == b.dtype,
+        "types",
+        f"operands have dtypes {a.dtype} and {b.dtype}",
+        "a.dtype == b.dtype, since nothing is cast implicitly",
+        "LANG-03.1-05",
+        "cast one operand with op.cast",
+    )
+
+
+def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
+    """The type of a result with an element for each of the operands' broadcast shape. Raises `Refusal`."""
+    layout = _one_layout([type_.layout for type_ in operands if isinstance(type_, Tensor)])
+    shape: tuple[Dim, ...] = ()
+    for type_ in operands:
+        shape = broadcast(shape, type_.shape)
+    return Tensor(shape, dtype, layout) if layout else Scalar(dtype)
+
+
+def _one_layout(layouts: list[Layout]) -> Layout | None:
+    for layout in layouts[1:]:
+        require(
+            layout == layouts[0],
+            "layouts",
+            f"operands have layouts {layouts[0]} and {layout}",
+            "a.layout == b.layout",
+            "LANG-11-05",
+            "cast one layout: op.layout_cast",
+        )
+    return layouts[0] if layouts else None
 
 
 def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
@@ -89,7 +110,17 @@ def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
 class Arithmetic(ElementwiseBinary):
     """Operators whose result has the operands' dtype."""
 
-    defined_on = ("float", "int", "complex")
+    defined_on: ClassVar[tuple[str, ...]] = ("float", "int", "complex")
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """What each operand's element gets, summed over the elements that it was spread to."""
+        dy, y, a, b = terms(at, build)
+        to_a, to_b = self.pullback(dy, y, a, b)
+        return to_a.summed_to(a).value, to_b.summed_to(b).value
+
+    @abstractmethod
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """The gradients of the operands before those that were spread are summed."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +129,13 @@ class Comparison(ElementwiseBinary):
 
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The broadcast shape, as bool."""
         return super().infer().with_dtype(dtype("bool"))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """A bool has no gradient."""
+        return None, None
 
 
 @operation("tessera.graph.add", spellings=("+",), clauses=("LANG-02.3-61",))
@@ -109,12 +144,20 @@ class Add(Arithmetic):
 
     compute = staticmethod(arithmetic.add)
 
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy; dy."""
+        return dy, dy
+
 
 @operation("tessera.graph.subtract", spellings=("-",), clauses=("LANG-02.3-62",))
 class Subtract(Arithmetic):
     """a - b; integers wrap."""
 
     compute = staticmethod(arithmetic.subtract)
+
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy; -dy."""
+        return dy, -dy
 
 
 @operation("tessera.graph.multiply", spellings=("*",), clauses=("LANG-02.3-63",))
@@ -123,6 +166,10 @@ class Multiply(Arithmetic):
 
     compute = staticmethod(arithmetic.multiply)
 
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy * b; dy * a."""
+        return dy * b, dy * a
+
 
 @operation("tessera.graph.divide", spellings=("/",), clauses=("LANG-02.3-64",))
 class Divide(Arithmetic):
@@ -130,12 +177,17 @@ class Divide(Arithmetic):
 
     compute = staticmethod(arithmetic.divide)
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """As every operator; complex quotients have no canon yet."""
         type_ = super().infer()
         if type_.dtype.kind == "complex":
             raise NotCarriedOut("op.divide.complex")
         return type_
+
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy / b; -(dy / b) * y."""
+        to_a = dy / b
+        return to_a, -to_a * y
 
 
 @operation("tessera.graph.equal", spellings=("==",), clauses=("LANG-02.3-66",))
@@ -190,7 +242,7 @@ class Negate(Operation):
 
     layouts = frozenset(LAYOUTS)
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The operand's type."""
         require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
         return self.x
@@ -198,3 +250,8 @@ class Negate(Operation):
     def execute(self, x: Array, env: Environment) -> Array:
         """The sign flipped."""
         return arithmetic.negate(x)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """-dy."""
+        dy, *_ = terms(at, build)
+        return ((-dy).value,)

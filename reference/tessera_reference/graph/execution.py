@@ -1,19 +1,17 @@
-"""Executing Graph IR: inputs against the signature, then one instruction after another (spec sections 3.1, 4).
-
-A program is a pure function of its inputs (LANG-04-01). Dimensions that the signature leaves open are bound by the
-inputs: equal names to equal sizes (AMB-LANG-08), each `?` to whatever comes.
-"""
+"""The front door of execution: a function of a module on named inputs (spec section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from ..ir.diagnostics import Category, Diagnostic, Rejection, UnsupportedConstruct
-from ..ir.module import Function, Instruction, Module, Value
-from ..ir.types import is_unknown
+from ..ir.diagnostics import UnsupportedConstruct
+from ..ir.module import Function, Instruction, Module
 from ..numerics.array import Array
-from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
+from .binding import InputMismatch, bind, describe
+from .machine import Machine, Observer
+from .ranks import Choice, RankObserver, meets, mesh_in_force, run_on_mesh
+
+__all__ = ["InputMismatch", "UnknownFunction", "describe", "execute", "execute_on_mesh"]
 
 
 class UnknownFunction(Exception):
@@ -25,115 +23,71 @@ class UnknownFunction(Exception):
         super().__init__(f"no function {name!r}; there is {', '.join(available) or 'none'}")
 
 
-class InputMismatch(Exception):
-    """The inputs do not fit the signature. `expected` or `given` is empty for an input unexpected or missing."""
+def execute(
+    module: Module, function: str, inputs: Mapping[str, Array], observer: Observer | None = None
+) -> tuple[Array, ...]:
+    """Run a function on named inputs; its results in order, of a kernel its tensor parameters as it leaves them.
 
-    def __init__(self, name: str, expected: str, given: str, why: str = "") -> None:
-        self.name = name
-        self.expected = expected
-        self.given = given
-        self.why = why
-        super().__init__(name, expected, given, why)
-
-    def __str__(self) -> str:
-        if not self.given:
-            return f"input {self.name} is missing: expected {self.expected}"
-        if not self.expected:
-            return f"input {self.name} is not a parameter; {self.why}"
-        return f"input {self.name}: expected {self.expected}, given {self.given}{self.why and f' ({self.why})'}"
-
-
-def execute(module: Module, function: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-    """Run a function on named inputs; its results in order.
+    A function that meets other ranks runs on every rank of its mesh, on the same inputs; the results are rank 0's.
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
     `UnsupportedConstruct` where it goes beyond this machine.
     """
-    if function not in module.functions:
-        raise UnknownFunction(function, tuple(module.functions))
-    target = module.functions[function]
+    target = _find(module, function)
+    arguments = bind(target, inputs)
+    if meets(module, target):
+        mesh = mesh_in_force(module, target, None)
+        every = [arguments] * module.meshes[mesh].size
+        return run_on_mesh(module, target, every, mesh, observer and _of_rank_0(observer))[0]
     try:
-        return _Interpreter(module).run(target, bind(target, inputs))
+        next(Machine(module, observer).run(target, arguments))
+    except StopIteration as finished:
+        results: tuple[Array, ...] = finished.value
+        return results
     except RecursionError:
         raise UnsupportedConstruct("execute.deep_calls", target.location) from None
+    raise AssertionError(f"@{function} met other ranks")  # which `meets` has ruled out
 
 
-def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-    """The inputs in the order of the parameters. Raises `InputMismatch` for the first that does not fit."""
-    names = [parameter.name for parameter in function.parameters]
-    for name, array in inputs.items():
-        if name not in names:
-            why = f"@{function.name} takes {', '.join(names) or 'none'}"
-            raise InputMismatch(name, "", describe(array), why)
-    bound: dict[str, tuple[int, str]] = {}
-    for parameter in function.parameters:
-        if parameter.name not in inputs:
-            raise InputMismatch(parameter.name, str(parameter.type), "")
-        _bind_one(parameter, inputs[parameter.name], bound)
-    return tuple(inputs[name] for name in names)
+def execute_on_mesh(
+    module: Module,
+    function: str,
+    inputs: Sequence[Mapping[str, Array]],
+    mesh: str | None = None,
+    observer: RankObserver | None = None,
+    choice: Choice = min,
+) -> tuple[tuple[Array, ...], ...]:
+    """Run a function on every rank of a mesh, named inputs and results by rank, row-major over the mesh.
+
+    Raises as `execute` does, and `Rejection` where ranks do not come together; what it says names the ranks.
+    """
+    target = _find(module, function)
+    mesh = mesh_in_force(module, target, mesh)
+    ranks = module.meshes[mesh].size
+    if len(inputs) != ranks:
+        raise InputMismatch(
+            "ranks", f"one set of inputs for each of the {ranks} ranks of mesh {mesh}", str(len(inputs))
+        )
+    arguments = [_bind_on_rank(target, rank, given) for rank, given in enumerate(inputs)]
+    return run_on_mesh(module, target, arguments, mesh, observer, choice)
 
 
-def _bind_one(parameter: Value, array: Array, bound: dict[str, tuple[int, str]]) -> None:
-    type_ = parameter.type
-    expected, given = str(type_), describe(array)
-    if array.dtype != type_.dtype or len(array.shape) != len(type_.shape):
-        raise InputMismatch(parameter.name, expected, given)
-    for dim, extent in zip(type_.shape, array.shape, strict=True):
-        if isinstance(dim, int):
-            if dim != extent:
-                raise InputMismatch(parameter.name, expected, given)
-        elif not is_unknown(dim):
-            first, owner = bound.setdefault(dim, (extent, parameter.name))
-            if first != extent:
-                raise InputMismatch(parameter.name, expected, given, f"{dim} is {first} in {owner}")
+def _find(module: Module, function: str) -> Function:
+    if function not in module.functions:
+        raise UnknownFunction(function, tuple(module.functions))
+    return module.functions[function]
 
 
-def describe(array: Array) -> str:
-    """An array's type, as the source would write it."""
-    return f"tensor<{'x'.join(map(str, (*array.shape, array.dtype)))}>" if array.shape else array.dtype.name
+def _bind_on_rank(function: Function, rank: int, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
+    try:
+        return bind(function, inputs)
+    except InputMismatch as found:
+        raise InputMismatch(f"{found.name} of rank {rank}", found.expected, found.given, found.why) from None
 
 
-@dataclass(frozen=True)
-class _Interpreter:
-    """The `Environment` of executing operations."""
+def _of_rank_0(observer: Observer) -> RankObserver:
+    def observe(rank: int, instruction: Instruction, results: tuple[Array, ...]) -> None:
+        if rank == 0:
+            observer(instruction, results)
 
-    module: Module
-
-    def call(self, function: str, arguments: tuple[Array, ...]) -> tuple[Array, ...]:
-        return self.run(self.module.functions[function], arguments)
-
-    def run(self, function: Function, arguments: tuple[Array, ...]) -> tuple[Array, ...]:
-        values: dict[Value, Array] = dict(zip(function.parameters, arguments, strict=True))
-        for instruction in function.body.instructions:
-            results = self.step(instruction, tuple(values[operand] for operand in instruction.operands))
-            for value, array in zip(instruction.results, results, strict=True):
-                assert array.dtype == value.type.dtype, f"{value.name} came out as {array.dtype}, not {value.type}"
-                values[value] = array
-        return tuple(values[result] for result in function.body.results)
-
-    def step(self, instruction: Instruction, operands: tuple[Array, ...]) -> tuple[Array, ...]:
-        try:
-            result = instruction.operation.execute(*operands, env=self)
-        except NumericsFailure as failure:
-            raise Rejection([_failure(instruction, failure)]) from failure
-        except MemoryError as error:
-            raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
-        return result if isinstance(result, tuple) else (result,)
-
-
-def _failure(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
-    """What went wrong while running, with the place of the expression."""
-    location, operation = instruction.location, instruction.operation
-    category: Category = "shapes" if isinstance(failure, ShapeMismatch) else "numerics"
-    remedy = "make sure that no divisor is zero" if isinstance(failure, DivisionByZero) else ""
-    return Diagnostic(
-        category,
-        "execute",
-        str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
-        location.span,
-        location.filename,
-        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
-        requirement="divisors other than zero" if remedy else "",
-        clause="AMB-LANG-55" if remedy else "",
-        remedy=remedy,
-    )
+    return observe

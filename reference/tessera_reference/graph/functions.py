@@ -1,19 +1,33 @@
 """Elementary functions and the activations composed of them (AMB-LANG-45, AMB-LANG-132, AMB-LANG-133).
 
 An elementary function is correctly rounded in its operand's dtype. An activation is a composition, each step rounded in
-the accumulator type, with one final rounding.
+the accumulator type, with one final rounding. Adjoints are written for the operand's dtype, in which each step rounds.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
-from ..ir.types import LAYOUTS, Scalar, Tensor, Type
+from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import activations, elementary
 from ..numerics.array import Array
-from .elementwise import ElementwiseBinary
+from .adjoints import Term, terms
+from .elementwise import Arithmetic
 
 _CLAUSES = ("LANG-02-04", "LANG-10-07", "LANG-10-11")
+
+HALF = Fraction(1, 2)
+CUBE_FACTOR = Fraction("0.044715")
+LOG_2 = Fraction("0.693147180559945309417232121458176568")
+ROOT_HALF = Fraction("0.707106781186547524400844362104849039")
+TWO_OVER_ROOT_PI = Fraction("1.128379167095512573896158903121545172")
+ROOT_TWO_OVER_PI = Fraction("0.797884560802865355879892119868763737")
+ROOT_HALF_OVER_PI = Fraction("0.398942280401432677939946059934381868")
+"""Constants of adjoints, to 36 digits; rounded once, to the dtype in which they are used."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +38,7 @@ class FloatFunction(Operation):
 
     layouts = frozenset(LAYOUTS)
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The operand's type, which is a float."""
         require(
             self.x.dtype.kind == "float",
@@ -35,6 +49,15 @@ class FloatFunction(Operation):
             "cast the operand with op.cast",
         )
         return self.x
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The pullback."""
+        dy, y, x = terms(at, build)
+        return (self.pullback(dy, y, x).value,)
+
+    @abstractmethod
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """The gradient of x from that of y."""
 
 
 @dataclass(frozen=True)
@@ -50,88 +73,158 @@ class ElementaryFunction(FloatFunction):
 class Exp(ElementaryFunction):
     """e to the power of x."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * y."""
+        return dy * y
+
 
 @operation("tessera.graph.exp2", spellings=("op.exp2",), clauses=_CLAUSES)
 class Exp2(ElementaryFunction):
     """2 to the power of x."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (y * log 2)."""
+        return dy * (y * LOG_2)
 
 
 @operation("tessera.graph.expm1", spellings=("op.expm1",), clauses=_CLAUSES)
 class Expm1(ElementaryFunction):
     """e to the power of x, minus 1."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * exp(x), which unlike y + 1 is exact to one rounding where y is near -1."""
+        return dy * x.exp()
+
 
 @operation("tessera.graph.log", spellings=("op.log",), clauses=_CLAUSES)
 class Log(ElementaryFunction):
     """The natural logarithm; of a zero -inf, of a negative number NaN."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy / x."""
+        return dy / x
 
 
 @operation("tessera.graph.log2", spellings=("op.log2",), clauses=_CLAUSES)
 class Log2(ElementaryFunction):
     """The logarithm to base 2."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy / (x * log 2)."""
+        return dy / (x * LOG_2)
+
 
 @operation("tessera.graph.log1p", spellings=("op.log1p",), clauses=_CLAUSES)
 class Log1p(ElementaryFunction):
     """The natural logarithm of 1 + x."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy / (1 + x)."""
+        return dy / (1 + x)
 
 
 @operation("tessera.graph.sin", spellings=("op.sin",), clauses=_CLAUSES)
 class Sin(ElementaryFunction):
     """The sine of x radians; of an infinity NaN."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * cos(x)."""
+        return dy * x.cos()
+
 
 @operation("tessera.graph.cos", spellings=("op.cos",), clauses=_CLAUSES)
 class Cos(ElementaryFunction):
     """The cosine of x radians; of an infinity NaN."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * -sin(x)."""
+        return dy * -x.sin()
 
 
 @operation("tessera.graph.tan", spellings=("op.tan",), clauses=_CLAUSES)
 class Tan(ElementaryFunction):
     """The tangent of x radians; of an infinity NaN."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (1 + y * y)."""
+        return dy * (1 + y * y)
+
 
 @operation("tessera.graph.sinh", spellings=("op.sinh",), clauses=_CLAUSES)
 class Sinh(ElementaryFunction):
     """The hyperbolic sine."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * cosh(x)."""
+        return dy * x.cosh()
 
 
 @operation("tessera.graph.cosh", spellings=("op.cosh",), clauses=_CLAUSES)
 class Cosh(ElementaryFunction):
     """The hyperbolic cosine."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * sinh(x)."""
+        return dy * x.sinh()
+
 
 @operation("tessera.graph.tanh", spellings=("op.tanh",), clauses=_CLAUSES)
 class Tanh(ElementaryFunction):
     """The hyperbolic tangent."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (1 - y * y)."""
+        return dy * (1 - y * y)
 
 
 @operation("tessera.graph.erf", spellings=("op.erf",), clauses=_CLAUSES)
 class Erf(ElementaryFunction):
     """The error function."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (2 / sqrt(pi) * exp(-(x * x)))."""
+        return dy * (TWO_OVER_ROOT_PI * (-(x * x)).exp())
+
 
 @operation("tessera.graph.sqrt", spellings=("op.sqrt",), clauses=_CLAUSES)
 class Sqrt(ElementaryFunction):
     """The square root; of -0 it is -0, of a negative number NaN."""
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy / (y + y)."""
+        return dy / (y + y)
 
 
 @operation("tessera.graph.rsqrt", spellings=("op.rsqrt",), clauses=_CLAUSES)
 class Rsqrt(ElementaryFunction):
     """1 / sqrt(x), rounded once; of -0 it is -inf."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * -(y / (x + x))."""
+        return dy * -(y / (x + x))
+
 
 @operation("tessera.graph.reciprocal", spellings=("op.reciprocal",), clauses=_CLAUSES)
 class Reciprocal(ElementaryFunction):
     """1 / x."""
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * -(y * y)."""
+        return dy * -(y * y)
+
 
 @operation("tessera.graph.pow", spellings=("op.pow",), clauses=_CLAUSES)
-class Pow(ElementwiseBinary):
+class Pow(Arithmetic):
     """a to the power of b, rounded once; shapes broadcast as those of operators do."""
 
     defined_on = ("float",)
     compute = staticmethod(partial(elementary.apply, "pow"))
+
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy * (b * a**(b - 1)), 0 where b is 0; dy * (y * log a), 0 where a is 0 and b is not negative."""
+        power = a.pow((b - 1).unless(b.equal(0)))
+        logarithm = a.equal(0).select(a.beside(1), a).log()
+        return dy * (b * power), dy * (y * logarithm)
 
 
 @operation("tessera.graph.sigmoid", spellings=("op.sigmoid",), clauses=_CLAUSES)
@@ -142,6 +235,10 @@ class Sigmoid(FloatFunction):
         """The composition by the canon."""
         return activations.sigmoid(x)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (y * (1 - y))."""
+        return dy * (y * (1 - y))
+
 
 @operation("tessera.graph.silu", spellings=("op.silu",), clauses=_CLAUSES)
 class Silu(FloatFunction):
@@ -151,12 +248,17 @@ class Silu(FloatFunction):
         """The composition by the canon."""
         return activations.silu(x)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (s + y * (1 - s)) with s = sigmoid(x)."""
+        s = x.sigmoid()
+        return dy * (s + y * (1 - s))
+
 
 @operation("tessera.graph.relu", spellings=("op.relu",), clauses=_CLAUSES)
 class Relu(FloatFunction):
     """The maximum of x and +0 (AMB-LANG-106); NaN propagates."""
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The operand's type, a float or an integer."""
         require(
             self.x.dtype.kind in ("float", "int"),
@@ -171,6 +273,10 @@ class Relu(FloatFunction):
         """The maximum by the canon."""
         return activations.relu(x)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy where x is above 0, else 0: also at 0 itself."""
+        return dy.where(x > 0)
+
 
 @operation("tessera.graph.gelu", spellings=("op.gelu",), clauses=_CLAUSES)
 class Gelu(FloatFunction):
@@ -178,7 +284,7 @@ class Gelu(FloatFunction):
 
     approximate: Attribute[str] = "none"
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """A float operand; `approximate` is none or tanh."""
         require(
             self.approximate in ("none", "tanh"),
@@ -192,3 +298,14 @@ class Gelu(FloatFunction):
     def execute(self, x: Array, env: Environment) -> Array:
         """The composition by the canon."""
         return activations.gelu(x, self.approximate)  # type: ignore[arg-type]  # infer has checked it
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (F(x) + x * F'(x)), where gelu(x) = x * F(x)."""
+        square = x * x
+        if self.approximate == "none":
+            distribution = HALF * (1 + (x * ROOT_HALF).erf())
+            density = ROOT_HALF_OVER_PI * (-HALF * square).exp()
+            return dy * (distribution + x * density)
+        t = (ROOT_TWO_OVER_PI * (x + CUBE_FACTOR * (square * x))).tanh()
+        inner = ROOT_TWO_OVER_PI * (1 + 3 * CUBE_FACTOR * square)
+        return dy * (HALF * (1 + t) + (HALF * x) * ((1 - t * t) * inner))

@@ -1,10 +1,13 @@
 """`tessera.graph.matmul`: the matrix product (spec sections 5.2, 5.4, 10, 15)."""
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
 from ..ir.types import LAYOUTS, Tensor, show_dim
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
+from .adjoints import Term, terms
 
 
 @operation(
@@ -87,3 +90,21 @@ class MatMul(Operation):
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
         """The product by the canon."""
         return matmul(a, b, self.out, accumulator=self.accum)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy @ transpose(b); transpose(a) @ dy. Accumulated like the product, and rounded once to the operands' dtype.
+
+        Where the result has another dtype, all three are multiplied in the accumulator's.
+        """
+        dy, _, a, b = terms(at, build)
+        if dy.dtype != a.dtype:
+            dy, a, b = (each.cast_to(self.accum) for each in (dy, a, b))
+        to_a = dy.matmul(_transposed(b), accum=self.accum, out=self.a.dtype)
+        to_b = _transposed(a).matmul(dy, accum=self.accum, out=self.b.dtype)
+        return to_a.value, to_b.value
+
+
+def _transposed(x: Term) -> Term:
+    """Every matrix of a batch transposed."""
+    rank = len(x.shape)
+    return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))

@@ -1,14 +1,19 @@
 """Reductions along an axis (spec sections 2, 10; AMB-LANG-104, AMB-LANG-113, AMB-LANG-134)."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
-from ..ir.types import Scalar, Tensor, Type
+from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
+from .adjoints import Term, positions_along, terms
+from .axes import require_axis
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
 
@@ -27,7 +32,7 @@ class Reduction(Operation):
     """Whether it has a value along an axis of no elements."""
     compute: ClassVar[Callable[..., Array]]
 
-    def infer(self) -> Type:
+    def infer(self) -> Numeric:
         """The operand's shape without the axis; a scalar where no axis is left."""
         x, axis = self.x, self.axis
         require(
@@ -37,14 +42,7 @@ class Reduction(Operation):
             f"a dtype of kind {' or '.join(self.defined_on)}",
             "LANG-11-01",
         )
-        require(
-            -x.rank <= axis < x.rank,
-            "shapes",
-            f"axis {axis} is out of range for rank {x.rank}",
-            f"{-x.rank} <= axis <= {x.rank - 1}",
-            "LANG-03.2-01",
-            "the last axis is -1",
-        )
+        require_axis(axis, x.rank)
         require(
             self.of_nothing or x.shape[axis] != 0,
             "shapes",
@@ -71,45 +69,88 @@ class Reduction(Operation):
         return type(self).compute(x, self.axis, keepdims=self.keepdims)
 
 
+@dataclass(frozen=True)
+class DifferentiableReduction(Reduction):
+    """A reduction whose value has the operand's dtype, and a gradient."""
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The pullback, for dy and y with the axis kept."""
+        dy, y, x = terms(at, build)
+        kept = list(x.shape)
+        kept[self.axis] = 1
+        return (self.pullback(dy.shaped(tuple(kept)), y.shaped(tuple(kept)), x).value,)
+
+    @abstractmethod
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """The gradient of x from that of y, both of which have extent 1 along the axis."""
+
+
 @operation("tessera.graph.sum", spellings=("op.sum",), clauses=_CLAUSES)
-class Sum(Reduction):
+class Sum(DifferentiableReduction):
     """The sum over the canonical tree; of nothing +0."""
 
     defined_on = ("float", "int", "complex")
     of_nothing = True
     compute = staticmethod(reductions.sum)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy for every element."""
+        return dy.broadcast(shape=x.shape)
+
 
 @operation("tessera.graph.prod", spellings=("op.prod",), clauses=_CLAUSES)
-class Prod(Reduction):
+class Prod(DifferentiableReduction):
     """The product over the canonical tree; of nothing 1."""
 
     defined_on = ("float", "int", "complex")
     of_nothing = True
     compute = staticmethod(reductions.prod)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """Back along the canonical tree: what a node gets, times its neighbour; zeros need no special care.
+
+        In the accumulator type, as the product itself.
+        """
+        wide = self.x.dtype.accumulator
+        return _through_products(dy.cast_to(wide), x.cast_to(wide), self.axis % len(x.shape)).cast_to(x.dtype)
+
 
 @operation("tessera.graph.mean", spellings=("op.mean",), clauses=_CLAUSES)
-class Mean(Reduction):
+class Mean(DifferentiableReduction):
     """The sum divided by the number of elements, both in the accumulator type; of nothing NaN."""
 
     defined_on = ("float", "complex")
     of_nothing = True
     compute = staticmethod(reductions.mean)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy / n for every element, divided in the accumulator type, which holds n."""
+        extent = x.shape[self.axis]
+        assert isinstance(extent, int)
+        share = dy.cast_to(self.x.dtype.accumulator) / extent
+        return share.cast_to(x.dtype).broadcast(shape=x.shape)
+
 
 @operation("tessera.graph.max", spellings=("op.max",), clauses=_CLAUSES)
-class Max(Reduction):
+class Max(DifferentiableReduction):
     """The largest element; NaN propagates, -0 lies below +0."""
 
     compute = staticmethod(reductions.max)
 
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy for the first of the largest elements, 0 for the others."""
+        return _at_first_largest(dy, x, x, self.axis)
+
 
 @operation("tessera.graph.min", spellings=("op.min",), clauses=_CLAUSES)
-class Min(Reduction):
+class Min(DifferentiableReduction):
     """The smallest element; NaN propagates, -0 lies below +0."""
 
     compute = staticmethod(reductions.min)
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy for the first of the smallest elements, 0 for the others."""
+        return _at_first_largest(dy, x, -x, self.axis)
 
 
 @operation("tessera.graph.argmax", spellings=("op.argmax",), clauses=_CLAUSES)
@@ -118,6 +159,10 @@ class ArgMax(Reduction):
 
     compute = staticmethod(reductions.argmax)
 
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """An index has no gradient."""
+        return (None,)
+
     @property
     def result_dtype(self) -> DType:
         """int32."""
@@ -125,8 +170,34 @@ class ArgMax(Reduction):
 
 
 @operation("tessera.graph.logsumexp", spellings=("op.logsumexp",), clauses=_CLAUSES)
-class LogSumExp(Reduction):
+class LogSumExp(DifferentiableReduction):
     """log(sum(exp(x))), the maximum subtracted first."""
 
     defined_on = ("float",)
     compute = staticmethod(reductions.logsumexp)
+
+    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * exp(x - y)."""
+        return dy * (x - y).exp()
+
+
+def _at_first_largest(dy: Term, x: Term, keys: Term, axis: int) -> Term:
+    """dy where the first of the largest keys stands."""
+    return dy.where(positions_along(axis, x).equal(keys.argmax(axis=axis, keepdims=True)))
+
+
+def _through_products(dy: Term, x: Term, axis: int) -> Term:
+    """The gradient of x from that of its product over the tree of adjacent pairs, an odd tail carried."""
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    if extent < 2:
+        return dy.broadcast(shape=x.shape)
+    pairs = extent // 2
+    lefts, rights, tail, nodes, carried = (
+        (*[":"] * axis, part) for part in (f"0:{2 * pairs}:2", "1::2", f"{2 * pairs}:", f"0:{pairs}", f"{pairs}:")
+    )
+    left, right, rest = x.slice(spec=lefts), x.slice(spec=rights), x.slice(spec=tail)
+    dz = _through_products(dy, (left * right).concat(rest, axis=axis), axis)
+    dx = x.beside(0).broadcast(shape=x.shape)
+    dx = dx.update(dz.slice(spec=nodes) * right, spec=lefts).update(dz.slice(spec=nodes) * left, spec=rights)
+    return dx.update(dz.slice(spec=carried), spec=tail)

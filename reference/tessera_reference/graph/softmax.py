@@ -1,10 +1,14 @@
 """`tessera.graph.softmax` (spec sections 5.2, 5.4, 10, 15)."""
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
 from ..ir.types import Tensor
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.softmax import softmax
+from .adjoints import terms
+from .axes import require_axis
 
 
 @operation(
@@ -33,14 +37,7 @@ class Softmax(Operation):
             "LANG-11-01",
             "cast the operand with op.cast",
         )
-        require(
-            -x.rank <= axis < x.rank,
-            "shapes",
-            f"axis {axis} is out of range for rank {x.rank}",
-            f"{-x.rank} <= axis <= {x.rank - 1}",
-            "LANG-05.4-02",
-            "the last axis is -1",
-        )
+        require_axis(axis, x.rank, "LANG-05.4-02")
         require(
             x.shape[axis] != 0,
             "shapes",
@@ -55,3 +52,8 @@ class Softmax(Operation):
     def execute(self, x: Array, env: Environment) -> Array:
         """Softmax by the canon."""
         return softmax(x, self.axis)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """y * (dy - sum(dy * y))."""
+        dy, y, _ = terms(at, build)
+        return ((y * (dy - (dy * y).sum(axis=self.axis, keepdims=True))).value,)

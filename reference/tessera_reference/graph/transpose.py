@@ -1,9 +1,12 @@
 """`tessera.graph.transpose`: the axes in another order."""
 
+from ..ir.builder import Applied, Builder
+from ..ir.module import Value
 from ..ir.operation import Attribute, Environment, Operand, Operation, derived, operation, require
 from ..ir.types import Tensor
 from ..numerics import arithmetic
 from ..numerics.array import Array
+from .adjoints import terms
 
 
 @operation("tessera.graph.transpose", spellings=("op.transpose",), clauses=("LANG-02.3-32", "LANG-03.2-01"))
@@ -28,3 +31,8 @@ class Transpose(Operation):
     def execute(self, x: Array, env: Environment) -> Array:
         """The same elements, elsewhere."""
         return arithmetic.transpose(x, self.perm)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy with its axes back in their places."""
+        dy, *_ = terms(at, build)
+        return (dy.transpose(perm=tuple(self.perm.index(axis) for axis in range(self.x.rank))).value,)

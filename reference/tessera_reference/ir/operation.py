@@ -2,17 +2,19 @@
 
 A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its attributes;
 `infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the printer, the
-verifier and the interpreter, is driven by the declaration.
+verifier and the interpreter, is driven by the declaration. An operation that runs other code, or waits for other ranks,
+is `Stepwise`; one that is defined by simpler ones is `Composite`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
 from types import UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -26,8 +28,12 @@ from typing import (
 
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .diagnostics import Category
-from .types import Tensor, Type
+from .diagnostics import Category, Location
+from .types import Mesh, Tensor, Type
+
+if TYPE_CHECKING:
+    from .builder import Applied, Builder
+    from .module import Block, Function, Value
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Operation")  # noqa: E741
@@ -82,8 +88,41 @@ def require(
 class Environment(Protocol):
     """What an executing operation may ask of its surroundings."""
 
-    def call(self, function: str, arguments: tuple[Array, ...]) -> tuple[Array, ...]:
+    def next_stream(self) -> int:
+        """The number of a random stream that nothing drew from before (RT-11-03)."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What a rank says when it arrives at a collective: it waits until its group is complete."""
+
+    operation: Operation
+    operands: tuple[Array, ...]
+    location: Location
+
+
+Steps = Generator[Meeting, tuple[Array, ...], tuple[Array, ...]]
+"""Running code: yields each meeting, is sent its results, and returns its own."""
+
+
+class StepEnvironment(Environment, Protocol):
+    """What an operation that runs in steps may ask of its surroundings besides."""
+
+    @property
+    def location(self) -> Location:
+        """The place of the instruction that is being executed."""
+
+    def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
+        """Run a region of the instruction; what it yields."""
+
+    def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
         """Run another function of the module."""
+
+    def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
+        """Run the operations that a composite stands for."""
+
+    def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
+        """The gradients of the sum of y's elements, computed back along what was executed so far."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +137,19 @@ def derived(rule: Callable[[Any], AttributeValue]) -> Any:
     return Derived(rule)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What the printed form of an instruction shows, from which the hidden fields of its operation follow."""
+
+    operands: tuple[Type, ...]
+    attributes: Mapping[str, AttributeValue]
+    results: tuple[Type, ...] | None
+    """Nothing where the text leaves the types out."""
+    regions: tuple[Block, ...]
+    functions: Mapping[str, Function]
+    meshes: Mapping[str, Mesh]
+
+
 class Operation(ABC):
     """Base of all operations; see the module."""
 
@@ -107,10 +159,16 @@ class Operation(ABC):
     """How the DSL writes it: `op.matmul`, `@`; unary operators as `unary -`."""
     roles: ClassVar[Mapping[str, Role]]
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
+    hints: ClassVar[Mapping[str, Any]]
+    """The declared type of each field: what `kinds` says, with the items of tuples."""
     effects: ClassVar[frozenset[str]] = frozenset()
     """Empty for a pure operation (LANG-02.3-55)."""
     layouts: ClassVar[frozenset[str]] = frozenset({"row_major"})
     """The operand layouts it takes (LANG-03.3-02, AMB-LANG-67)."""
+    regions: ClassVar[tuple[str, ...]] = ()
+    """The names of the regions it owns (LANG-01-06)."""
+    calls: ClassVar[str] = ""
+    """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
     def __post_init__(self) -> None:
         if not all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
@@ -171,6 +229,20 @@ class Operation(ABC):
         inferred = self.infer()
         return inferred if isinstance(inferred, tuple) else (inferred,)
 
+    @classmethod
+    def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
+        """What each of its regions takes, given its operands, which are as many as it has."""
+        return ((),) * len(cls.regions)
+
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """What each of its regions yields, where it does not leave another way."""
+        return ((),) * len(self.regions)
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The hidden fields, each of them. Raises `Refusal` where none follow from what is shown."""
+        return {}
+
     @abstractmethod
     def infer(self) -> Type | tuple[Type, ...]:
         """The result type or types; refuses what the operation does not take."""
@@ -178,6 +250,58 @@ class Operation(ABC):
     @abstractmethod
     def execute(self, *operands: Any, **context: Any) -> Any:
         """The result value or values; called with the operand arrays and `env`."""
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient of each operand from those of the results (LANG-05.5-01); None where it is zero everywhere.
+
+        Called on the operation with the types of what was really executed, so that every dimension is known.
+        """
+        raise MissingAdjoint(self)
+
+    @classmethod
+    def is_differentiable(cls) -> bool:
+        """Whether it declares an adjoint, or has one by its decomposition (LANG-05.5-02, AMB-LANG-59)."""
+        return cls.adjoint is not Operation.adjoint
+
+
+class MissingAdjoint(Exception):
+    """An operation has neither an adjoint nor a decomposition into operations that have one."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        super().__init__(operation.short_name)
+
+
+class Stepwise(Operation):
+    """An operation that runs other code, or waits for other ranks, while it executes."""
+
+    transparent: ClassVar[bool] = True
+    """Whether differentiation sees what it runs, rather than itself."""
+
+    @abstractmethod
+    def steps(self, *operands: Any, **context: Any) -> Steps:
+        """Its execution; called with the operand arrays and `env`, a `StepEnvironment`."""
+
+    def execute(self, *operands: Any, **context: Any) -> Any:
+        """Never called: it runs by `steps`."""
+        raise TypeError(f"{self.name} runs in steps")
+
+    @classmethod
+    def is_differentiable(cls) -> bool:
+        """What it runs is checked on its own."""
+        return cls.transparent or super().is_differentiable()
+
+
+class Composite(Stepwise):
+    """An operation defined by simpler ones; its derivative is theirs (AMB-LANG-59)."""
+
+    @abstractmethod
+    def decompose(self, build: Builder, *operands: Value) -> Value | tuple[Value, ...]:
+        """Build the operations that it stands for; its result or results."""
+
+    def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
+        """Run what it stands for."""
+        return env.expand(self, operands)
 
 
 OPERATIONS: dict[str, type[Operation]] = {}
@@ -194,12 +318,14 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
     def declare(cls: type[O]) -> type[O]:
         made = dataclass(frozen=True)(cls)
         hints = get_type_hints(made, include_extras=True)
-        roles, kinds = {}, {}
+        roles, kinds, inners = {}, {}, {}
         for field in fields(made):  # type: ignore[arg-type]
             inner, role = get_args(hints[field.name])
             roles[field.name] = role
+            inners[field.name] = inner
             kinds[field.name] = get_args(inner) if isinstance(inner, UnionType) else (get_origin(inner) or inner,)
         made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
+        made.hints = inners
         OPERATIONS[name] = made
         SPELLINGS.update(dict.fromkeys(spellings, made))
         return made

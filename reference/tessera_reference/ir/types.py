@@ -1,13 +1,14 @@
-"""The types of values in Graph IR: tensors and scalars (spec sections 2.2, 3, 5.1).
+"""The types of values: tensors and scalars, and what hardware and meshes give meaning (sections 2.2, 3, 5.1, 7.1).
 
 A dimension is an extent, a name (AMB-LANG-08) or unknown. Two unknown dimensions are equal only when they are the same
-one, so that of a value carries, behind its `?`, a mark of where it came from; the mark is never printed. Fragments,
-memrefs and meshes belong to later rooms.
+one, so that of a value carries, behind its `?`, a mark of where it came from; the mark is never printed.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..numerics.formats import DType
 
@@ -32,9 +33,14 @@ class Layout:
     name: str
     parameters: tuple[tuple[str, int], ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """As the source spells it."""
         inside = ",".join(f"{name}={value}" for name, value in self.parameters)
         return f"{self.name}({inside})" if inside else self.name
+
+    def __str__(self) -> str:
+        return self.text
 
 
 ROW_MAJOR = Layout("row_major")
@@ -46,6 +52,22 @@ LAYOUTS: dict[str, frozenset[str]] = {
     "blocked": frozenset({"bm", "bn"}),
 }
 """Every layout and the parameters it takes (LANG-02.3-40, -81, -82)."""
+
+
+def layout_of(text: str) -> Layout:
+    """The layout that its text names, known or not. Raises `ValueError` for what is no layout."""
+    found = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18},?)*)\))?", "".join(text.split()))
+    if found is None:
+        raise ValueError(text)
+    pairs = [pair.partition("=") for pair in (found[2] or "").split(",") if pair]
+    return Layout(found[1], tuple(sorted((name, int(value)) for name, _, value in pairs)))
+
+
+def is_layout(layout: Layout) -> bool:
+    """Whether a layout is a known one with exactly its parameters, each at least 1."""
+    names = [name for name, _ in layout.parameters]
+    sizes = [size for _, size in layout.parameters]
+    return layout.name in LAYOUTS and sorted(names) == sorted(LAYOUTS[layout.name]) and 0 not in sizes
 
 
 @dataclass(frozen=True)
@@ -89,4 +111,74 @@ class Scalar:
         return self.dtype.name
 
 
-Type = Tensor | Scalar
+@dataclass(frozen=True)
+class Memref:
+    """A tile in memory; the address space is shared or global (LANG-02.3-48, AMB-LANG-35, AMB-LANG-61)."""
+
+    shape: tuple[Dim, ...]
+    dtype: DType
+    space: str = "global"
+
+    def __str__(self) -> str:
+        return f"memref<{'x'.join([*map(show_dim, self.shape), self.dtype.name])}>[addrspace={self.space}]"
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The operand of a matrix instruction, spread over the lanes of a warp (LANG-02.2-15, AMB-LANG-25)."""
+
+    m: int
+    n: int
+    k: int
+    dtype: DType
+    layout: Layout | None = None
+
+    def __str__(self) -> str:
+        layout = f",layout={self.layout}" if self.layout else ""
+        return f"fragment<{self.m},{self.n},{self.k},{self.dtype.name}{layout}>"
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """`MeshType(axes, shape)`: a grid of devices with an extent for each named axis (LANG-05.1-02, LANG-09-01)."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"mesh<axes=[{', '.join(self.axes)}], shape=[{', '.join(map(str, self.shape))}]>"
+
+
+@dataclass(frozen=True)
+class FunctionType:
+    """`fn(parameters) -> result` (LANG-02.3-51)."""
+
+    parameters: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        return f"fn({', '.join(map(str, self.parameters))}) -> {self.result}"
+
+
+Numeric = Tensor | Scalar
+"""What holds numbers that a program computes with."""
+
+Type = Tensor | Scalar | Memref | Fragment | Mesh | FunctionType
+
+
+def dtype_of(type_: Type | None) -> DType | None:
+    """The dtype of a tensor or scalar type; nothing for any other."""
+    return type_.dtype if isinstance(type_, Tensor | Scalar) else None
+
+
+def admits(wanted: Type, given: Type) -> bool:
+    """Whether a value of type `given` is one of type `wanted`, whose unknown dimensions may be any."""
+    if not isinstance(wanted, Tensor) or not isinstance(given, Tensor):
+        return wanted == given
+    same = (wanted.dtype, wanted.layout, wanted.rank) == (given.dtype, given.layout, given.rank)
+    return same and all(is_unknown(w) or w == g for w, g in zip(wanted.shape, given.shape, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .diagnostics import Category, Diagnostic, Location, Rejection
 from .module import Function, Module, Value
 from .operation import Refusal
+from .types import admits
 
 
 def verify(module: Module) -> None:
@@ -49,11 +50,13 @@ def _verify_function(function: Function, found: list[Diagnostic]) -> None:
         except Refusal as refusal:
             refuse(refusal.category, f"{operation.short_name}: {refusal.message}", location, refusal.clause)
         else:
-            if inferred != tuple(result.type for result in instruction.results):
+            actual = [result.type for result in instruction.results]
+            if len(inferred) != len(actual) or not all(map(admits, inferred, actual)):
                 refuse("types", f"{operation.short_name}: results have other types", location, "LANG-11-01")
         for result in instruction.results:
             define(result, location)
     for value in function.body.results:
         use(value, function.location)
-    if tuple(value.type for value in function.body.results) != function.results:
+    given = [value.type for value in function.body.results]
+    if len(given) != len(function.results) or not all(map(admits, function.results, given)):
         refuse("types", f"@{function.name} returns other types than it declares", function.location, "LANG-11-01")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir.operation import Operation, require
+from ..ir.types import dtype_of
 from ..numerics.formats import DType
 
 __all__ = ["refuse_narrow_accumulation"]
@@ -16,7 +17,10 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
     accumulator = operation.attributes.get("accum")
     if profile == "fast" or not isinstance(accumulator, DType):
         return
-    canonical = operation.operand_types[0][1].dtype.accumulator
+    operand = dtype_of(operation.operand_types[0][1])
+    if operand is None:
+        return
+    canonical = operand.accumulator
     require(
         not _is_narrower(accumulator, canonical),
         "numerics",

@@ -10,7 +10,6 @@ from ..ir.verifier import verify
 from .lower import lower_program
 from .parser import parse, too_deep
 from .scope import Findings
-from .unsupported import refuse_unsupported
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,6 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
 
 def _compile(source: str, filename: str) -> CompiledModule:
     program = parse(source, filename)
-    refuse_unsupported(program)
     findings = Findings(source, filename)
     modules = lower_program(program, findings)
     errors = [diagnostic for diagnostic in findings.diagnostics if diagnostic.severity == "error"]

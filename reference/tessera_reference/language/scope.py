@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
-from ..ir.module import Instruction, Value
-from ..ir.operation import NotCarriedOut, Operation, Refusal
-from ..ir.types import Dim, Scalar, Tensor, Type
+from ..ir.module import Block, Exit, Instruction, Value
+from ..ir.operation import AttributeValue, NotCarriedOut, Operation, Refusal
+from ..ir.types import Dim, Scalar, Tensor, Type, is_unknown
 from .accumulation import refuse_narrow_accumulation
 
 
@@ -53,6 +53,11 @@ class Findings:
             remedy=refusal.remedy,
         )
 
+    @property
+    def errors(self) -> int:
+        """How many errors there are so far."""
+        return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
     def text(self, span: Span) -> str:
         """The source text of a span, on one line."""
         lines = self.source.split("\n")[span.line - 1 : span.end_line]
@@ -63,26 +68,102 @@ class Findings:
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name stands for. No value: nothing assigned yet, or, when broken, something already reported."""
+    """What a name stands for, and the type it was declared with.
+
+    No value: nothing is assigned yet, or, when broken, something about it was already reported.
+    """
 
     span: Span
     value: Value | None
+    declared: Type | None = None
     broken: bool = False
+    partly: bool = False
+    """Assigned on some of the paths that lead here only."""
+
+
+@dataclass
+class Frame:
+    """What all scopes of one function share."""
+
+    findings: Findings
+    dims: dict[str, Dim] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    temporaries: int = 0
+
+    def fresh(self, hint: str) -> str:
+        """The name of a value, unique in the function: the variable's, else the next number."""
+        if hint and hint not in self.used:
+            name = hint
+        else:
+            while True:
+                name = f"{hint}_{self.temporaries}" if hint else str(self.temporaries)
+                self.temporaries += 1
+                if name not in self.used:
+                    break
+        self.used.add(name)
+        return name
 
 
 @dataclass
 class Scope:
-    """The body under construction."""
+    """A block under construction: its names, its instructions, and how it is left."""
 
-    findings: Findings
+    frame: Frame
     profile: str | None
+    parent: Scope | None = None
     names: dict[str, Binding] = field(default_factory=dict)
-    dims: dict[str, Dim] = field(default_factory=dict)
+    rebound: dict[str, Binding] = field(default_factory=dict)
+    """Names of the blocks around this one, as this one has assigned them (AMB-LANG-52)."""
     instructions: list[Instruction] = field(default_factory=list)
-    temporaries: int = 0
+    exit: Exit | None = None
+    """Set once control cannot reach the end of the block."""
+    results: tuple[Value, ...] = ()
+    reached: int | None = None
 
-    def declare(self, name: str, span: Span, value: Value | None, *, broken: bool = False) -> None:
-        """Bind a name of this scope, once (AMB-LANG-86)."""
+    @property
+    def findings(self) -> Findings:
+        """The findings of the program."""
+        return self.frame.findings
+
+    def inner(self) -> Scope:
+        """A block within this one."""
+        return Scope(self.frame, self.profile, self)
+
+    def apart(self) -> Scope:
+        """The same block without its names: for the constants of the module."""
+        return Scope(self.frame, self.profile, instructions=self.instructions)
+
+    def leave(self, exit: Exit, results: tuple[Value, ...] = ()) -> None:
+        """Control ends here; what follows in the block is checked and dropped."""
+        if self.exit is None:
+            self.exit, self.results, self.reached = exit, results, len(self.instructions)
+
+    def block(self, arguments: tuple[Value, ...], yields: tuple[Value, ...], exit: Exit = "yield") -> Block:
+        """The finished block; `yields` and `exit` count where its end is reached."""
+        if self.exit is not None:
+            return Block(arguments, tuple(self.instructions[: self.reached]), self.results, self.exit)
+        return Block(arguments, tuple(self.instructions), yields, exit)
+
+    # Names
+
+    def find(self, name: str) -> Binding | None:
+        """What a name stands for here."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.names.get(name) or scope.rebound.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+    def visible(self) -> list[str]:
+        """Every name that can be used here."""
+        return [*self.names, *(self.parent.visible() if self.parent else [])]
+
+    def declare(
+        self, name: str, span: Span, value: Value | None, declared: Type | None = None, *, broken: bool = False
+    ) -> None:
+        """Bind a name of this block, once; an outer name of the same spelling is hidden (AMB-LANG-86)."""
         if name in self.names:
             first = self.names[name].span
             self.findings.report(
@@ -94,7 +175,16 @@ class Scope:
                 remedy="choose another name",
             )
             return
-        self.names[name] = Binding(span, value, broken)
+        self.names[name] = Binding(span, value, declared, broken)
+
+    def assign(self, name: str, value: Value | None) -> None:
+        """Give a declared name another value, or none after a reported error."""
+        found = self.find(name)
+        assert found is not None, f"{name} is assigned and was never declared"
+        binding = replace(found, value=value, broken=value is None, partly=False)
+        (self.names if name in self.names else self.rebound)[name] = binding
+
+    # Instructions
 
     def emit(
         self,
@@ -103,11 +193,13 @@ class Scope:
         span: Span,
         hint: str = "",
         texts: Mapping[str, Span] | None = None,
+        regions: tuple[Block, ...] = (),
+        attributes: Mapping[str, AttributeValue] | None = None,
     ) -> tuple[Value, ...] | None:
         """Append an operation; nothing when it refuses its operands, whose source texts a remedy may quote."""
         location = Location(self.findings.filename, span)
         try:
-            refuse_narrow_accumulation(operation, self.profile)
+            refuse_narrow_accumulation(operation, str((attributes or {}).get("numerics_profile", "")) or self.profile)
             types = operation.results()
         except NotCarriedOut as missing:
             raise UnsupportedConstruct(missing.feature, location) from missing
@@ -116,23 +208,26 @@ class Scope:
                 refusal.remedy = refusal.remedy.replace(f"{{{name}}}", self.findings.text(place))
             self.findings.refused(refusal, span, operation)
             return None
-        results = tuple(Value(self.fresh(hint), type_) for type_ in types)
-        self.instructions.append(Instruction(operation, operands, results, location))
+        results = tuple(self.value(hint, type_) for type_ in types)
+        self.instructions.append(Instruction(operation, operands, results, location, regions, attributes or {}))
         return results
 
-    def fresh(self, hint: str) -> str:
-        """The name of a value: the variable's, else the next number."""
-        if hint and hint not in self.names:
-            return hint
-        self.temporaries += 1
-        return str(self.temporaries - 1)
+    def value(self, hint: str, type_: Type) -> Value:
+        """A new value; each dimension that is not known becomes one of its own (AMB-LANG-122)."""
+        name = self.frame.fresh(hint)
+        if isinstance(type_, Tensor) and "?" in type_.shape:
+            marked = tuple(f"?{name}.{axis}" if dim == "?" else dim for axis, dim in enumerate(type_.shape))
+            type_ = replace(type_, shape=marked)
+        return Value(name, type_)
+
+    # Types
 
     def fits(self, wanted: Type, given: Type, span: Span, subject: str) -> bool:
         """Whether a value may stand where `wanted` is annotated; reports when not.
 
         `?` takes any dimension; a name seen for the first time takes this one, and from then on equal ones only.
         """
-        problem = self._mismatch(wanted, given)
+        problem = _mismatch(wanted, given, self.frame.dims)
         if problem:
             category, clause = problem
             self.findings.report(
@@ -146,21 +241,41 @@ class Scope:
             )
         return not problem
 
-    def _mismatch(self, wanted: Type, given: Type) -> tuple[Category, str] | None:
-        if wanted.dtype != given.dtype or isinstance(wanted, Scalar) != isinstance(given, Scalar):
-            return "types", "LANG-03.1-05"
-        if len(wanted.shape) != len(given.shape):
+
+def _mismatch(wanted: Type, given: Type, dims: dict[str, Dim]) -> tuple[Category, str] | None:
+    """The category and clause of why `given` is not `wanted`; binds the names of dimensions seen for the first time."""
+    if not isinstance(wanted, Tensor | Scalar) or not isinstance(given, Tensor | Scalar):
+        return None if wanted == given else ("types", "LANG-03.1-05")
+    if wanted.dtype != given.dtype or isinstance(wanted, Scalar) != isinstance(given, Scalar):
+        return "types", "LANG-03.1-05"
+    if len(wanted.shape) != len(given.shape):
+        return "shapes", "LANG-03.2-03"
+    for want, have in zip(wanted.shape, given.shape, strict=True):
+        known = dims.setdefault(want, have) if isinstance(want, str) else want
+        if want != "?" and known != have:
             return "shapes", "LANG-03.2-03"
-        for want, have in zip(wanted.shape, given.shape, strict=True):
-            known = self.dims.setdefault(want, have) if isinstance(want, str) else want
-            if want != "?" and known != have:
-                return "shapes", "LANG-03.2-03"
-        if isinstance(wanted, Tensor) and isinstance(given, Tensor) and wanted.layout != given.layout:
-            return "layouts", "LANG-11-05"
-        return None
+    if isinstance(wanted, Tensor) and isinstance(given, Tensor) and wanted.layout != given.layout:
+        return "layouts", "LANG-11-05"
+    return None
 
 
 def _cure(category: Category, wanted: Type, given: Type) -> str:
     if category == "types" and isinstance(wanted, Tensor) == isinstance(given, Tensor):
-        return f"convert it with op.cast(..., dtype={wanted.dtype})"
-    return "cast the layout at Schedule IR: schedule.layout_cast" if category == "layouts" else ""
+        return f"convert it with op.cast(..., dtype={wanted.dtype})" if isinstance(wanted, Tensor | Scalar) else ""
+    return "cast the layout: op.layout_cast(..., to=...)" if category == "layouts" else ""
+
+
+def joined(a: Type, b: Type) -> Type | None:
+    """The type of a value that is one of two: where their dimensions differ, unknown; nothing for other differences."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return a if a == b else None
+    if (a.dtype, a.layout, a.rank) != (b.dtype, b.layout, b.rank):
+        return None
+    return replace(a, shape=tuple(x if x == y else "?" for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def forgotten(type_: Type) -> Type:
+    """A type as someone sees it who cannot tell its unknown dimensions apart."""
+    if not isinstance(type_, Tensor):
+        return type_
+    return replace(type_, shape=tuple("?" if is_unknown(dim) else dim for dim in type_.shape))

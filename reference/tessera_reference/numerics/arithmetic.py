@@ -22,6 +22,7 @@ from .ordering import larger, smaller
 from .rounding import round_to
 
 __all__ = [
+    "absolute",
     "add",
     "divide",
     "equal",
@@ -76,6 +77,13 @@ def negate(a: Array) -> Array:
         raise UnsupportedDType("negate", a.dtype)
     with np.errstate(all="ignore"):
         return Array(a.dtype, np.negative(a.values))
+
+
+def absolute(x: Array) -> Array:
+    """Return |x|: the sign cleared, of zeros, infinities and NaN too; integers wrap. Not on bool or complex."""
+    if x.dtype.kind not in ("float", "int"):
+        raise UnsupportedDType("absolute", x.dtype)
+    return Array(x.dtype, np.abs(x.values))
 
 
 def equal(a: Array, b: Array) -> Array:

@@ -1,0 +1,387 @@
+"""Collectives: where the ranks of a mesh meet (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
+
+A collective works along one axis of a mesh: the ranks that differ in no other coordinate are its group. Each brings one
+operand and is given one result, in order of the axis coordinate. How ranks come to meet is told in `ranks`.
+
+A derivative on a mesh is that of the sum, over all ranks, of the elements of y: what leaves a rank through a collective
+comes back to it through another.
+"""
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Applied, Builder
+from ..ir.diagnostics import Location
+from ..ir.module import Value
+from ..ir.operation import (
+    Attribute,
+    Hidden,
+    Meeting,
+    Operand,
+    Refusal,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    operation,
+    require,
+)
+from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor
+from ..numerics import reductions
+from ..numerics.array import Array
+from ..numerics.formats import dtype
+from ..numerics.limits import require_room
+from .adjoints import Term
+from .axes import require_axis
+
+OPERATORS = ("sum", "max", "min")
+"""What a reducing collective may compute (AMB-LANG-76)."""
+
+
+def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
+    """The mesh in force and its extent along `axis`: the only mesh, or the named one (AMB-LANG-60, AMB-LANG-108).
+
+    Raises `Refusal` of category distributed.
+    """
+    require(
+        bool(meshes),
+        "distributed",
+        f"axis {axis} is of no mesh: the module declares none",
+        f"a mesh with an axis {axis}",
+        "LANG-05.4-04",
+        f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
+    )
+    require(
+        mesh is not None or len(meshes) == 1,
+        "distributed",
+        f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
+        "a mesh by name, where the module declares several",
+        "AMB-LANG-108",
+        f"name it: mesh={next(iter(meshes), '')}",
+    )
+    name = next(iter(meshes)) if mesh is None else mesh
+    require(
+        name in meshes,
+        "distributed",
+        f"unknown mesh {name!r}",
+        f"one of {', '.join(meshes)}",
+        "AMB-LANG-108",
+        _did_you_mean(name, meshes),
+    )
+    axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
+    require(
+        axis in axes,
+        "distributed",
+        f"mesh {name} has no axis {axis!r}",
+        f"one of its axes: {', '.join(axes)}",
+        "LANG-05.4-04",
+        _did_you_mean(axis, axes),
+    )
+    return name, axes[axis]
+
+
+def missing_declaration(collective: type["Collective"], attribute: str) -> Refusal:
+    """What to say where a collective does not declare its axis or what it computes (LANG-09-02, LANG-09-03)."""
+    spelling = (*collective.spellings, collective.name)[0]
+    axis = attribute == "axis"
+    return Refusal(
+        "distributed",
+        f"{spelling} declares no {attribute}",
+        "the axis of the mesh along which ranks meet" if axis else f"op, one of {', '.join(OPERATORS)}",
+        "LANG-09-02" if axis else "LANG-09-03",
+        "say along which axis: axis=dp" if axis else 'say what is computed: op="sum"',
+    )
+
+
+@dataclass(frozen=True)
+class Collective(Stepwise):
+    """What all collectives share: an axis, and a meeting of the ranks along it."""
+
+    x: Operand[Tensor | Scalar]
+    axis: Attribute[str]
+    mesh: Attribute[str | None] = field(default=None, kw_only=True)
+    group: Hidden[int] = field(default=0, kw_only=True)
+    """How many ranks lie along the axis."""
+
+    effects = frozenset({"communication"})
+    layouts = frozenset(LAYOUTS)
+    transparent = False
+
+    def infer(self) -> Numeric:
+        """What each rank is given; the axis has been found in a mesh."""
+        require(
+            self.group > 0,
+            "distributed",
+            f"axis {self.axis} is of no mesh",
+            "an axis of the mesh in force",
+            "LANG-05.4-04",
+        )
+        return self.given()
+
+    def steps(self, x: Array, env: StepEnvironment) -> Steps:
+        """Wait for the group; what this rank is given."""
+        return (yield Meeting(self, (x,), env.location))
+
+    @abstractmethod
+    def given(self) -> Numeric:
+        """The type of what a rank is given."""
+
+    @abstractmethod
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """What each rank of the group is given, from what all bring, both in order of the axis coordinate."""
+
+    def along(self) -> dict[str, Any]:
+        """Where it works, for another collective there."""
+        return {"axis": self.axis, "mesh": self.mesh, "group": self.group}
+
+    def anywhere(self, here: bool, location: Location) -> Generator[Meeting, tuple[Array, ...], bool]:
+        """Whether something is true on any rank of the group."""
+        asked = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
+        (answer,) = yield Meeting(asked, (Array(dtype("bool"), np.asarray(here)),), location)
+        return bool(answer.values)
+
+
+@dataclass(frozen=True)
+class Reducing(Collective):
+    """What collectives share that combine contributions: by `op`, in the accumulator type, rounded once."""
+
+    op: Attribute[str]
+
+    def infer(self) -> Numeric:
+        """`op` is one of three and defined on the operand's dtype."""
+        kind = self.x.dtype.kind
+        require(
+            self.op in OPERATORS,
+            "distributed",
+            f"op is {self.op!r}",
+            f"one of {', '.join(OPERATORS)}",
+            "AMB-LANG-76",
+            _did_you_mean(self.op, OPERATORS),
+        )
+        require(
+            kind != ("bool" if self.op == "sum" else "complex"),
+            "types",
+            f"{self.op} is not defined on {self.x.dtype}",
+            "max (or) or min (and)" if kind == "bool" else "sum, since complex numbers have no order",
+            "LANG-11-01",
+        )
+        return super().infer()
+
+    def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
+        """The gradient of an extreme y: dy where x is y, in equal shares where that is true of several ranks."""
+        chosen = Term(x, build).equal(Term(y, build))
+        count = chosen.cast_to(self.x.dtype).all_reduce(op="sum", **self.along())
+        return (Term(dy, build) / count).where(chosen).value
+
+
+@operation(
+    "tessera.graph.all_reduce",
+    spellings=("dist.all_reduce",),
+    clauses=("LANG-05.2-05", "LANG-05.4-04", "LANG-09-03", "LANG-09-05", "LANG-09-06", "LANG-15-13"),
+)
+class AllReduce(Reducing):
+    """Every rank of the group is given the combination of what all bring, with the same bits."""
+
+    def given(self) -> Numeric:
+        """The operand's type."""
+        return self.x
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """One array for all."""
+        return (_reduced(self.op, contributions),) * len(contributions)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The sum of all gradients; of an extreme, for the contributions that are it, in equal shares."""
+        total = build(AllReduce, at.dy, op="sum", **self.along())
+        return (total if self.op == "sum" else self.shared(total, at.operands[0], at.results[0], build),)
+
+
+@operation(
+    "tessera.graph.reduce_scatter",
+    spellings=("dist.reduce_scatter",),
+    clauses=("LANG-09-02", "LANG-09-03", "LANG-09-05", "LANG-09-06"),
+)
+class ReduceScatter(Reducing):
+    """Rank i of the group is given the i-th of equal parts, along `dim`, of the combination of what all bring."""
+
+    x: Operand[Tensor]
+    dim: Attribute[int] = 0
+
+    def given(self) -> Tensor:
+        """One part."""
+        return _part(self.x, self.dim, self.group)
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """The parts in order."""
+        return _parts(_reduced(self.op, contributions), self.dim, len(contributions))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradients of all parts; of an extreme, for the contributions that are it, in equal shares."""
+        whole = build(AllGather, at.dy, dim=self.dim, **self.along())
+        if self.op == "sum":
+            return (whole,)
+        y = build(AllGather, at.results[0], dim=self.dim, **self.along())
+        return (self.shared(whole, at.operands[0], y, build),)
+
+
+@operation("tessera.graph.all_gather", spellings=("dist.all_gather",), clauses=("LANG-09-02",))
+class AllGather(Collective):
+    """Every rank of the group is given what all bring, put together along `dim`."""
+
+    x: Operand[Tensor]
+    dim: Attribute[int] = 0
+
+    def given(self) -> Tensor:
+        """All parts."""
+        return _whole(self.x, self.dim, self.group)
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """One array for all."""
+        return (_joined(self.short_name, contributions, self.dim),) * len(contributions)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """Each rank's part of the sum of all gradients."""
+        return (build(ReduceScatter, at.dy, op="sum", dim=self.dim, **self.along()),)
+
+
+@operation("tessera.graph.all_to_all", spellings=("dist.all_to_all",), clauses=("LANG-09-02",))
+class AllToAll(Collective):
+    """Part s, along `split`, of what rank r brings becomes part r, along `concat`, of what rank s is given."""
+
+    x: Operand[Tensor]
+    split: Attribute[int] = 0
+    concat: Attribute[int] = 0
+
+    def given(self) -> Tensor:
+        """As many elements: a part of one dimension, a multiple of the other."""
+        require_axis(self.concat, self.x.rank)
+        part = _part(self.x, self.split, self.group)
+        if self.split % self.x.rank == self.concat % self.x.rank:
+            return self.x
+        return _whole(part, self.concat, self.group)
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """Every rank's parts, dealt out (AMB-COLL-10)."""
+        dealt = [_parts(each, self.split, len(contributions)) for each in contributions]
+        return [_joined(self.short_name, parts, self.concat) for parts in zip(*dealt, strict=True)]
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The way back."""
+        return (build(AllToAll, at.dy, split=self.concat, concat=self.split, **self.along()),)
+
+
+@operation("tessera.graph.root_broadcast", spellings=("dist.broadcast",), clauses=("LANG-09-02",))
+class RootBroadcast(Collective):
+    """Every rank of the group is given what the root brings; `root` is its axis coordinate."""
+
+    root: Attribute[int] = 0
+
+    def given(self) -> Numeric:
+        """The operand's type."""
+        _require_root(self.root, self)
+        return self.x
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """One array for all."""
+        return (contributions[self.root],) * len(contributions)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The root's operand went everywhere, the others' nowhere."""
+        return (build(RootSum, at.dy, root=self.root, **self.along()),)
+
+
+@operation("tessera.graph.root_sum", clauses=("LANG-09-02",))
+class RootSum(Collective):
+    """The root is given the sum of what all bring, the others zeros: the adjoint of a broadcast."""
+
+    root: Attribute[int] = 0
+
+    def given(self) -> Numeric:
+        """The operand's type."""
+        require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        _require_root(self.root, self)
+        return self.x
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """Zeros but at the root."""
+        total = _reduced("sum", contributions)
+        zeros = Array(total.dtype, np.zeros(total.shape, total.dtype.carrier))
+        return tuple(total if place == self.root else zeros for place in range(len(contributions)))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The root's gradient comes back to all."""
+        return (build(RootBroadcast, at.dy, root=self.root, **self.along()),)
+
+
+def _reduced(op: str, contributions: Sequence[Array]) -> Array:
+    """All contributions in one, a sum over the canonical tree (LANG-09-05, LANG-09-06)."""
+    first = contributions[0]
+    # Flat, since numpy takes no more axes than it takes of an operand.
+    stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
+    if op == "sum":
+        values = reductions.sum(stack, 0).values
+    elif first.dtype.kind == "bool":
+        values = np.asarray(stack.values.any(axis=0) if op == "max" else stack.values.all(axis=0))
+    else:
+        values = (reductions.max if op == "max" else reductions.min)(stack, 0).values
+    return Array(first.dtype, values.reshape(first.shape))
+
+
+def _require_root(root: int, collective: Collective) -> None:
+    require(
+        0 <= root < collective.group,
+        "distributed",
+        f"root {root} is not along axis {collective.axis}",
+        f"0 <= root <= {collective.group - 1}",
+        "AMB-RT-02",
+    )
+
+
+def _part(x: Tensor, dim: int, group: int) -> Tensor:
+    """The type of one of `group` equal parts along a dimension. Raises `Refusal` where there are none."""
+    require_axis(dim, x.rank)
+    extent = x.shape[dim]
+    require(
+        not isinstance(extent, int) or extent % group == 0,
+        "distributed",
+        f"dimension {dim % x.rank} of {x} has no {group} equal parts",
+        f"an extent that the {group} ranks of the group divide",
+        "AMB-RT-04",
+    )
+    return _with_extent(x, dim, extent // group if isinstance(extent, int) else extent if group == 1 else "?")
+
+
+def _whole(x: Tensor, dim: int, group: int) -> Tensor:
+    """The type of `group` such tensors together, along a dimension."""
+    require_axis(dim, x.rank)
+    extent = x.shape[dim]
+    return _with_extent(x, dim, extent * group if isinstance(extent, int) else extent if group == 1 else "?")
+
+
+def _with_extent(x: Tensor, dim: int, extent: Dim) -> Tensor:
+    shape = list(x.shape)
+    shape[dim] = extent
+    return replace(x, shape=tuple(shape))
+
+
+def _parts(x: Array, dim: int, count: int) -> list[Array]:
+    """Equal parts along a dimension, in order."""
+    return [Array(x.dtype, part) for part in np.split(x.values, count, axis=dim)]
+
+
+def _joined(operation: str, parts: Sequence[Array], dim: int) -> Array:
+    """Arrays put together along a dimension. Raises `TooLarge`."""
+    first = parts[0]
+    extents = list(first.shape)
+    extents[dim] *= len(parts)
+    require_room(operation, extents, first.values.size)
+    return Array(first.dtype, np.concatenate([part.values for part in parts], axis=dim))
+
+
+def _did_you_mean(given: str, known: Iterable[str]) -> str:
+    near = get_close_matches(given, list(known), 1, 0.6)
+    return f"did you mean {near[0]}?" if near else ""

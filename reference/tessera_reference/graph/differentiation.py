@@ -1,0 +1,108 @@
+"""Reverse-mode differentiation along what was executed (spec section 5.5; LANG-05.5-01).
+
+A machine that runs a program with `grad` keeps a tape of what it executes: branches taken, every turn of a loop, the
+bodies of calls. `gradients` goes back along it and has each operation's adjoint build its contribution, which is then
+executed, and recorded, like any other code; so gradients can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..ir.builder import Applied, Builder, fields_of
+from ..ir.diagnostics import Location
+from ..ir.operation import Meeting, Operation, Steps
+from ..ir.types import ROW_MAJOR, Scalar, Tensor, Type
+from ..numerics.array import Array
+from .collectives import Collective
+from .elementwise import Add
+from .machine import Executed, Machine, on_types_of
+
+Contributions = dict[int, list[Array]]
+"""What each array, by identity, is given by its uses, the last use first."""
+
+
+def gradients(machine: Machine, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
+    """The derivative of the sum of y's elements with respect to each of `wrt`; zeros where y does not depend on it."""
+    assert machine.tape is not None
+    executed = tuple(machine.tape)
+    depending = _depending_on(wrt, executed)
+    contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
+    for entry in reversed(executed):
+        reached = any(id(result) in contributions for result in entry.results)
+        if isinstance(entry.operation, Collective):  # what reaches any rank comes back to all
+            reached = yield from entry.operation.anywhere(reached, entry.location)
+        if not reached:
+            continue
+        dys = []
+        for result in entry.results:
+            dys.append((yield from _total(machine, result, contributions, location)))
+        found = yield from _adjoint(machine, entry, tuple(dys))
+        for operand, gradient in reversed(list(zip(entry.operands, found, strict=True))):
+            if gradient is not None and id(operand) in depending:
+                contributions.setdefault(id(operand), []).append(gradient)
+    totals = []
+    for x in wrt:
+        totals.append((yield from _total(machine, x, contributions, location)))
+    return tuple(totals)
+
+
+def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[int]:
+    """The identities of the arrays computed from `wrt`, and of `wrt` themselves."""
+    depending = {id(x) for x in wrt}
+    for entry in executed:
+        if any(id(operand) in depending for operand in entry.operands):
+            depending.update(id(result) for result in entry.results if result.dtype.kind == "float")
+    return depending
+
+
+def _total(
+    machine: Machine, x: Array, contributions: Contributions, location: Location
+) -> Generator[Meeting, tuple[Array, ...], Array]:
+    """The contributions of all uses, added in program order (AMB-LANG-117)."""
+    found = contributions.get(id(x), [])
+    if len(found) < 2:
+        return found[0] if found else _filled(x, 0)
+    build = Builder(location)
+    terms = tuple(build.value(_type_of(x)) for _ in found)
+    total = terms[0]
+    for term in terms[1:]:
+        total = build(Add, total, term)
+    (result,) = yield from machine.block(build.block(terms, (total,)), tuple(reversed(found)), {})
+    contributions[id(x)] = [result]
+    return result
+
+
+def _adjoint(
+    machine: Machine, entry: Executed, dys: tuple[Array, ...]
+) -> Generator[Meeting, tuple[Array, ...], tuple[Array | None, ...]]:
+    """What an operation's adjoint gives each operand; None for nothing."""
+    operation = _row_major(on_types_of(entry.operation, entry.operands))
+    build = Builder(entry.location)
+    operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
+    types = operation.results()
+    results = tuple(build.value(type_) for type_ in types)
+    incoming = tuple(build.value(type_) for type_ in types)
+    outgoing = operation.adjoint(Applied(operands, results, incoming), build)
+    block = build.block((*operands, *results, *incoming), tuple(value for value in outgoing if value is not None))
+    found = iter((yield from machine.block(block, (*entry.operands, *entry.results, *dys), {})))
+    return tuple(None if value is None else next(found) for value in outgoing)
+
+
+def _row_major(operation: Operation) -> Operation:
+    """On operands in the layout that every operation takes: no derivative depends on a layout."""
+    types = (
+        replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for _, type_ in operation.operand_types
+    )
+    return replace(operation, **fields_of(type(operation), tuple(types)))  # type: ignore[type-var]  # all are dataclasses
+
+
+def _type_of(x: Array) -> Type:
+    return Tensor(x.shape, x.dtype) if x.shape else Scalar(x.dtype)
+
+
+def _filled(like: Array, number: int) -> Array:
+    return Array(like.dtype, np.full(like.shape, number, like.dtype.carrier))

@@ -1,0 +1,154 @@
+"""What is said of ranks that do not come together: who is where, what differs, what to do (spec sections 9, 11, 15).
+
+LANG-09-04, LANG-11-11, LANG-11-12, LANG-15-11, LANG-15-12; AMB-RT-13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.operation import Meeting, Refusal
+from .binding import describe
+
+_MOST_PLACES = 8
+"""Places that a diagnostic lists."""
+
+_MOST_LINKS = 4
+"""Ranks of a circle that it names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where a rank is: at a meeting that `missing` ranks have not come to, or at its end."""
+
+    rank: int
+    meeting: Meeting | None
+    missing: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return "ended" if self.meeting is None else shown(self.meeting)
+
+
+def shown(meeting: Meeting) -> str:
+    """A collective with what a rank brings to it, and its place."""
+    attributes = ", ".join(f"{name}={value}" for name, value in meeting.operation.attributes.items())
+    brought = ", ".join(describe(operand) for operand in meeting.operands)
+    return f"{meeting.operation.short_name}({brought}, {attributes}) in {meeting.location}"
+
+
+def brought(meeting: Meeting) -> dict[str, object]:
+    """What the ranks of a group must agree on, by name."""
+    (x,) = meeting.operands
+    own = {name: value for name, value in meeting.operation.attributes.items() if name not in ("axis", "mesh")}
+    return {"operation": meeting.operation.short_name, **own, "dtype": x.dtype, "shape": list(x.shape)}
+
+
+def mismatch(arrived: Mapping[int, Meeting]) -> Diagnostic:
+    """The ranks of a group came to the same place, and not to the same collective."""
+    first, *others = sorted(arrived)
+    wanted = brought(arrived[first])
+    odd = next(rank for rank in others if brought(arrived[rank]) != wanted)
+    found = brought(arrived[odd])
+    what = next(name for name in wanted if wanted[name] != found.get(name))
+    subject = arrived[odd].operation.short_name
+    return _diagnostic(
+        arrived[odd],
+        f"{subject}: the {what} of ranks {first} and {odd} differs: {wanted[what]} and {found[what]}",
+        [Standing(rank, arrived[rank]) for rank in sorted(arrived)],
+        f"one {what} on every rank of the group",
+        {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13"),
+        "have every rank bring a tensor of the same type"
+        if what in ("dtype", "shape")
+        else "have every rank of the group run the same collectives in the same order",
+    )
+
+
+def deadlock(standing: Sequence[Standing]) -> Diagnostic:
+    """Nobody can go on: somebody waits for a rank that has ended, or ranks wait for each other."""
+    places = {each.rank: each for each in standing}
+    chain = [next(each for each in standing if each.meeting is not None)]
+    while chain[-1].missing and chain[-1] not in chain[:-1]:
+        chain.append(places[chain[-1].missing[0]])
+    if chain[-1].meeting is None:
+        waiting, awaited = chain[-2:]
+        message = f"rank {waiting.rank} waits for rank {awaited.rank}, which has ended"
+        requirement, clause = "the same collectives, in the same order, on every rank of the group", "AMB-RT-13"
+    else:
+        circle = chain[chain.index(chain[-1]) :]
+        waiting = circle[0]
+        links = [f"along axis {_axis(a)} for rank {b.rank}" for a, b in pairwise(circle)]
+        message = f"rank {waiting.rank} waits {', which waits '.join(links[:_MOST_LINKS])}"
+        message += f", and so on through {len(links)} ranks" if len(links) > _MOST_LINKS else ""
+        requirement, clause = "one axis on every rank of the group", "LANG-11-11"
+    assert waiting.meeting is not None
+    return _diagnostic(
+        waiting.meeting,
+        f"{waiting.meeting.operation.short_name}: {message}",
+        standing,
+        requirement,
+        clause,
+        "have every rank of the group run the same collectives in the same order",
+    )
+
+
+def refused(meeting: Meeting, refusal: Refusal) -> Rejection:
+    """What a collective refuses only when it runs, since a dimension was not known before."""
+    operation = meeting.operation
+    return Rejection(
+        [
+            Diagnostic(
+                refusal.category,
+                "execute",
+                f"{operation.short_name}: {refusal.message}",
+                meeting.location.span,
+                meeting.location.filename,
+                tuple(f"operand is {describe(operand)}" for operand in meeting.operands),
+                refusal.requirement,
+                refusal.clause,
+                refusal.remedy,
+            )
+        ]
+    )
+
+
+def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
+    """The failure of some ranks, naming them."""
+    who = "every rank" if len(ranks) == total else _ranks(ranks)
+    return Rejection(replace(each, message=f"{each.message}, on {who}") for each in failure.diagnostics)
+
+
+def _axis(standing: Standing) -> object:
+    return standing.meeting and standing.meeting.operation.attributes["axis"]
+
+
+def _diagnostic(
+    at: Meeting, message: str, standing: Iterable[Standing], requirement: str, clause: str, remedy: str
+) -> Diagnostic:
+    span, filename = at.location.span, at.location.filename
+    operands = _places(standing)
+    return Diagnostic("distributed", "execute", message, span, filename, operands, requirement, clause, remedy)
+
+
+def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
+    """Where everybody is, ranks at one place together."""
+    together: dict[str, list[int]] = {}
+    for each in standing:
+        together.setdefault(str(each), []).append(each.rank)
+    told = [f"{_ranks(ranks)}: {where}" for where, ranks in together.items()]
+    more = len(told) - _MOST_PLACES
+    return (*told[:_MOST_PLACES], *([f"others at {more} more places"] if more > 0 else []))
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 1 and 2`, `ranks 0 to 2 and 5`; the numbers ascend."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    told = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(told[:-1])}{' and ' * (len(told) > 1)}{told[-1]}"

@@ -1,0 +1,218 @@
+"""One rank at work: runs the blocks of a module, one instruction after another (spec section 4; LANG-04-01, -03).
+
+Code runs as a coroutine, so that many ranks can run side by side in one process: it stops where it meets other ranks
+and is sent what the meeting gave. Whatever goes wrong ends it with a diagnostic at the instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..ir.builder import Builder, fields_of
+from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
+from ..ir.module import Block, Function, Instruction, Module, Value
+from ..ir.operation import Composite, Operation, Steps, Stepwise
+from ..ir.types import Scalar, Tensor, Type
+from ..numerics.array import Array
+from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
+from .grad import Grad
+
+Frame: TypeAlias = dict[Value, Array]
+"""What the values of one activation of a function hold."""
+
+Observer = Callable[[Instruction, tuple[Array, ...]], None]
+"""Is told of every executed instruction and its results; those of regions before their owner."""
+
+MOST_STEPS = 100_000_000
+"""Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """An operation that was executed, on the types it really met."""
+
+    operation: Operation
+    operands: tuple[Array, ...]
+    results: tuple[Array, ...]
+    location: Location
+
+
+class _Returned(Exception):  # no error: how a return leaves the regions around it
+    """A return inside regions: the results of the function."""
+
+    def __init__(self, results: tuple[Array, ...]) -> None:
+        self.results = results
+
+
+class Machine:
+    """Runs functions of one module."""
+
+    def __init__(
+        self, module: Module, observer: Observer | None = None, steps: int = MOST_STEPS, stream: int = 0
+    ) -> None:
+        self.module = module
+        self.observer = observer
+        self.steps_left = steps
+        self.stream = stream
+        self.tape: list[Executed] | None = None
+
+    def run(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
+        """The results of a function."""
+        if any(isinstance(instruction.operation, Grad) for instruction in reachable(self.module, function)):
+            self.tape = []
+        return self.function(function, arguments)
+
+    def function(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
+        """The results of a function, as part of a run."""
+        try:
+            return (yield from self.block(function.body, arguments, {}))
+        except _Returned as returned:
+            return returned.results
+
+    def block(self, block: Block, arguments: tuple[Array, ...], frame: Frame) -> Steps:
+        """What a block hands back. Raises `Rejection` and `UnsupportedConstruct`."""
+        frame.update(zip(block.arguments, arguments, strict=True))
+        for instruction in block.instructions:
+            self.steps_left -= 1
+            if self.steps_left < 0:
+                raise Rejection([too_many_steps(instruction)])
+            operation = instruction.operation
+            operands = tuple([frame[operand] for operand in instruction.operands])
+            try:
+                if isinstance(operation, Stepwise):
+                    results = yield from self._stepwise(operation, operands, instruction, frame)
+                else:
+                    result = operation.execute(*operands, env=self)
+                    results = result if isinstance(result, tuple) else (result,)
+            except NumericsFailure as failure:
+                raise Rejection([failed(instruction, failure)]) from failure
+            except MemoryError as error:
+                raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
+            if self.tape is not None:
+                results = self._record(operation, operands, results, instruction.location)
+            if self.observer is not None:
+                self.observer(instruction, results)
+            for value, array in zip(instruction.results, results, strict=True):
+                frame[value] = array
+        results = tuple([frame[result] for result in block.results])
+        if block.exit == "return":
+            raise _Returned(results)
+        return results
+
+    def next_stream(self) -> int:
+        """The number of a random stream that nothing drew from before."""
+        self.stream += 1
+        return self.stream - 1
+
+    def _stepwise(
+        self, operation: Stepwise, operands: tuple[Array, ...], instruction: Instruction, frame: Frame
+    ) -> Steps:
+        return operation.steps(*operands, env=Within(self, instruction, frame))
+
+    def _record(
+        self, operation: Operation, operands: tuple[Array, ...], results: tuple[Array, ...], location: Location
+    ) -> tuple[Array, ...]:
+        """Note what was executed; differentiation tells arrays apart as objects, so a result is never an operand."""
+        if isinstance(operation, Stepwise) and operation.transparent:
+            return results
+        assert self.tape is not None
+        fresh = tuple(Array(result.dtype, result.values) for result in results)
+        self.tape.append(Executed(operation, operands, fresh, location))
+        return fresh
+
+
+@dataclass(frozen=True)
+class Within:
+    """The `StepEnvironment` of one instruction."""
+
+    machine: Machine
+    instruction: Instruction
+    frame: Frame
+
+    @property
+    def location(self) -> Location:
+        """The place of the instruction."""
+        return self.instruction.location
+
+    def next_stream(self) -> int:
+        """As the machine's."""
+        return self.machine.next_stream()
+
+    def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
+        """Run a region of the instruction; what it yields."""
+        return self.machine.block(self.instruction.regions[index], arguments, self.frame)
+
+    def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
+        """Run another function of the module."""
+        return self.machine.function(self.machine.module.functions[function], arguments)
+
+    def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
+        """Run the operations that a composite stands for."""
+        actual = on_types_of(operation, operands)
+        build = Builder(self.location)
+        arguments = tuple(build.value(type_) for _, type_ in actual.operand_types)
+        built = actual.decompose(build, *arguments)  # type: ignore[attr-defined]  # still the same class
+        block = build.block(arguments, built if isinstance(built, tuple) else (built,))
+        return self.machine.block(block, operands, {})
+
+    def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
+        """The gradients of the sum of y's elements, computed back along what was executed so far."""
+        from .differentiation import gradients  # which runs adjoints on this machine
+
+        return gradients(self.machine, y, wrt, self.location)
+
+
+def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
+    """An operation with the types of what it was really given, so that every dimension is known."""
+    static = [type_ for _, type_ in operation.operand_types]
+    types = tuple(actual_type(type_, array) for type_, array in zip(static, operands, strict=True))
+    return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
+
+
+def actual_type(static: Type, array: Array) -> Type:
+    """The type of an array where `static` is the type of its value: the same layout."""
+    return replace(static, shape=array.shape) if isinstance(static, Tensor) else Scalar(array.dtype)
+
+
+def reachable(module: Module, function: Function) -> list[Instruction]:
+    """Every instruction that running a function may execute."""
+    found: list[Instruction] = []
+    pending, seen = [function.name], set()
+    while pending:
+        name = pending.pop()
+        if name in seen or name not in module.functions:
+            continue
+        seen.add(name)
+        body = list(module.functions[name].body.walk())
+        found += body
+        pending += [str(each.operation.attributes["callee"]) for each in body if "callee" in each.operation.attributes]
+    return found
+
+
+def too_many_steps(instruction: Instruction) -> Diagnostic:
+    """The end of a program that does not end."""
+    span, filename = instruction.location.span, instruction.location.filename
+    message = f"{instruction.operation.short_name}: the program has run its most steps and is not done"
+    return Diagnostic(
+        "types", "execute", message, span, filename, requirement="a program that ends", remedy="does a loop never end?"
+    )
+
+
+def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
+    """What went wrong while running, with the place of the expression."""
+    location, operation = instruction.location, instruction.operation
+    category: Category = "shapes" if isinstance(failure, ShapeMismatch) else "numerics"
+    remedy = "make sure that no divisor is zero" if isinstance(failure, DivisionByZero) else ""
+    return Diagnostic(
+        category,
+        "execute",
+        str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
+        location.span,
+        location.filename,
+        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
+        requirement="divisors other than zero" if remedy else "",
+        clause="AMB-LANG-55" if remedy else "",
+        remedy=remedy,
+    )

@@ -1,0 +1,78 @@
+"""Dimensions that are not known: which types fit which, and what a caller knows of a result (AMB-LANG-08, AMB-LANG-122).
+
+In a type that is wanted, a plain `?` takes any dimension, and a name or a marked `?` stands for one dimension wherever
+it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from dataclasses import replace
+
+from .types import Dim, Tensor, Type, is_unknown
+
+Dims = MutableMapping[str, Dim]
+"""What names and marks stand for."""
+
+
+def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
+    """The open dimensions of a function's parameters, each standing for itself: so it is inside the function."""
+    tensors = [type_ for type_ in types if isinstance(type_, Tensor)]
+    return {dim: dim for tensor in tensors for dim in tensor.shape if isinstance(dim, str)}
+
+
+def fits(wanted: Type, given: Type, dims: Dims) -> bool:
+    """Whether a value of type `given` may stand where `wanted` is; notes in `dims` what names stand for."""
+    if not isinstance(wanted, Tensor) or not isinstance(given, Tensor):
+        return wanted == given
+    if (wanted.dtype, wanted.layout, wanted.rank) != (given.dtype, given.layout, given.rank):
+        return False
+    return all(
+        want == have if isinstance(want, int) else want == "?" or dims.setdefault(want, have) == have
+        for want, have in zip(wanted.shape, given.shape, strict=True)
+    )
+
+
+def agrees(inferred: Type, actual: Type) -> bool:
+    """Whether a result has the type that was inferred; where that does not know a dimension, nor does the result."""
+    if inferred == actual:
+        return True
+    if not isinstance(inferred, Tensor) or not isinstance(actual, Tensor):
+        return False
+    return replace(inferred, shape=actual.shape) == actual and (
+        len(inferred.shape) == len(actual.shape)
+        and all(a == b or (a == "?" and is_unknown(b)) for a, b in zip(inferred.shape, actual.shape, strict=True))
+    )
+
+
+def marked(type_: Type, name: str) -> Type:
+    """The type of the value `name`: each dimension that is not known becomes one of its own."""
+    if not isinstance(type_, Tensor) or "?" not in type_.shape:
+        return type_
+    return replace(type_, shape=tuple(f"?{name}.{axis}" if dim == "?" else dim for axis, dim in enumerate(type_.shape)))
+
+
+def joined(a: Type, b: Type) -> Type | None:
+    """The type of what is one of two values: dimensions in which they differ are unknown. Nothing for other differences."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return a if a == b else None
+    if (a.dtype, a.layout, a.rank) != (b.dtype, b.layout, b.rank):
+        return None
+    return replace(a, shape=tuple(x if x == y else "?" for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def refined(stated: Type, known: Type) -> Type:
+    """A type as the text states it, which shows no marks, with the marks that are known of it."""
+    if not isinstance(stated, Tensor) or not isinstance(known, Tensor) or stated.rank != known.rank:
+        return stated
+    dims = (
+        (k if is_unknown(k) else "?") if is_unknown(s) else s for s, k in zip(stated.shape, known.shape, strict=True)
+    )
+    return replace(stated, shape=tuple(dims))
+
+
+def substituted(type_: Type, dims: Dims) -> Type:
+    """A result type in the words of the caller: what only the callee knows is unknown there."""
+    if not isinstance(type_, Tensor):
+        return type_
+    return replace(type_, shape=tuple(dims.get(dim, "?") if isinstance(dim, str) else dim for dim in type_.shape))

@@ -1,0 +1,124 @@
+"""Attributes that any operation may carry: shape, dtype, layout, mesh_axes, precision, numerics_profile (section 5.3).
+
+`shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of the mesh
+in force (AMB-LANG-60); the other two are annotations of numerics (AMB-LANG-51, AMB-LANG-83).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..graph.layouts import known_layout
+from ..ir.diagnostics import Span
+from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.types import Mesh, Tensor, Type, dtype_of
+from ..numerics.formats import DType
+from . import syntax as s
+from .annotations import did_you_mean, resolve_dtype
+from .values import attribute_value, word_of
+
+COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "numerics_profile")
+
+PROFILES = ("fast", "deterministic", "strict")
+"""Numerics profiles, the loosest first (spec section 10)."""
+
+
+def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
+    """The common attributes among what is given by name. Raises `Refusal`."""
+    values: dict[str, AttributeValue] = {}
+    for each in given:
+        if each.name in COMMON_ATTRIBUTES:
+            value = _read(each)
+            require(
+                values.setdefault(each.name, value) == value,
+                "numerics" if each.name == "numerics_profile" else "types",
+                f"{each.name} is given twice and differs",
+                "one value of an attribute",
+                "LANG-02.3-32",
+            )
+    return values
+
+
+def _read(given: s.Keyword | s.Attribute) -> AttributeValue:
+    match given.name:
+        case "shape":
+            return attribute_value(given.value, (tuple,))
+        case "dtype":
+            return attribute_value(given.value, (DType,))
+        case "mesh_axes":
+            words = given.value.items if isinstance(given.value, s.ListValue) else (given.value,)
+            return tuple(attribute_value(word, (str,)) for word in words)
+        case "layout":
+            word = attribute_value(given.value, (str,))
+            return known_layout(str(word)).text
+        case "precision":
+            return precision(given.value)
+        case _:
+            return profile(given.value)
+
+
+def profile(value: s.Expr | s.ListValue) -> str:
+    """A numerics profile by its name (LANG-10-04). Raises `Refusal`."""
+    word = word_of(value)
+    require(
+        word in PROFILES,
+        "numerics",
+        f"{word!r} is no numerics profile" if word else "this is no numerics profile",
+        f"one of {', '.join(PROFILES)}",
+        "LANG-10-04",
+        did_you_mean(word, PROFILES),
+    )
+    return word
+
+
+def precision(value: s.Expr | s.ListValue) -> str:
+    """The dtype that a precision annotation names (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
+    try:
+        held = resolve_dtype(word_of(value))
+    except Refusal as refusal:
+        raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
+    require(held.kind in ("float", "complex"), "numerics", f"{held} is no precision", "a float dtype", "LANG-02-09")
+    return held.name
+
+
+def check_common(values: Mapping[str, AttributeValue], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
+    """Refuse what contradicts the result type, and axes that no mesh of the module has."""
+    result = results[0] if results else None
+    shape, held, layout = values.get("shape"), values.get("dtype"), values.get("layout")
+    if shape is not None:
+        actual = result.shape if isinstance(result, Tensor) else ()
+        require(
+            len(actual) == len(shape)  # type: ignore[arg-type]  # it was read as a list
+            and all(a == b or isinstance(a, str) for a, b in zip(actual, shape, strict=True)),  # type: ignore[arg-type]
+            "shapes",
+            f"shape={list(shape)} is stated, the result is {result}",  # type: ignore[arg-type]
+            "the shape that the result has",
+            "LANG-05.3-01",
+        )
+    if held is not None:
+        require(
+            held == dtype_of(result),
+            "types",
+            f"dtype={held} is stated, the result is {result}",
+            "the dtype that the result has",
+            "LANG-05.3-02",
+        )
+    if layout is not None:
+        require(
+            isinstance(result, Tensor) and result.layout.text == layout,
+            "layouts",
+            f"layout={layout} is stated, the result is {result}",
+            "the layout that the result has",
+            "LANG-05.3-03",
+            "cast it: op.layout_cast(..., to=...)",
+        )
+    known = [axis for mesh in meshes.values() for axis in mesh.axes]
+    for axis in values.get("mesh_axes", ()):  # type: ignore[union-attr]  # it was read as a list
+        require(
+            axis in known,
+            "distributed",
+            f"no mesh has the axis {axis!r}",
+            f"one of {', '.join(known)}" if known else "a mesh in the module",
+            "LANG-05.3-04",
+            did_you_mean(str(axis), known),
+        )

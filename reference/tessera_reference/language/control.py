@@ -1,0 +1,215 @@
+"""Control flow: if, for and while become operations with regions (spec section 2.3; AMB-LANG-52, -85, -92).
+
+What a region assigns of the names around it, it hands back: as results of an if, as values carried through a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..graph.control import For, If, While
+from ..ir.diagnostics import Category, Span
+from ..ir.module import Block, Value
+from ..ir.types import Scalar, Tensor, Type
+from ..numerics.formats import dtype
+from . import syntax as s
+from .scope import Binding, Scope, joined
+from .values import as_number
+
+if TYPE_CHECKING:
+    from .statements import Statements
+
+
+def lower_if(statements: Statements, statement: s.If) -> None:
+    """An if with or without else; names that its branches assign are its results."""
+    scope = statements.scope
+    condition = statements.expressions.lower(statement.condition)
+    then, otherwise = statements.inner(), statements.inner()
+    then.block(statement.then)
+    if statement.otherwise is not None:
+        otherwise.block(statement.otherwise)
+    branches = [branch.scope for branch in (then, otherwise)]
+    open_branches = [branch for branch in branches if branch.exit is None]
+    names = list(dict.fromkeys(name for branch in open_branches for name in branch.rebound))
+    merged = {name: _merged(scope, name, open_branches) for name in names}
+    carried = [name for name in names if merged[name] is not None]
+    types = tuple(type_ for type_ in merged.values() if type_ is not None)
+    if condition is not None:
+        made: Any = If
+        blocks = tuple(_yielding(branch, (), carried) for branch in branches)
+        operation = made(condition=condition.type, returns=types)
+        results = scope.emit(operation, (condition,), statement.span, regions=blocks)
+        for name, value in zip(carried, results or (None,) * len(carried), strict=True):
+            scope.assign(name, value)
+    if not open_branches:
+        scope.leave("unreachable")
+
+
+def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
+    """The type of a name after branches that end; nothing, and the name has no value, where not all give it one."""
+    bindings = [found for branch in branches if (found := branch.find(name)) is not None]
+    values = [binding.value for binding in bindings]
+    present = [value.type for value in values if value is not None]
+    type_ = present[0] if present else None
+    for other in present[1:]:
+        type_ = joined(type_, other) if type_ is not None else None
+    if type_ is not None and len(present) == len(values):
+        return type_
+    partly = not any(binding.broken for binding in bindings)
+    scope.assign(name, None)
+    if partly:
+        _mark_partly(scope, name)
+    return None
+
+
+def _mark_partly(scope: Scope, name: str) -> None:
+    """A name without a value because only some paths give it one; nothing is wrong unless it is used."""
+    table = scope.names if name in scope.names else scope.rebound
+    found = table[name]
+    table[name] = Binding(found.span, None, found.declared, broken=False, partly=True)
+
+
+def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str]) -> Block:
+    """A finished region that hands back what it made of `names`."""
+    if branch.exit is not None:
+        return branch.block(arguments, ())
+    values = [branch.find(name) for name in names]
+    return branch.block(arguments, tuple(found.value for found in values if found and found.value))
+
+
+def lower_for(statements: Statements, statement: s.For) -> None:
+    """A loop over a range; its variable is int32, and what it assigns is carried from turn to turn."""
+    expressions, scope = statements.expressions, statements.scope
+    if len(statement.names) > 1:
+        message = "a for statement over one range binds one name"
+        expressions.report("types", message, statement.span, "one name", "AMB-LANG-28", "nest two loops")
+    index = dtype("int32")
+    step = as_number(statement.step) if statement.step else None
+    if step and isinstance(step.literal, s.IntLiteral) and not step.literal.text.strip("0") and statement.step:
+        expressions.report("types", "the step is 0", statement.step.span, "a step other than 0", "AMB-LANG-29")
+    ends = [expressions.lower(end, index) for end in (statement.start, statement.stop)]
+    one = s.IntLiteral(statement.span, "1")
+    ends.append(expressions.lower(statement.step or one, index))
+    names = _carried(scope, statement.body, hidden=statement.names)
+    inside = statements.inner()
+    arguments = _enter(inside.scope, scope, names)
+    for name in statement.names[:1]:
+        counter = inside.scope.value(name, Scalar(index))
+        inside.scope.declare(name, statement.span, counter, counter.type)
+        arguments = (counter, *arguments)
+    inside.block(statement.body)
+    _check_unchanged(scope, inside.scope, names, statement.span)
+    start, stop, by = ends
+    if start is None or stop is None or by is None:
+        return
+    before = tuple(_value(scope, name) for name in names)
+    made: Any = For
+    operation = made(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
+    body = _yielding(inside.scope, arguments, names)
+    results = scope.emit(operation, (start, stop, by, *before), statement.span, regions=(body,))
+    _leave(scope, inside.scope, names, results)
+
+
+def lower_while(statements: Statements, statement: s.While) -> None:
+    """A loop on a condition, which is computed anew before each turn."""
+    scope = statements.scope
+    names = _carried(scope, statement.body, hidden=())
+    testing, inside = statements.inner(), statements.inner()
+    tested = _enter(testing.scope, scope, names)
+    condition = testing.expressions.lower(statement.condition)
+    if condition is not None and condition.type != Scalar(dtype("bool")):
+        message = f"the condition is {condition.type}, not bool"
+        statements.expressions.report(
+            "types", message, statement.condition.span, "a scalar bool", "AMB-LANG-55", "compare it: x != 0"
+        )
+        condition = None
+    arguments = _enter(inside.scope, scope, names)
+    inside.block(statement.body)
+    _check_unchanged(scope, inside.scope, names, statement.span)
+    if condition is None:
+        return
+    before = tuple(_value(scope, name) for name in names)
+    made: Any = While
+    operation = made(carried=tuple(value.type for value in before))
+    blocks = (testing.scope.block(tested, (condition,)), _yielding(inside.scope, arguments, names))
+    results = scope.emit(operation, before, statement.span, regions=blocks)
+    _leave(scope, inside.scope, names, results)
+
+
+def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
+    """The outer names with a value that a loop's body assigns, in order of their first assignment."""
+    found = dict.fromkeys(_assigned(body.statements, set(hidden)))
+    return [name for name in found if (binding := scope.find(name)) is not None and binding.value is not None]
+
+
+def _assigned(statements: Sequence[s.Statement], hidden: set[str]) -> Iterator[str]:
+    """The names that statements assign, but for those that they declare themselves."""
+    for statement in statements:
+        match statement:
+            case s.Let():
+                hidden = hidden | {statement.name}
+            case s.Assign() if statement.name not in hidden:
+                yield statement.name
+            case s.If():
+                yield from _assigned(statement.then.statements, hidden)
+                if statement.otherwise is not None:
+                    yield from _assigned(statement.otherwise.statements, hidden)
+            case s.For():
+                yield from _assigned(statement.body.statements, hidden | set(statement.names))
+            case s.While():
+                yield from _assigned(statement.body.statements, hidden)
+
+
+def _value(scope: Scope, name: str) -> Value:
+    binding = scope.find(name)
+    assert binding is not None and binding.value is not None
+    return binding.value
+
+
+def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ...]:
+    """The arguments of a loop's region: each carried name stands for one of them there."""
+    arguments = []
+    for name in names:
+        argument = Value(scope.frame.fresh(name), _value(scope, name).type)
+        inside.assign(name, argument)
+        arguments.append(argument)
+    return tuple(arguments)
+
+
+def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Span) -> None:
+    """A loop may not give a name another type or shape (AMB-LANG-92)."""
+    if inside.exit is not None:
+        return
+    for name in names:
+        before, after = _value(scope, name).type, inside.rebound[name].value
+        if after is None or after.type == before:
+            continue
+        category: Category = "types"
+        if isinstance(before, Tensor) and isinstance(after.type, Tensor):
+            category = "shapes" if before.shape != after.type.shape else "layouts"
+        scope.findings.report(
+            category,
+            f"the loop changes {name!r} from {before} to {after.type}",
+            span,
+            requirement="the same type and shape in every turn",
+            clause="AMB-LANG-92",
+            remedy="assign what has another shape to a name declared inside the loop",
+        )
+        inside.rebound[name] = Binding(inside.rebound[name].span, None, broken=True)
+
+
+def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Value, ...] | None) -> None:
+    """After a loop the carried names stand for its results; others that it may assign have no certain value."""
+    for name, value in zip(names, results or (None,) * len(names), strict=True):
+        scope.assign(name, value)
+    for name in inside.rebound:
+        if name not in names:
+            _mark_unsure(scope, name, inside.rebound[name])
+
+
+def _mark_unsure(scope: Scope, name: str, after: Binding) -> None:
+    found = scope.find(name)
+    if found is not None and found.value is None and not found.broken and not after.broken:
+        scope.assign(name, None)
+        _mark_partly(scope, name)

@@ -1,0 +1,161 @@
+"""Schedule and dist statements, `@schedule(...)`: metadata of the IR (sections 2.3, 6; AMB-LANG-13, -16, -110)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..graph.directive import Directive
+from ..graph.layouts import LayoutCast
+from ..ir.diagnostics import Span
+from ..ir.module import Value
+from ..ir.operation import AttributeValue, Refusal, require
+from . import syntax as s
+from .annotations import did_you_mean
+from .calls import prepare
+from .values import attribute_value, plain_value
+
+if TYPE_CHECKING:
+    from .scope import Findings
+    from .statements import Statements
+
+SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "tile": {"m": (int,), "n": (int,), "k": (int,), "pad": (int, tuple)},
+    "fuse": {},
+    "pipeline": {"double_buffer": (bool,), "depth": (int,), "stages": (tuple,)},
+    "prefetch": {"scope": (str,), "align": (int,)},
+    "layout_cast": {"to": (str,)},
+}
+"""The settings of each schedule directive, and the kinds of their values (section 6.1)."""
+
+Settings = tuple[tuple[str, AttributeValue], ...]
+
+
+def lower_schedule(statements: Statements, call: s.Call) -> None:
+    """`schedule.tile(C, m=128);` as a directive; `schedule.layout_cast(A, to=...)` also gives A its new layout."""
+    expressions = statements.expressions
+    settings = read_settings(statements.scope.findings, call)
+    values = [expressions.lower(argument) for argument in call.arguments]
+    subjects = tuple(value for value in values if value is not None)
+    if settings is None or len(subjects) != len(values):
+        return
+    if not subjects:
+        message = f"{'.'.join(call.callee)} names nothing to schedule"
+        expressions.report("schedule", message, call.span, "the values that it concerns", "LANG-02.3-43")
+        return
+    _emit(statements, ".".join(call.callee), subjects, settings, call.span)
+    if call.callee[1:] == ("layout_cast",):
+        _cast_layout(statements, call, subjects[0], dict(settings))
+
+
+def _cast_layout(statements: Statements, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
+    """The name that a layout cast is asked for stands from here on for the cast value (LANG-03.3-02)."""
+    name = call.arguments[0]
+    if not isinstance(name, s.Name) or "to" not in settings:
+        message = "schedule.layout_cast takes a name and the layout that it is to have"
+        statements.expressions.report(
+            "schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05"
+        )
+        return
+    made: Any = LayoutCast
+    results = statements.scope.emit(made(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
+    if statements.scope.find(name.text) is not None:
+        statements.scope.assign(name.text, results[0] if results else None)
+
+
+def lower_dist_statement(statements: Statements, call: s.Call) -> None:
+    """A dist call for its metadata only; it is checked like one whose value is used, and warned about."""
+    ready = prepare(statements.expressions, call, statements.setting.meshes)
+    if ready is None:
+        return
+    try:
+        ready.operation.results()
+    except Refusal as refusal:
+        statements.scope.findings.refused(refusal, call.span, ready.operation)
+        return
+    name = ".".join(call.callee)
+    settings = tuple((key, value) for key, value in ready.operation.attributes.items())
+    _emit(statements, name, ready.operands, settings, call.span)
+    statements.scope.findings.report(
+        "distributed",
+        f"{name} as a statement communicates nothing",
+        call.span,
+        requirement="a use of its value",
+        clause="AMB-LANG-119",
+        remedy=f"write X = {name}(...);",
+        severity="warning",
+    )
+
+
+def read_settings(findings: Findings, call: s.Call) -> Settings | None:
+    """The settings of a schedule directive, each of its kind; nothing after a reported error."""
+    try:
+        require(
+            len(call.callee) == 2 and call.callee[1] in SETTINGS,
+            "schedule",
+            f"unknown directive {'.'.join(call.callee)}",
+            f"schedule.{', schedule.'.join(SETTINGS)}",
+            "LANG-02.3-43",
+            did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}"),
+        )
+        return _settings(call.named, SETTINGS[call.callee[1]], ".".join(call.callee))
+    except Refusal as refusal:
+        findings.refused(refusal, call.span)
+        return None
+
+
+def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, tuple[Any, ...]], name: str) -> Settings:
+    values: dict[str, AttributeValue] = {}
+    for each in given:
+        require(
+            each.name in known,
+            "schedule",
+            f"{name} has no setting {each.name!r}",
+            f"one of {', '.join(known)}" if known else "no settings",
+            "LANG-02.3-43",
+            did_you_mean(each.name, known),
+        )
+        value = attribute_value(each.value, known[each.name])
+        require(
+            values.setdefault(each.name, value) == value,
+            "types",
+            f"{name}: {each.name} is given twice and differs",
+            "one value of a setting",
+            "LANG-02.3-32",
+        )
+    return tuple(values.items())
+
+
+def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) -> Settings:
+    """`@schedule(tile=128, ...)` as attributes of its function; positional arguments mean nothing there."""
+    values: dict[str, AttributeValue] = {}
+    for annotation in annotations:
+        for argument in annotation.arguments:
+            findings.report(
+                "schedule",
+                "an annotation names its settings",
+                argument.span,
+                requirement="@schedule(name=value)",
+                clause="LANG-02-06",
+            )
+        for keyword in annotation.keywords:
+            try:
+                value = plain_value(keyword.value)
+            except Refusal as refusal:
+                findings.refused(refusal, keyword.span)
+                continue
+            if values.setdefault(keyword.name, value) != value:
+                findings.report(
+                    "schedule",
+                    f"@schedule: {keyword.name} is given twice and differs",
+                    keyword.span,
+                    requirement="one value of a setting",
+                    clause="LANG-02-06",
+                )
+    return tuple(values.items())
+
+
+def _emit(statements: Statements, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
+    made: Any = Directive
+    types = tuple(value.type for value in subjects)
+    statements.scope.emit(made(subjects=types, directive=directive, settings=settings), subjects, span)

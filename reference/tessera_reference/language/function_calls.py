@@ -1,0 +1,146 @@
+"""Calls of the module's functions: arguments, dimensions, profiles (LANG-02.3-32; AMB-LANG-08, -74, -97)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..graph.call import Call
+from ..ir.diagnostics import Location, Span, UnsupportedConstruct
+from ..ir.module import Function, Value
+from ..ir.operation import AttributeValue, Refusal
+from ..ir.types import Dim, FunctionType, Tensor, Type, dtype_of
+from . import syntax as s
+from .annotations import did_you_mean, resolve_type
+from .common_attributes import COMMON_ATTRIBUTES, PROFILES, read_common
+from .expressions import Expressions, Results
+from .scope import Frame, Scope
+
+if TYPE_CHECKING:
+    from .lower import ModuleLowering
+
+
+def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:
+    """Append the call of a function of the module; its results, nothing after a reported error."""
+    name = call.callee[0]
+    if not _callable(module, expressions, call, name):
+        return None
+    callee = module.function(name)
+    arguments = _arguments(module, expressions, call, module.declared[name])
+    common = _common(expressions, call)
+    if callee is None or arguments is None or common is None:
+        return None
+    _check_profiles(module, expressions, call, name)
+    sizes = _bind_dims(expressions, call, callee, arguments)
+    if sizes is None:
+        return None
+    returns = tuple(_substituted(type_, sizes) for type_ in callee.results)
+    operation = Call(arguments=tuple(value.type for value in arguments), callee=name, returns=returns)
+    return expressions.scope.emit(operation, arguments, call.span, attributes=common)
+
+
+def _callable(module: ModuleLowering, expressions: Expressions, call: s.Call, name: str) -> bool:
+    local = expressions.scope.find(name)
+    if local is not None and isinstance(local.declared, FunctionType):
+        place = Location(module.findings.filename, call.span)
+        raise UnsupportedConstruct("language.function_values", place)
+    if name not in module.declared:
+        remedy = did_you_mean(name, module.declared)
+        _refuse(expressions, call.span, f"unknown function {name!r}", "a function of this module", remedy)
+        return False
+    if isinstance(module.declared[name], s.KernelDecl):
+        message = f"{name!r} is a kernel, which is launched, not called"
+        _refuse(expressions, call.span, message, "a func", "declare it as a func")
+        return False
+    if name in module.in_progress:
+        cycle = [*module.in_progress[module.in_progress.index(name) :], name]
+        message = f"recursion: {' calls '.join(cycle)}"
+        _refuse(expressions, call.span, message, "functions that never come back to themselves")
+        return False
+    return True
+
+
+def _arguments(
+    module: ModuleLowering, expressions: Expressions, call: s.Call, declaration: s.FunctionDecl
+) -> tuple[Value, ...] | None:
+    """The arguments in the order of the parameters; literals take their dtypes, what is left out its default."""
+    names = [parameter.name for parameter in declaration.parameters]
+    given: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
+    sound = len(call.arguments) <= len(names)
+    for keyword in call.keywords:
+        sound = sound and keyword.name in names and keyword.name not in given
+        given[keyword.name] = keyword.value
+    defaults = {each.name: each.default for each in declaration.parameters if each.default is not None}
+    if not sound or any(name not in given and name not in defaults for name in names):
+        signature = f"{declaration.name}({', '.join(names)})"
+        _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)
+        return None
+    apart = Expressions(expressions.scope.apart(), expressions.around)
+    values: list[Value | None] = []
+    for parameter in declaration.parameters:
+        expr = given.get(parameter.name)
+        if isinstance(expr, s.ListValue):
+            _refuse(expressions, expr.span, "a list is no value", "a number or a tensor")
+            return None
+        try:
+            wanted = resolve_type(parameter.type, module.aliases)
+        except Refusal:
+            wanted = None
+        if isinstance(wanted, FunctionType):
+            raise UnsupportedConstruct("language.function_values", Location(module.findings.filename, call.span))
+        if expr is None:
+            values.append(apart.lower(defaults[parameter.name], dtype_of(wanted)))
+        else:
+            values.append(expressions.lower(expr, dtype_of(wanted)))
+    present = tuple(value for value in values if value is not None)
+    return present if len(present) == len(names) else None
+
+
+def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue] | None:
+    """The attribute block of a call: annotations that any operation may carry."""
+    try:
+        for attribute in call.attributes:
+            if attribute.name not in COMMON_ATTRIBUTES:
+                known = ", ".join(COMMON_ATTRIBUTES)
+                message = f"a call has no attribute {attribute.name!r}"
+                raise Refusal("types", message, f"one of {known}", "LANG-02.3-13", "")
+        return read_common(call.attributes, call.span)
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.attributes[0].span)
+        return None
+
+
+def _bind_dims(
+    expressions: Expressions, call: s.Call, callee: Function, arguments: tuple[Value, ...]
+) -> dict[str, Dim] | None:
+    """What the callee's open dimensions are in this call; the arguments must fit its signature."""
+    there = Scope(Frame(expressions.scope.findings), None)
+    for parameter, argument in zip(callee.parameters, arguments, strict=True):
+        if not there.fits(parameter.type, argument.type, call.span, f"{callee.name}: {parameter.name}"):
+            return None
+    return there.frame.dims
+
+
+def _check_profiles(module: ModuleLowering, expressions: Expressions, call: s.Call, name: str) -> None:
+    """A stricter function does not call a looser one (AMB-LANG-69, AMB-LANG-128)."""
+    ours, theirs = expressions.scope.profile, module.loosest(name)
+    if ours and theirs and PROFILES.index(theirs) < PROFILES.index(ours):
+        module.findings.report(
+            "numerics",
+            f"a {ours} function calls {name}, which is {theirs}",
+            call.span,
+            requirement="callees at least as strict as their callers",
+            clause="LANG-11-16",
+            remedy=f"declare {name} as {ours}",
+        )
+
+
+def _substituted(type_: Type, sizes: dict[str, Dim]) -> Type:
+    """A result type in the words of the caller; a dimension that only the callee knows is unknown there."""
+    if not isinstance(type_, Tensor):
+        return type_
+    return replace(type_, shape=tuple(sizes.get(dim, "?") if isinstance(dim, str) else dim for dim in type_.shape))
+
+
+def _refuse(expressions: Expressions, span: Span, message: str, requirement: str, remedy: str = "") -> None:
+    expressions.report("types", message, span, requirement, "LANG-11-01", remedy)

@@ -1,0 +1,56 @@
+"""Indices and slices: `X[i, a:b:s]`, to read and to assign (spec section 2.3; AMB-LANG-23, AMB-LANG-96)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..ir.module import Value
+from ..ir.types import Scalar
+from ..numerics.formats import dtype
+from . import syntax as s
+from .values import as_number
+
+if TYPE_CHECKING:
+    from .expressions import Expressions
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What stands in the brackets: a text for each dimension, in which `$k` is the k-th of `bounds`."""
+
+    spec: tuple[str, ...]
+    bounds: tuple[Value, ...]
+
+
+def lower_slices(expressions: Expressions, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
+    """Indices and slices as `graph.slicing` takes them; nothing after a reported error."""
+    bounds: list[Value] = []
+    spec = []
+    for each in slices:
+        if isinstance(each, s.SliceRange):
+            parts = [_part(expressions, part, bounds) for part in (each.start, each.stop, each.step)]
+            spec.append(None if None in parts else ":".join(str(part) for part in parts).removesuffix(":"))
+        else:
+            spec.append(_part(expressions, each, bounds))
+    texts = tuple(text for text in spec if text is not None)
+    return Slices(texts, tuple(bounds)) if len(texts) == len(spec) else None
+
+
+def _part(expressions: Expressions, expr: s.Expr | None, bounds: list[Value]) -> str | None:
+    """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
+    if expr is None:
+        return ""
+    found = as_number(expr)
+    if found and isinstance(found.literal, s.IntLiteral) and len(found.literal.text) <= 18:
+        return f"{'-' if found.negative else ''}{int(found.literal.text)}"
+    value = expressions.lower(expr, dtype("int32"))
+    if value is None:
+        return None
+    if value.type != Scalar(dtype("int32")):
+        message = f"an index is {value.type}, not int32"
+        expressions.report("types", message, expr.span, "an int32 scalar", "AMB-LANG-96", "cast it with op.cast")
+        return None
+    bounds.append(value)
+    return f"${len(bounds) - 1}"

@@ -1,0 +1,387 @@
+"""Ranks side by side: how they meet, what is said when they do not, and that their order of progress changes nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessera_reference.graph.binding import InputMismatch
+from tessera_reference.graph.execution import UnknownFunction, execute, execute_on_mesh
+from tessera_reference.graph.ranks import Choice, Group
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
+from tessera_reference.ir.module import Instruction, Module
+from tessera_reference.ir.types import Mesh
+from tessera_reference.language import compile_source
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+
+SQUARE = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
+LINE = "mesh g = mesh<axes=[dp], shape=[{}]>;"
+
+
+def orders() -> dict[str, Choice]:
+    """Ways to choose who goes on next."""
+    return {"first": min, "last": max, "seed 1": random.Random(1).choice, "seed 2": random.Random(2).choice}
+
+
+def array(name: str, values: object) -> Array:
+    return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
+
+
+def compiled(mesh: str, *lines: str) -> Module:
+    """A module whose line 1 declares meshes; the given lines follow."""
+    return compile_source("\n".join([f"module m {{ {mesh}", *lines, "}"]), "t.tsr").module
+
+
+def rows(name: str, values: Sequence[object]) -> list[dict[str, Array]]:
+    return [{"X": array(name, value)} for value in values]
+
+
+def run(module: Module, inputs: Sequence[Mapping[str, Array]]) -> list[list[object]]:
+    """The results of f, which are the same in every order of progress."""
+    results = [execute_on_mesh(module, "f", inputs, choice=choice) for choice in orders().values()]
+    bits = [[[each.to_bits() for each in rank] for rank in result] for result in results]
+    assert all(each == bits[0] for each in bits)
+    return [[each.values.tolist() for each in rank] for rank in results[0]]
+
+
+def refused(module: Module, inputs: Sequence[Mapping[str, Array]]) -> Diagnostic:
+    """The one diagnostic of f, which is the same in every order of progress."""
+    told = []
+    for choice in orders().values():
+        with pytest.raises(Rejection) as rejection:
+            execute_on_mesh(module, "f", inputs, choice=choice)
+        told.append(rejection.value.diagnostics)
+    assert all(each == told[0] for each in told)
+    (only,) = told[0]
+    assert only.phase == "execute"
+    return only
+
+
+# Who is where
+
+
+def test_ranks_count_row_major_and_groups_differ_in_one_coordinate() -> None:
+    mesh = Mesh(("a", "b", "c"), (2, 3, 2))
+    assert Group.of("g", mesh, "c", 5).ranks == (4, 5)
+    assert Group.of("g", mesh, "b", 5).ranks == (1, 3, 5)
+    assert Group.of("g", mesh, "a", 5).ranks == (5, 11)
+    assert Group.of("g", mesh, "b", 6).ranks == (6, 8, 10)
+
+
+def test_each_rank_has_inputs_and_results_of_its_own() -> None:
+    module = compiled(SQUARE, "func f(X: int32) { return X * X, X; }")
+    assert run(module, rows("int32", [1, 2, 3, 4])) == [[1, 1], [4, 2], [9, 3], [16, 4]]
+
+
+def test_unknown_dimensions_may_differ_where_ranks_do_not_meet() -> None:
+    module = compiled(LINE.format(2), "func f(X: tensor<?xint32>) { return X + X; }")
+    assert run(module, rows("int32", [[1], [2, 3]])) == [[[2]], [[4, 6]]]
+
+
+def test_a_collective_covers_the_whole_mesh_when_taken_along_every_axis() -> None:
+    module = compiled(
+        SQUARE,
+        'func f(X: int32) { return dist.all_reduce(dist.all_reduce(X, axis=dp, op="sum"), axis=tp, op="sum"); }',
+    )
+    assert run(module, rows("int32", [1, 10, 100, 1000])) == [[1111]] * 4
+
+
+def test_groups_make_progress_apart_from_each_other() -> None:
+    """Ranks of dp = 1 meet three times, those of dp = 0 once."""
+    body = """
+      let n: int32 = 1;
+      if (X > 10) { n = 3; }
+      let s: int32 = X;
+      for i in 0..n { s = dist.all_reduce(s, axis=tp, op="sum"); }
+      return s;
+    """
+    assert run(compiled(SQUARE, f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 2, 11, 12])) == [
+        [3],
+        [3],
+        [4 * 23],
+        [4 * 23],
+    ]
+
+
+def test_ranks_meet_in_functions_that_they_call() -> None:
+    module = compiled(
+        LINE.format(2),
+        'func total(X: int32) -> int32 { return dist.all_reduce(X, axis=dp, op="sum"); }',
+        "func f(X: int32) { return total(X) * total(total(X)); }",
+    )
+    assert run(module, rows("int32", [1, 2])) == [[18]] * 2
+
+
+def test_meshes_of_one_size_are_two_views_of_the_same_ranks() -> None:
+    meshes = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>; mesh h = mesh<axes=[all], shape=[4]>;"
+    body = 'dist.all_reduce(X, axis=tp, op="sum", mesh=g), dist.all_reduce(X, axis=all, op="max", mesh=h)'
+    module = compiled(meshes, f"func f(X: int32) {{ return {body}; }}")
+    assert run(module, rows("int32", [1, 2, 3, 4])) == [[3, 4], [3, 4], [7, 4], [7, 4]]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_no_order_of_progress_changes_a_bit(data: st.DataObject) -> None:
+    """Programs that meet along either axis, some ranks more often than others; now and then they do not meet."""
+    collectives = ['all_reduce(s, axis={}, op="sum")', 'all_reduce(s, axis={}, op="max")', "broadcast(s, axis={})"]
+    steps = data.draw(st.lists(st.tuples(st.sampled_from(collectives), st.sampled_from(["dp", "tp"])), max_size=5))
+    bounds = data.draw(st.lists(st.integers(-1, 4), min_size=len(steps), max_size=len(steps)))
+    body = "".join(
+        f"if (X > {bound}) {{ s = dist.{collective.format(axis)}; }} "
+        for (collective, axis), bound in zip(steps, bounds, strict=True)
+    )
+    module = compiled(SQUARE, f"func f(X: int32) {{ let s: int32 = X; {body} return s; }}")
+    inputs = rows("int32", data.draw(st.permutations([0, 1, 2, 3])))
+    outcomes = []
+    for choice in orders().values():
+        try:
+            results = execute_on_mesh(module, "f", inputs, choice=choice)
+            outcomes.append([[each.to_bits() for each in rank] for rank in results])
+        except Rejection as rejection:
+            outcomes.append(rejection.diagnostics)
+    assert all(each == outcomes[0] for each in outcomes)
+
+
+# Ranks that do not come together
+
+MISMATCHES = {
+    "shape": (
+        'return dist.all_reduce(X, axis=dp, op="sum");',
+        [[1], [1], [1, 2]],
+        "all_reduce: the shape of ranks 0 and 2 differs: [1] and [2]",
+        "LANG-09-04",
+    ),
+    "op": (
+        'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
+        'else { X = dist.all_reduce(X, axis=dp, op="max"); } return X;',
+        [[1], [2], [2]],
+        "all_reduce: the op of ranks 0 and 1 differs: max and sum",
+        "AMB-RT-13",
+    ),
+    "root": (
+        "if (X[0] > 1) { X = dist.broadcast(X, axis=dp, root=1); }\nelse { X = dist.broadcast(X, axis=dp); } return X;",
+        [[1], [1], [2]],
+        "root_broadcast: the root of ranks 0 and 2 differs: 0 and 1",
+        "AMB-RT-13",
+    ),
+    "operation": (
+        'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
+        "else { X = dist.broadcast(X, axis=dp); } return X;",
+        [[2], [2], [1]],
+        "root_broadcast: the operation of ranks 0 and 2 differs: all_reduce and root_broadcast",
+        "AMB-RT-13",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "values", "message", "clause"), MISMATCHES.values(), ids=MISMATCHES)
+def test_ranks_that_come_to_different_collectives(body: str, values: list[object], message: str, clause: str) -> None:
+    module = compiled(LINE.format(3), "func f(X: tensor<?xint32>) {", body, "}")
+    told = refused(module, rows("int32", values))
+    assert (told.category, told.message, told.clause) == ("distributed", message, clause)
+    assert told.remedy
+    assert told.requirement
+
+
+def test_ranks_that_bring_different_dtypes() -> None:
+    body = """
+      let y: int32 = 0;
+      if (X > 1) { y = dist.all_reduce(X, axis=dp, op="sum"); }
+      else { y = op.cast(dist.all_reduce(op.cast(X, dtype=int64), axis=dp, op="sum"), dtype=int32); }
+      return y;
+    """
+    told = refused(compiled(LINE.format(2), f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 2]))
+    assert told.message == "all_reduce: the dtype of ranks 0 and 1 differs: int64 and int32"
+    assert told.clause == "LANG-15-12"
+
+
+def test_a_mismatch_names_both_places() -> None:
+    lines = [
+        "func f(X: int32) {",
+        "  if (X > 1) {",
+        '    X = dist.all_reduce(X, axis=dp, op="sum");',
+        "  } else {",
+        '    X = dist.all_reduce(X, axis=dp, op="min");',
+        "  }",
+        "  return X;",
+        "}",
+    ]
+    told = refused(compiled(LINE.format(4), *lines), rows("int32", [2, 2, 1, 2]))
+    assert told.span.line == 6
+    assert told.operands == (
+        "ranks 0, 1 and 3: all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:4:9",
+        "rank 2: all_reduce(int32, axis=dp, mesh=g, op=min) in t.tsr:6:9",
+    )
+
+
+def test_the_first_group_that_disagrees_is_told_of() -> None:
+    body = 'return dist.all_reduce(X, axis=tp, op="sum");'
+    told = refused(
+        compiled(SQUARE, f"func f(X: tensor<?xint32>) {{ {body} }}"), rows("int32", [[1], [1, 2], [1], [1, 2]])
+    )
+    assert told.message == "all_reduce: the shape of ranks 0 and 1 differs: [1] and [2]"
+
+
+AXES = [
+    "func f(X: int32) {",
+    '  if (X > 0) { X = dist.all_reduce(X, axis=dp, op="sum"); }',
+    '  else { X = dist.all_reduce(X, axis=tp, op="sum"); }',
+    "  return X;",
+    "}",
+]
+
+
+def test_ranks_that_wait_along_different_axes() -> None:
+    told = refused(compiled(SQUARE, *AXES), rows("int32", [1, 0, 0, 1]))
+    circle = "rank 2, which waits along axis tp for rank 3, which waits along axis dp for rank 1, which waits"
+    assert told.message == f"all_reduce: rank 0 waits along axis dp for {circle} along axis tp for rank 0"
+    assert (told.category, told.clause, told.span.line) == ("distributed", "LANG-11-11", 3)
+    assert told.operands == (
+        "ranks 0 and 3: all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:3:20",
+        "ranks 1 and 2: all_reduce(int32, axis=tp, mesh=g, op=sum) in t.tsr:4:14",
+    )
+
+
+def test_a_rank_that_waits_for_one_that_has_ended() -> None:
+    """Ranks 0 and 1 meet along tp; then rank 2 waits there for rank 3, which goes along dp first and finds nobody."""
+    told = refused(compiled(SQUARE, *AXES), rows("int32", [0, 0, 0, 1]))
+    assert told.message == "all_reduce: rank 3 waits for rank 1, which has ended"
+    assert told.operands[0] == "ranks 0 and 1: ended"
+    module = compiled(
+        LINE.format(12), 'func f(X: int32) { if (X < 9) { X = dist.all_reduce(X, axis=dp, op="sum"); } return X; }'
+    )
+    told = refused(module, rows("int32", [*range(6), 9, 6, 7, 9, 8, 8]))
+    assert told.message == "all_reduce: rank 0 waits for rank 6, which has ended"
+    assert [each.partition(":")[0] for each in told.operands] == ["ranks 0 to 5, 7, 8, 10 and 11", "ranks 6 and 9"]
+
+
+def test_a_long_circle_is_told_in_few_words() -> None:
+    body = 'if (X > 0) { X = dist.all_reduce(X, axis=a, op="sum"); } else { X = dist.all_reduce(X, axis=b, op="sum"); }'
+    mesh = "mesh g = mesh<axes=[a, b], shape=[8, 8]>;"
+    values = [int((rank // 8 + rank % 8) % 2) for rank in range(64)]
+    told = refused(compiled(mesh, f"func f(X: int32) {{ {body} return X; }}"), rows("int32", values))
+    assert len(told.message) < 300
+    assert sum(map(len, told.operands)) < 2000
+
+
+# Errors of ranks
+
+
+def test_the_error_of_one_rank_names_it_and_those_who_wait_for_it_are_not_accused() -> None:
+    body = 'let y: int32 = 12 / X; return dist.all_reduce(y, axis=dp, op="sum");'
+    told = refused(compiled(LINE.format(4), f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 0, 3, 0]))
+    assert told.message.startswith("divide: ")
+    assert told.message.endswith(", on ranks 1 and 3")
+    assert told.category == "numerics"
+
+
+def test_the_error_of_all_is_that_of_every_rank() -> None:
+    module = compiled(LINE.format(2), 'func f(X: int32) { assert(X > 5, "too small"); return X; }')
+    assert refused(module, rows("int32", [1, 2])).message == "assert: assertion failed: too small, on every rank"
+
+
+def test_the_first_of_different_errors_is_told() -> None:
+    module = compiled(LINE.format(2), 'func f(X: int32) { assert(X < 1, "too large"); return 1 / X; }')
+    assert refused(module, rows("int32", [0, 3])).message.endswith("on rank 0")
+
+
+def test_what_is_too_much_for_the_machine_is_unsupported() -> None:
+    module = compiled(LINE.format(2), "func f(X: tensor<Nxint8>) { return dist.all_gather(X, axis=dp); }")
+    wide = Array(dtype("int8"), np.broadcast_to(np.int8(1), (1 << 26,)))
+    with pytest.raises(UnsupportedConstruct, match="more_memory"):
+        execute_on_mesh(module, "f", [{"X": wide}] * 2)
+
+
+# What the ranks of a run are
+
+
+def test_inputs_are_asked_for_every_rank() -> None:
+    module = compiled(SQUARE, "func f(X: int32) { return X; }")
+    with pytest.raises(
+        InputMismatch, match="ranks: expected one set of inputs for each of the 4 ranks of mesh g, given 3"
+    ):
+        execute_on_mesh(module, "f", rows("int32", [1, 2, 3]))
+    with pytest.raises(InputMismatch, match="input X of rank 2: expected int32, given fp32"):
+        execute_on_mesh(module, "f", [*rows("int32", [1, 2]), {"X": array("fp32", 1)}, *rows("int32", [4])])
+    with pytest.raises(UnknownFunction, match="no function 'g'"):
+        execute_on_mesh(module, "g", rows("int32", [1, 2, 3, 4]))
+
+
+BOTH = "mesh g = mesh<axes=[dp], shape=[2]>; mesh h = mesh<axes=[pp], shape=[3]>;"
+
+
+def test_the_mesh_of_a_run_is_the_named_one_or_that_of_the_collectives() -> None:
+    module = compiled(
+        BOTH, "func f(X: int32) { return X; }", "func k(X: int32) { return dist.broadcast(X, axis=pp, mesh=h); }"
+    )
+    assert len(execute_on_mesh(module, "f", rows("int32", [1, 2, 3]), "h")) == 3
+    assert len(execute_on_mesh(module, "k", rows("int32", [1, 2, 3]))) == 3
+
+
+@pytest.mark.parametrize(
+    ("meshes", "mesh", "message"),
+    [
+        ("", None, "@f: the module declares no mesh"),
+        ("", "g", "@f: the module has no mesh 'g'"),
+        (BOTH, "k", "@f: the module has no mesh 'k'"),
+        (BOTH, None, "@f: which mesh runs it\\? g has 2 ranks, h has 3 ranks"),
+    ],
+)
+def test_a_run_without_one_mesh_is_refused(meshes: str, mesh: str | None, message: str) -> None:
+    with pytest.raises(Rejection, match=message) as rejection:
+        execute_on_mesh(compiled(meshes, "func f(X: int32) { return X; }"), "f", rows("int32", [1]), mesh)
+    assert rejection.value.diagnostics[0].category == "distributed"
+
+
+def test_a_collective_over_a_mesh_of_another_size_is_refused() -> None:
+    body = "dist.broadcast(X, axis=dp, mesh=g) + dist.broadcast(X, axis=pp, mesh=h)"
+    module = compiled(BOTH, f"func f(X: int32) {{ return {body}; }}")
+    with pytest.raises(Rejection, match="mesh h has 3 ranks, 3 of them along pp, on every rank"):
+        execute_on_mesh(module, "f", rows("int32", [1, 2]), "g")
+
+
+def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
+    """IR that was put together by hand."""
+    module = compiled(LINE.format(2), "func f(X: int32) { return dist.broadcast(X, axis=dp); }")
+    stretched = replace(module, meshes={"g": Mesh(("dp",), (3,))})
+    with pytest.raises(Rejection, match="mesh g has 3 ranks, 3 of them along dp"):
+        execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
+
+
+def test_on_one_set_of_inputs_every_rank_has_them() -> None:
+    module = compiled(LINE.format(3), 'func f(X: int32) { return dist.all_reduce(X, axis=dp, op="sum"); }')
+    seen: list[tuple[str, object]] = []
+
+    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
+        seen.append((instruction.operation.short_name, results[0].values.tolist()))
+
+    (result,) = execute(module, "f", {"X": array("int32", 5)}, observe)
+    assert result.values.tolist() == 15
+    assert seen == [("all_reduce", 15)]
+
+
+def test_an_observer_is_told_the_rank() -> None:
+    module = compiled(LINE.format(2), "func f(X: int32) { return X * X; }")
+    seen: dict[int, object] = {}
+
+    def observe(rank: int, instruction: Instruction, results: tuple[Array, ...]) -> None:
+        seen[rank] = results[0].values.tolist()
+
+    execute_on_mesh(module, "f", rows("int32", [2, 3]), observer=observe)
+    assert seen == {0: 4, 1: 9}
+
+
+def test_calls_nested_too_deep_are_unsupported() -> None:
+    depth = 3000
+    lines = [f"func f{n}(X: int32) -> int32 {{ return f{n + 1}(X); }}" for n in range(depth)]
+    last = f"func f{depth}(X: int32) -> int32 {{ return dist.broadcast(X, axis=dp); }}"
+    module = compiled(LINE.format(1), *lines, last)
+    with pytest.raises(UnsupportedConstruct, match="deep_calls"):
+        execute_on_mesh(module, "f0", rows("int32", [1]))
