@@ -14,11 +14,13 @@ import clauses_check
 import elementary
 import exact_sum
 import harness_overhead
+import interpreter
 import matmul_bf16
 import matmul_fp32
 import probe
 import rpc_call
 import softmax
+import transformer
 
 BENCHMARKS = {
     "matmul_fp32": matmul_fp32.measure,
@@ -28,6 +30,8 @@ BENCHMARKS = {
     "exact_sum": exact_sum.measure,
     "probe": probe.measure,
     "attention": attention.measure,
+    "transformer": transformer.measure,
+    "interpreter": interpreter.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,
