@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .array_files import BadInput, load, save
+from .array_files import BadInput
 from .explain import explain, tracer
-from .graph.execution import InputMismatch, UnknownFunction, describe, execute
+from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .ir.module import Function, Module
 from .ir.text import print_module
-from .ir.types import Tensor, dtype_of
 from .language import CompiledModule, compile_source
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
+from .run_files import run
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 
@@ -35,6 +35,8 @@ files:
   reads or writes storage codes instead, as unsigned integers of the dtype's width.
   With one result, --output may call it anything; several are called r0, r1, ... in order, those of a kernel by the
   names of its tensor parameters.
+  On a mesh, NAME@RANK=FILE is the input or output of one rank, counted row-major; an input without a rank is that of
+  all others, an output without one is rank 0's.
   FILE may be - for a program on standard input.
 """
 
@@ -76,17 +78,19 @@ def _forget_output() -> None:
 
 def add_commands(subparsers: Any) -> None:
     """Register the commands; each sets `run`, a function of the parsed options that returns the exit code."""
-    run = _command(subparsers, "run", _run, "run a function on .npy files", epilog=FILES_HELP)
-    run.add_argument("--function", metavar="NAME", help="the function, or MODULE.NAME; needed when there are several")
-    run.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
-    run.add_argument("--output", action="append", default=[], metavar="NAME=FILE.npy", help="where a result goes")
-    run.add_argument(
+    execute = _command(subparsers, "run", _run, "run a function on .npy files", epilog=FILES_HELP)
+    execute.add_argument(
+        "--function", metavar="NAME", help="the function, or MODULE.NAME; needed when there are several"
+    )
+    execute.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
+    execute.add_argument("--output", action="append", default=[], metavar="NAME=FILE.npy", help="where a result goes")
+    execute.add_argument(
         "--level",
         choices=("strict", "deterministic", "fast"),
         default="strict",
         help="numerics level; the reference computes the strict bits under each",
     )
-    run.add_argument(
+    execute.add_argument(
         "--trace", action="store_true", help="print each operation as it is executed, with a digest of its bits"
     )
     _command(subparsers, "verify", _verify, "check a program and say what is wrong with it")
@@ -117,18 +121,8 @@ def _command(subparsers: Any, name: str, run: Any, summary: str, epilog: str = "
 
 def _run(options: argparse.Namespace) -> int:
     check_environment()
-    compiled = _compile(options)
-    module, function = _select(compiled, options.function)
-    outputs = [_assignment(text) for text in options.output]
-    _check_outputs(outputs, function)
-    inputs = {name: load(name, path, bits, function) for name, path, bits in _inputs(options.input)}
-    results = execute(module, function.name, inputs, tracer(print) if options.trace else None)
-    names = _result_names(function)
-    for name, path, bits in outputs:
-        save(results[0 if len(results) == 1 else names.index(name)], path, bits)
-    if not outputs:
-        for name, array in zip(names, results, strict=True):
-            print(f"{name} {describe(array)}\n{array.values}")
+    module, function = _select(_compile(options), options.function)
+    run(module, function, options.input, options.output, tracer(print) if options.trace else None)
     return 0
 
 
@@ -224,43 +218,6 @@ def _select(compiled: CompiledModule, name: str | None) -> tuple[Module, Functio
         problem = f"no function {name!r}" if name and not wanted else "which function? use --function"
         raise BadInput(f"{problem}; there is {names}")
     return wanted[0]
-
-
-def _assignment(text: str) -> tuple[str, str, bool]:
-    """`NAME=FILE` or `NAME:bits=FILE`."""
-    name, equals, path = text.partition("=")
-    plain = name.removesuffix(":bits")
-    if not (plain and equals and path):
-        raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
-    return plain, path, plain != name
-
-
-def _inputs(texts: Sequence[str]) -> list[tuple[str, str, bool]]:
-    given = [_assignment(text) for text in texts]
-    names = [name for name, _, _ in given]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(f"input {name} is given twice")
-    return given
-
-
-def _result_names(function: Function) -> list[str]:
-    """What results are called: those of a kernel as its tensor parameters, others by number."""
-    if function.kernel:
-        return [value.name for value in function.parameters if isinstance(value.type, Tensor)]
-    return [f"r{index}" for index in range(len(function.results))]
-
-
-def _check_outputs(outputs: Sequence[tuple[str, str, bool]], function: Function) -> None:
-    names = _result_names(function)
-    for name, _, bits in outputs:
-        if not names or (len(names) > 1 and name not in names):
-            raise BadInput(f"output {name}: {function.name} returns {', '.join(names) or 'nothing'}")
-        held = dtype_of(function.results[0 if len(names) == 1 else names.index(name)])
-        if bits and held is not None and held.storage_bytes > 8:
-            raise BadInput(f"output {name}: there are no integers as wide as its codes")
-    if len(names) == 1 and len(outputs) > 1:
-        raise BadInput(f"{function.name} returns one value, and several outputs are asked for")
 
 
 if __name__ == "__main__":

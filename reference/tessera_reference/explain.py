@@ -43,7 +43,7 @@ def summary(operation: type[Operation]) -> str:
 
 
 def tracer(write: Callable[[str], None]) -> Callable[[Instruction, tuple[Array, ...]], None]:
-    """An observer that writes a line for every executed operation: its place, its results and a digest of their bits."""
+    """An observer that writes a line for every executed operation: its place, its results, a digest of their bits."""
 
     def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
         span = instruction.location.span

@@ -1,7 +1,22 @@
 """`tessera.graph.call`: another function of the module (LANG-05-03)."""
 
-from ..ir.operation import Attribute, Hidden, Operands, StepEnvironment, Steps, Stepwise, operation
-from ..ir.types import LAYOUTS, Type
+from typing import Any
+
+from ..ir.dimensions import fits, loosened_all, substituted
+from ..ir.operation import (
+    Attribute,
+    Hidden,
+    Operands,
+    Refusal,
+    Shown,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    operation,
+    require,
+)
+from ..ir.spelling import did_you_mean
+from ..ir.types import LAYOUTS, Dim, Type
 from ..numerics.array import Array
 
 
@@ -14,10 +29,34 @@ class Call(Stepwise):
     returns: Hidden[tuple[Type, ...]]
 
     layouts = frozenset(LAYOUTS)
+    calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:
         """What the front end found the callee to return."""
         return self.returns
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """What the callee's signature gives for these arguments, in the words of the caller."""
+        name = str(shown.attributes.get("callee"))
+        callee = shown.functions.get(name)
+        if callee is None:
+            remedy = did_you_mean(name, shown.functions, "@{}")
+            raise Refusal("types", f"unknown function @{name}", "a function of this module", "LANG-05-03", remedy)
+        require(
+            not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"
+        )
+        wanted = tuple(parameter.type for parameter in callee.parameters)
+        dims: dict[str, Dim] = {}
+        require(
+            len(wanted) == len(shown.operands) and all(map(lambda w, o: fits(w, o, dims), wanted, shown.operands)),
+            "types",
+            f"the arguments are ({', '.join(map(str, shown.operands))})",
+            f"those of @{name}: ({', '.join(map(str, wanted))})",
+            "LANG-11-01",
+        )
+        given = tuple(substituted(type_, dims) for type_ in callee.results)
+        return {"returns": loosened_all(given, shown.results)}
 
     def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
         """The callee's results."""

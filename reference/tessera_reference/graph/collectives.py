@@ -24,6 +24,7 @@ from ..ir.operation import (
     Meeting,
     Operand,
     Refusal,
+    Shown,
     StepEnvironment,
     Steps,
     Stepwise,
@@ -110,6 +111,13 @@ class Collective(Stepwise):
     effects = frozenset({"communication"})
     layouts = frozenset(LAYOUTS)
     transparent = False
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The group lies along the axis of the mesh in force."""
+        mesh = shown.attributes.get("mesh")
+        _, group = resolve_axis(shown.meshes, str(shown.attributes["axis"]), None if mesh is None else str(mesh))
+        return {"group": group}
 
     def infer(self) -> Numeric:
         """What each rank is given; the axis has been found in a mesh."""

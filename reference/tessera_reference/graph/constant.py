@@ -1,17 +1,19 @@
 """Constants: a literal of the source, and a tensor of given numbers (LANG-05.2-01; AMB-LANG-53, AMB-LANG-54)."""
 
-from math import prod
+from collections.abc import Iterator
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 
 from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Hidden, Operation, operation, require
-from ..ir.types import Scalar, Tensor
+from ..ir.operation import Attribute, Environment, Hidden, Operation, Shown, operation, require
+from ..ir.types import Scalar, Tensor, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.limits import require_room
+from ..numerics.rounding import round_to
 from .axes import require_extents
 from .layouts import known_layout
 
@@ -23,8 +25,29 @@ class Constant(Operation):
     value: Attribute[int | float | bool]
     dtype: Hidden[DType]
 
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The dtype is that of the result."""
+        types = shown.results or ()
+        require(
+            len(types) == 1 and isinstance(types[0], Scalar),
+            "types",
+            "the result of a constant is not stated to be a scalar",
+            ": () -> fp32",
+            "LANG-02.3-42",
+            "a tensor of numbers is a tessera.graph.const_tensor",
+        )
+        return {"dtype": dtype_of(types[0])}
+
     def infer(self) -> Scalar:
         """A scalar."""
+        require(
+            _is_held(self.value, self.dtype),
+            "types",
+            f"{self.value} is no value of {self.dtype}",
+            f"a number that {self.dtype} holds exactly",
+            "LANG-02.3-42",
+        )
         return Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:
@@ -61,6 +84,13 @@ class ConstTensor(Operation):
                 f"one number, or {prod(self.shape)} of them in shape {list(self.shape)}",
                 "LANG-05.2-01",
             )
+        require(
+            all(_is_held(number, self.dtype) for number in _leaves(self.value)),
+            "types",
+            f"value holds what is no value of {self.dtype}",
+            f"numbers that {self.dtype} holds exactly",
+            "LANG-05.2-01",
+        )
         layout = known_layout(self.layout)
         return Tensor(self.shape, self.dtype, layout) if self.shape else Scalar(self.dtype)
 
@@ -84,3 +114,29 @@ def _shape_of(value: Any) -> tuple[int, ...] | None:
     if len(inner) > 1 or None in inner:
         return None
     return (len(value), *(inner.pop() or ())) if inner else (0,)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The numbers of a nested tuple."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _leaves(item) if isinstance(item, tuple) else (item,)
+    else:
+        yield value
+
+
+def _is_held(value: Any, dtype: DType) -> bool:
+    """Whether a number is one of the values of a dtype; 0 and 1 are bools too."""
+    if dtype.kind == "bool":
+        return isinstance(value, int) and value in (0, 1)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if dtype.kind == "int":
+        return isinstance(value, int) and dtype.int_min <= value <= dtype.int_max
+    held = (dtype.component if dtype.kind == "complex" else dtype).storage
+    if isinstance(value, float) and not isfinite(value):
+        return value != value or held.has_infinity
+    if abs(value) > held.max_finite:
+        return False
+    number = np.asarray(value, np.float64)
+    return bool(number == value and (held.name == "fp64" or round_to(number, held) == number))

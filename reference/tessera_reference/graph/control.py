@@ -4,7 +4,10 @@ Their names are ours (AMB-LANG-85). What a region rebinds of the names around it
 carried by a loop are arguments of its regions and its results.
 """
 
+from typing import Any
+
 from ..ir.builder import Applied, Builder
+from ..ir.dimensions import joined_all, loosened_all
 from ..ir.module import Value
 from ..ir.operation import (
     Attribute,
@@ -13,6 +16,7 @@ from ..ir.operation import (
     Operand,
     Operands,
     Operation,
+    Shown,
     StepEnvironment,
     Steps,
     Stepwise,
@@ -23,6 +27,8 @@ from ..ir.types import LAYOUTS, Scalar, Type
 from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import dtype
+
+_INT32 = Scalar(dtype("int32"))
 
 
 def _require_bool(condition: Scalar) -> None:
@@ -50,6 +56,19 @@ class If(Stepwise):
         _require_bool(self.condition)
         return self.returns
 
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """Both yield the results."""
+        return self.returns, self.returns
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The results are what the regions yield, as far as these agree."""
+        yielded = [tuple(value.type for value in block.results) for block in shown.regions if block.exit == "yield"]
+        both = joined_all(yielded)
+        require(both is not None, "types", "its regions yield different types", "regions that agree", "LANG-02-08")
+        assert both is not None
+        return {"returns": loosened_all(both, shown.results)}
+
     def steps(self, condition: Array, env: StepEnvironment) -> Steps:
         """Take the branch."""
         return env.region(0 if condition.values else 1, ())
@@ -71,13 +90,22 @@ class For(Stepwise):
         """The carried values, of unchanged types (AMB-LANG-92)."""
         for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
             require(
-                type_ == Scalar(dtype("int32")),
+                type_ == _INT32,
                 "types",
                 f"the range's {name} is {type_}, not int32",
                 "an int32 scalar",
                 "AMB-LANG-94",
             )
         return self.carried
+
+    @classmethod
+    def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
+        """The index and the carried values."""
+        return ((_INT32, *operands[3:]),)
+
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """The carried values."""
+        return (self.carried,)
 
     def steps(self, start: Array, stop: Array, step: Array, *carried: Array, env: StepEnvironment) -> Steps:
         """Run the body for each index; a step of zero is an error (AMB-LANG-29)."""
@@ -108,6 +136,15 @@ class While(Stepwise):
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""
         return self.carried
+
+    @classmethod
+    def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
+        """Both take the carried values."""
+        return operands, operands
+
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """Whether to go on; the carried values."""
+        return (Scalar(dtype("bool")),), self.carried
 
     def steps(self, *carried: Array, env: StepEnvironment) -> Steps:
         """Test, run, repeat."""

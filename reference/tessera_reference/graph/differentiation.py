@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +20,10 @@ from ..ir.types import ROW_MAJOR, Scalar, Tensor, Type
 from ..numerics.array import Array
 from .collectives import Collective
 from .elementwise import Add
-from .machine import Executed, Machine, on_types_of
+from .tape import Executed, on_types_of
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 Contributions = dict[int, list[Array]]
 """What each array, by identity, is given by its uses, the last use first."""

@@ -32,18 +32,23 @@ class Standing:
         return "ended" if self.meeting is None else shown(self.meeting)
 
 
+def spelled(meeting: Meeting) -> str:
+    """The collective of a meeting as the source writes it."""
+    return (*meeting.operation.spellings, meeting.operation.short_name)[0]
+
+
 def shown(meeting: Meeting) -> str:
     """A collective with what a rank brings to it, and its place."""
     attributes = ", ".join(f"{name}={value}" for name, value in meeting.operation.attributes.items())
     brought = ", ".join(describe(operand) for operand in meeting.operands)
-    return f"{meeting.operation.short_name}({brought}, {attributes}) in {meeting.location}"
+    return f"{spelled(meeting)}({brought}, {attributes}) in {meeting.location}"
 
 
 def brought(meeting: Meeting) -> dict[str, object]:
     """What the ranks of a group must agree on, by name."""
     (x,) = meeting.operands
     own = {name: value for name, value in meeting.operation.attributes.items() if name not in ("axis", "mesh")}
-    return {"operation": meeting.operation.short_name, **own, "dtype": x.dtype, "shape": list(x.shape)}
+    return {"operation": spelled(meeting), **own, "dtype": x.dtype, "shape": list(x.shape)}
 
 
 def mismatch(arrived: Mapping[int, Meeting]) -> Diagnostic:
@@ -53,7 +58,7 @@ def mismatch(arrived: Mapping[int, Meeting]) -> Diagnostic:
     odd = next(rank for rank in others if brought(arrived[rank]) != wanted)
     found = brought(arrived[odd])
     what = next(name for name in wanted if wanted[name] != found.get(name))
-    subject = arrived[odd].operation.short_name
+    subject = spelled(arrived[odd])
     return _diagnostic(
         arrived[odd],
         f"{subject}: the {what} of ranks {first} and {odd} differs: {wanted[what]} and {found[what]}",
@@ -86,7 +91,7 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
     assert waiting.meeting is not None
     return _diagnostic(
         waiting.meeting,
-        f"{waiting.meeting.operation.short_name}: {message}",
+        f"{spelled(waiting.meeting)}: {message}",
         standing,
         requirement,
         clause,
@@ -96,13 +101,12 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
 
 def refused(meeting: Meeting, refusal: Refusal) -> Rejection:
     """What a collective refuses only when it runs, since a dimension was not known before."""
-    operation = meeting.operation
     return Rejection(
         [
             Diagnostic(
                 refusal.category,
                 "execute",
-                f"{operation.short_name}: {refusal.message}",
+                f"{spelled(meeting)}: {refusal.message}",
                 meeting.location.span,
                 meeting.location.filename,
                 tuple(f"operand is {describe(operand)}" for operand in meeting.operands),

@@ -1,4 +1,4 @@
-"""Layouts: as attributes, words such as `col_major` or `blocked(bm=2,bn=4)`, and casts between them (sections 3.3, 5.3)."""
+"""Layouts: as attributes, words such as `col_major` or `blocked(bm=2,bn=4)`; and casts between them (section 3.3)."""
 
 from dataclasses import replace
 

@@ -7,17 +7,18 @@ and is sent what the meeting gave. Whatever goes wrong ends it with a diagnostic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..ir.builder import Builder, fields_of
+from ..ir.builder import Builder
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Composite, Operation, Steps, Stepwise
-from ..ir.types import Scalar, Tensor, Type
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
+from .differentiation import gradients
 from .grad import Grad
+from .tape import Executed, on_types_of
 
 Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""
@@ -27,16 +28,6 @@ Observer = Callable[[Instruction, tuple[Array, ...]], None]
 
 MOST_STEPS = 100_000_000
 """Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
-
-
-@dataclass(frozen=True)
-class Executed:
-    """An operation that was executed, on the types it really met."""
-
-    operation: Operation
-    operands: tuple[Array, ...]
-    results: tuple[Array, ...]
-    location: Location
 
 
 class _Returned(Exception):  # no error: how a return leaves the regions around it
@@ -159,21 +150,7 @@ class Within:
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
         """The gradients of the sum of y's elements, computed back along what was executed so far."""
-        from .differentiation import gradients  # which runs adjoints on this machine
-
         return gradients(self.machine, y, wrt, self.location)
-
-
-def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
-    """An operation with the types of what it was really given, so that every dimension is known."""
-    static = [type_ for _, type_ in operation.operand_types]
-    types = tuple(actual_type(type_, array) for type_, array in zip(static, operands, strict=True))
-    return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
-
-
-def actual_type(static: Type, array: Array) -> Type:
-    """The type of an array where `static` is the type of its value: the same layout."""
-    return replace(static, shape=array.shape) if isinstance(static, Tensor) else Scalar(array.dtype)
 
 
 def reachable(module: Module, function: Function) -> list[Instruction]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Composite, Environment, Operand, Operation, operation, require
+from ..ir.operation import Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import arithmetic, movement
 from ..numerics.array import Array
@@ -87,7 +87,7 @@ class Minimum(Arithmetic):
 
 
 @operation("tessera.graph.clamp", spellings=("op.clamp",), clauses=_CLAUSES)
-class Clamp(Composite):
+class Clamp(Operation):
     """minimum(maximum(x, low), high): x kept between two bounds, which broadcast; high where they cross."""
 
     x: Operand[Tensor | Scalar]
@@ -103,10 +103,17 @@ class Clamp(Composite):
         require_ordered(self.x)
         return elementwise(self.x.dtype, self.x, self.low, self.high)
 
-    def decompose(self, build: Builder, *operands: Value) -> Value:
+    def execute(self, x: Array, low: Array, high: Array, env: Environment) -> Array:
         """A maximum, then a minimum."""
-        x, low, high = operands
-        return build(Minimum, build(Maximum, x, low), high)
+        return arithmetic.minimum(arithmetic.maximum(x, low), high)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy to the bound that was reached, or to x: where it equals a bound too."""
+        dy, _, x, low, high = terms(at, build)
+        above, below = high < x.maximum(low), low > x
+        inside = dy.unless(above)
+        to_x, to_low, to_high = inside.unless(below), inside.where(below), dy.where(above)
+        return to_x.summed_to(x).value, to_low.summed_to(low).value, to_high.summed_to(high).value
 
 
 @operation("tessera.graph.abs", spellings=("op.abs",), clauses=_CLAUSES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..graph.differentiability import missing_adjoints
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Module
 from ..ir.verifier import verify
@@ -49,4 +50,7 @@ def _compile(source: str, filename: str) -> CompiledModule:
         raise Rejection(errors)
     for module in modules:
         verify(module)
+        missing = missing_adjoints(module)
+        if missing:
+            raise Rejection(missing)
     return CompiledModule(modules, tuple(findings.diagnostics), source, filename)
