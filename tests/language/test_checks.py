@@ -157,7 +157,11 @@ def test_refused_with_other_parameters(
         ("func f(a: fp32) { g(a); } func g(a: int32) {}", "types", "g: a: expected int32, found fp32"),
         ("func f() { let x: fp32 = g(); } func g() {}", "types", "g returns no value"),
         ("func f() @{numerics_profile=exact} {}", "numerics", "'exact' is no numerics profile"),
-        ("func f() @{numerics_profile=strict, numerics_profile=fast} {}", "numerics", "numerics_profile is given twice and differs"),
+        (
+            "func f() @{numerics_profile=strict, numerics_profile=fast} {}",
+            "numerics",
+            "numerics_profile is given twice and differs",
+        ),
         (
             "func f() @{numerics_profile=strict} { g(); } func g() @{numerics_profile=fast} {}",
             "numerics",

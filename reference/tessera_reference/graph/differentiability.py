@@ -76,7 +76,7 @@ class Flow:
                     self._connect(operand, result)
 
     def _hand_on(self, given: tuple[Value, ...], taken: tuple[Value, ...]) -> None:
-        """One value for another, counted from the last: what a region carries comes behind its conditions and counters."""
+        """One value for another, counted from the last: what is carried comes behind conditions and counters."""
         for source, target in zip(reversed(given), reversed(taken), strict=False):
             if self._connect(source, target):
                 self._same.setdefault(target, []).append(source)

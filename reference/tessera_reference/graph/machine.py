@@ -7,13 +7,14 @@ and is sent what the meeting gave. Whatever goes wrong ends it with a diagnostic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..ir.builder import Builder
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
-from ..ir.operation import Composite, Operation, Steps, Stepwise
+from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
+from ..ir.refusals import diagnostic_of
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
 from .differentiation import gradients
@@ -144,6 +145,10 @@ class Within:
         actual = on_types_of(operation, operands)
         build = Builder(self.location)
         arguments = tuple(build.value(type_) for _, type_ in actual.operand_types)
+        try:
+            actual.results()
+        except Refusal as refusal:
+            raise Rejection([refused(actual, refusal, self.location)]) from refusal
         built = actual.decompose(build, *arguments)  # type: ignore[attr-defined]  # still the same class
         block = build.block(arguments, built if isinstance(built, tuple) else (built,))
         return self.machine.block(block, operands, {})
@@ -177,6 +182,12 @@ def too_many_steps(instruction: Instruction) -> Diagnostic:
     )
 
 
+def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
+    """What an operation does not take, where only running it has shown its types."""
+    found = diagnostic_of(refusal, location, _told(operation))
+    return replace(found, phase="execute", message=f"{operation.short_name}: {refusal.message}")
+
+
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """What went wrong while running, with the place of the expression."""
     location, operation = instruction.location, instruction.operation
@@ -188,8 +199,12 @@ def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
         str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
         location.span,
         location.filename,
-        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
+        operands=_told(operation),
         requirement="divisors other than zero" if remedy else "",
         clause="AMB-LANG-55" if remedy else "",
         remedy=remedy,
     )
+
+
+def _told(operation: Operation) -> tuple[str, ...]:
+    return tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)

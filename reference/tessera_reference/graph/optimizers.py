@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Operand, operation, require
+from ..ir.operation import Attribute, Operand, operation, require
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import DTYPES
 from .adjoints import Term, constant
 from .compositions import number, require_float, require_like, require_number, widened
 from .control import Assert
-from .stateful import EFFECTS
+from .stateful import Stateful
 
 _CLAUSES = ("LANG-02-04", "LANG-04-08")
 
 
 @operation("tessera.graph.sgd", spellings=("op.sgd",), clauses=_CLAUSES)
-class Sgd(Composite):
+class Sgd(Stateful):
     """A step of gradient descent with momentum; (parameter, velocity) as the next step is to have them.
 
     u = (velocity * momentum) + gradient; the parameter becomes parameter - (u * rate), the velocity u.
@@ -33,9 +33,9 @@ class Sgd(Composite):
     rate: Attribute[float]
     momentum: Attribute[float] = 0.9
 
-    effects = EFFECTS
+    gives = ("parameter", "velocity")
 
-    def infer(self) -> tuple[Type, ...]:
+    def every_result(self) -> tuple[Type, ...]:
         """The types of parameter and velocity; all three have one shape."""
         require_float(self.parameter)
         require_like("gradient", self.gradient, self.parameter)
@@ -44,7 +44,7 @@ class Sgd(Composite):
         require_number("momentum", self.momentum)
         return self.parameter, self.velocity
 
-    def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+    def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
         """The steps above."""
         parameter, gradient, velocity = (widened(operand, build) for operand in operands)
         moved = velocity * number(self.momentum) + gradient
@@ -53,7 +53,7 @@ class Sgd(Composite):
 
 
 @operation("tessera.graph.adamw", spellings=("op.adamw",), clauses=_CLAUSES)
-class AdamW(Composite):
+class AdamW(Stateful):
     """A step of Adam with decoupled weight decay; (parameter, m, v) as the next step is to have them.
 
     With g the gradient, p the parameter and t the step, which counts from 1:
@@ -74,9 +74,9 @@ class AdamW(Composite):
     eps: Attribute[float] = 1e-8
     decay: Attribute[float] = 0.01
 
-    effects = EFFECTS
+    gives = ("parameter", "m", "v")
 
-    def infer(self) -> tuple[Type, ...]:
+    def every_result(self) -> tuple[Type, ...]:
         """The types of the parameter and its state, which have one shape; the step is an int32."""
         require_float(self.parameter)
         require_like("gradient", self.gradient, self.parameter)
@@ -89,7 +89,7 @@ class AdamW(Composite):
             require_number(name, getattr(self, name), below=1)
         return self.parameter, self.m, self.v
 
-    def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+    def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
         """The steps above; a step below 1 ends execution."""
         *given, count = operands
         step = Term(count, build)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..ir.builder import Applied, Builder
 from ..ir.module import Value
@@ -21,7 +22,7 @@ from ..numerics.movement import Selection, Stretch
 from .adjoints import Term, terms
 from .axes import require_extents
 
-_PART = re.compile(r"(?:-?[0-9]{1,20}|\$[0-9]{1,9})?")
+_PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Entry:
 
     @classmethod
     def read(cls, text: str) -> Entry:
-        """Raises `Refusal` for text that is no index and no slice."""
+        """Raises `Refusal` for what is no index and no slice."""
+        require(isinstance(text, str), "types", f"{text!r} is no text", "an index or a slice", "LANG-02.3-20")
         parts = tuple(Bound.read(part) for part in text.split(":"))
         require(
             len(parts) <= 3 and not (len(parts) == 1 and parts[0].is_left_out),
@@ -84,7 +86,8 @@ class Entry:
 
     def given(self, bounds: tuple[int, ...]) -> int | Stretch:
         """What it selects, given the operands."""
-        start, stop, step = (*(part.among(bounds) for part in self.parts), None, None)[:3]
+        parts = [part.among(bounds) for part in self.parts]
+        start, stop, step = (*parts, None, None)[:3]
         if self.is_index:
             assert start is not None
             return start
@@ -108,6 +111,10 @@ class Entry:
             return dim
         positions = stretch.over(dim if isinstance(dim, int) else None)
         return "?" if positions is None else len(positions)
+
+
+_read = lru_cache(maxsize=4096)(Entry.read)
+"""Reading, made cheap for what is executed again and again."""
 
 
 def read_entries(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -> tuple[Entry, ...]:
@@ -164,8 +171,8 @@ def selected(x: Tensor, entries: tuple[Entry, ...]) -> Numeric:
 
 def selection(spec: tuple[str, ...], bounds: tuple[Array, ...]) -> Selection:
     """What a specification selects, given the operands."""
-    numbers = tuple(int(bound.values) for bound in bounds)
-    return tuple(Entry.read(text).given(numbers) for text in spec)
+    numbers = tuple([int(bound.values) for bound in bounds])
+    return tuple([_read(text).given(numbers) for text in spec])
 
 
 def put_back(dy: Term, x: Term, bounds: tuple[Term, ...], spec: tuple[str, ...]) -> Term:

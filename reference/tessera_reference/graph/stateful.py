@@ -1,21 +1,64 @@
-"""`tessera.graph.batch_norm`: normalization with running statistics (spec section 4; LANG-04-07).
+"""Operations with state: what they share, and `batch_norm` (spec section 4; LANG-04-07, LANG-04-08).
 
-Values are pure, so the state is passed and returned: results beside y are the statistics as the next call is to have
-them. It counts as effectful nevertheless, as the text has it: a call stays where it is, whether its results are used or
-not.
+Values are pure, so the state is passed and returned: beside its result an operation gives the state as the next call is
+to have it. It counts as effectful nevertheless, as the text has it: a call stays where it is, whether its results are
+used or not.
+
+An expression of the language has one value. So a call with all its results stands alone in a return, and `only` names
+the one result that another expression takes.
 """
 
+from abc import abstractmethod
+from dataclasses import dataclass, field
 from math import prod
+from typing import ClassVar, TypeVar
 
 from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Operand, operation
+from ..ir.operation import Attribute, Composite, Operand, operation, require
 from ..ir.types import Tensor, Type
 from .adjoints import Term
 from .axes import require_axis
 from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened
 
-EFFECTS = frozenset({"state"})
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stateful(Composite):
+    """What operations with state share: several results, of which `only` takes one."""
+
+    only: Attribute[str | None] = field(default=None, kw_only=True)
+
+    effects = frozenset({"state"})
+    gives: ClassVar[tuple[str, ...]]
+    """The names of the results."""
+
+    def infer(self) -> tuple[Type, ...]:
+        """All results, or the one that is asked for."""
+        require(
+            self.only in (None, *self.gives),
+            "types",
+            f"there is no result {self.only!r}",
+            f"one of {', '.join(self.gives)}",
+            "LANG-02.3-13",
+        )
+        return self._taken(self.every_result())
+
+    def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+        """The steps, and the results that are asked for."""
+        return self._taken(self.compute(build, *operands))
+
+    @abstractmethod
+    def every_result(self) -> tuple[Type, ...]:
+        """The type of each result; refuses what the operation does not take."""
+
+    @abstractmethod
+    def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+        """Build the steps; each result."""
+
+    def _taken(self, results: tuple[T, ...]) -> tuple[T, ...]:
+        return results if self.only is None else (results[self.gives.index(self.only)],)
 
 
 @operation(
@@ -23,8 +66,8 @@ EFFECTS = frozenset({"state"})
     spellings=("op.batch_norm",),
     clauses=("LANG-02-04", "LANG-04-07", "LANG-10-01", "LANG-10-05", "LANG-10-06"),
 )
-class BatchNorm(Composite):
-    """Each channel, a position along the axis, normalized over all other axes; (y, running mean, running variance).
+class BatchNorm(Stateful):
+    """Each channel, a position along the axis, normalized over all other axes; then the statistics to go on with.
 
     In the accumulator type, each step rounded: m = mean(x) and v = mean(c * c), c = x - m, of each channel, its
     elements taken in row-major order; y = ((c * rsqrt(v + eps)) * gamma) + beta. A running statistic r becomes
@@ -43,9 +86,9 @@ class BatchNorm(Composite):
     eps: Attribute[float] = 1e-5
     training: Attribute[bool] = True
 
-    effects = EFFECTS
+    gives = ("y", "mean", "variance")
 
-    def infer(self) -> tuple[Type, ...]:
+    def every_result(self) -> tuple[Type, ...]:
         """The types of x and of the statistics; all but x have an element for each channel."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
@@ -57,7 +100,7 @@ class BatchNorm(Composite):
         require_number("eps", self.eps)
         return self.x, self.running_mean, self.running_variance
 
-    def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+    def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
         """The steps above."""
         x, gamma, beta, old_mean, old_variance = (widened(operand, build) for operand in operands)
         mean = self._of_channels(x).mean(axis=1) if self.training else old_mean

@@ -143,7 +143,7 @@ def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation
         try:
             held = values.get("dtype")
             element = held if isinstance(held, DType) else None
-            value = attribute_value(given.value, declared.kinds[given.name], element)
+            value = attribute_value(given.value, declared.hints[given.name], element)
         except Refusal as refusal:
             expressions.scope.findings.refused(refusal, given.span)
             sound = False

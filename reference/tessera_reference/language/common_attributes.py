@@ -42,14 +42,14 @@ def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[st
 def _read(given: s.Keyword | s.Attribute) -> AttributeValue:
     match given.name:
         case "shape":
-            return attribute_value(given.value, (tuple,))
+            return attribute_value(given.value, tuple[int, ...])
         case "dtype":
-            return attribute_value(given.value, (DType,))
+            return attribute_value(given.value, DType)
         case "mesh_axes":
             words = given.value.items if isinstance(given.value, s.ListValue) else (given.value,)
-            return tuple(attribute_value(word, (str,)) for word in words)
+            return tuple(attribute_value(word, str) for word in words)
         case "layout":
-            word = attribute_value(given.value, (str,))
+            word = attribute_value(given.value, str)
             return known_layout(str(word)).text
         case "precision":
             return precision(given.value)

@@ -48,7 +48,7 @@ def lower_if(statements: Statements, statement: s.If) -> None:
 
 def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
     """The type of a name after branches that end; nothing, and the name has no value, where not all give it one."""
-    bindings = [found for branch in branches if (found := branch.find(name)) is not None]
+    bindings = [found for branch in branches if (found := branch.outside(name)) is not None]
     values = [binding.value for binding in bindings]
     present = [value.type for value in values if value is not None]
     type_ = present[0] if present else None
@@ -74,7 +74,7 @@ def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str])
     """A finished region that hands back what it made of `names`."""
     if branch.exit is not None:
         return branch.block(arguments, ())
-    values = [branch.find(name) for name in names]
+    values = [branch.outside(name) for name in names]
     return branch.block(arguments, tuple(found.value for found in values if found and found.value))
 
 

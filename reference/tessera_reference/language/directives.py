@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .scope import Findings
     from .statements import Statements
 
-SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "tile": {"m": (int,), "n": (int,), "k": (int,), "pad": (int, tuple)},
+SETTINGS: dict[str, dict[str, Any]] = {
+    "tile": {"m": int, "n": int, "k": int, "pad": int | tuple[int, ...]},
     "fuse": {},
-    "pipeline": {"double_buffer": (bool,), "depth": (int,), "stages": (tuple,)},
-    "prefetch": {"scope": (str,), "align": (int,)},
-    "layout_cast": {"to": (str,)},
+    "pipeline": {"double_buffer": bool, "depth": int, "stages": tuple[str, ...]},
+    "prefetch": {"scope": str, "align": int},
+    "layout_cast": {"to": str},
 }
 """The settings of each schedule directive, and the kinds of their values (section 6.1)."""
 
@@ -104,7 +104,7 @@ def read_settings(findings: Findings, call: s.Call) -> Settings | None:
         return None
 
 
-def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, tuple[Any, ...]], name: str) -> Settings:
+def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, Any], name: str) -> Settings:
     values: dict[str, AttributeValue] = {}
     for each in given:
         require(

@@ -156,6 +156,11 @@ class Scope:
             scope = scope.parent
         return None
 
+    def outside(self, name: str) -> Binding | None:
+        """What a name of the blocks around this one stands for, at its end, whatever this one declares itself."""
+        found = self.rebound.get(name)
+        return found if found is not None or self.parent is None else self.parent.find(name)
+
     def visible(self) -> list[str]:
         """Every name that can be used here."""
         return [*self.names, *(self.parent.visible() if self.parent else [])]

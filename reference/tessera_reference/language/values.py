@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from ..ir.operation import AttributeValue, Refusal
 from ..numerics.formats import DType, dtype
@@ -69,25 +70,30 @@ def _has_float(expr: s.Expr) -> bool:
     return isinstance(expr, s.FloatLiteral)
 
 
-def attribute_value(
-    value: s.Expr | s.ListValue, kinds: tuple[Any, ...], element: DType | None = None
-) -> AttributeValue:
-    """What an attribute is given, as one of the kinds it takes; a float becomes one of `element`. Raises `Refusal`."""
+def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | None = None) -> AttributeValue:
+    """What an attribute is given, as the kind that its annotation says; a float becomes one of `element`.
+
+    Raises `Refusal`.
+    """
+    choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    lists = [choice for choice in choices if get_origin(choice) is tuple]
     found = None if isinstance(value, s.ListValue) else as_number(value)
-    if DType in kinds and isinstance(value, s.Name | s.StringLiteral):
+    if DType in choices and isinstance(value, s.Name | s.StringLiteral):
         return resolve_dtype(word_of(value))
-    if tuple in kinds and isinstance(value, s.ListValue):
-        inner = kinds if float in kinds else (int, str, tuple)
+    if lists and isinstance(value, s.ListValue):
+        inner, *_ = get_args(lists[0])
+        inner = kind if inner is Any else inner
         return tuple(attribute_value(item, inner, element) for item in value.items)
-    if str in kinds and isinstance(value, s.Name | s.StringLiteral):
+    if str in choices and isinstance(value, s.Name | s.StringLiteral):
         return word_of(value)
-    if bool in kinds and isinstance(value, s.BoolLiteral) and (element is None or element.kind == "bool"):
+    if bool in choices and isinstance(value, s.BoolLiteral) and (element is None or element.kind == "bool"):
         return value.value
-    if found and int in kinds and float not in kinds and isinstance(found.literal, s.IntLiteral):
+    if found and int in choices and float not in choices and isinstance(found.literal, s.IntLiteral):
         return int(number_of(found, dtype("int64")))
-    if found and float in kinds:
+    if found and float in choices:
         return number_of(found, element or dtype("fp64"))
-    phrase = " or ".join(word for kind, word in KINDS.items() if kind in kinds)
+    known = [get_origin(choice) or choice for choice in choices]
+    phrase = " or ".join(word for each, word in KINDS.items() if each in known)
     raise Refusal("types", f"expected {phrase}", phrase, "LANG-02.3-13", "")
 
 
@@ -98,7 +104,7 @@ def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
     found = as_number(value)
     if found:
         return number_of(found, dtype("int64" if isinstance(found.literal, s.IntLiteral) else "fp64"))
-    return attribute_value(value, (str, bool))
+    return attribute_value(value, str | bool)
 
 
 def number_of(found: Number, wanted: DType) -> int | float:

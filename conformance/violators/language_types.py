@@ -1,0 +1,295 @@
+"""Implementations that break one rule of operators, names, dtypes, literals, shapes or layouts."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph import binding, elementwise
+from tessera_reference.graph.constant import Constant
+from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.softmax import Softmax
+from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.types import ROW_MAJOR, Tensor
+from tessera_reference.language import (
+    annotations,
+    expressions,
+    literals,
+    scope,
+)
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.formats import DTYPES, dtype
+
+# Operators that compute something else
+
+
+def operator(name: str, number: int, description: str, owner: type, compute: Callable[..., Any]) -> Violation:
+    """An elementwise operator that computes something else."""
+    substitution = (owner, "compute", staticmethod(compute))
+    return replaced(f"LANG-02.3-{number}", description, make, substitution, name=name)
+
+
+OPERATORS = [
+    operator("plus", 61, "takes + for -", elementwise.Add, arithmetic.subtract),
+    operator("minus", 62, "subtracts the left operand", elementwise.Subtract, lambda a, b: arithmetic.subtract(b, a)),
+    operator("times", 63, "takes * for +", elementwise.Multiply, arithmetic.add),
+    operator("over", 64, "divides by the left operand", elementwise.Divide, lambda a, b: arithmetic.divide(b, a)),
+    operator("equal", 66, "takes == for >=", elementwise.Equal, arithmetic.greater_equal),
+    operator("not_equal", 67, "takes != for <", elementwise.NotEqual, arithmetic.less),
+    operator("less", 68, "takes < for <=", elementwise.Less, arithmetic.less_equal),
+    operator("greater", 69, "takes > for >=", elementwise.Greater, arithmetic.greater_equal),
+    operator("less_equal", 70, "takes <= for <", elementwise.LessEqual, arithmetic.less),
+    operator("greater_equal", 71, "takes >= for >", elementwise.GreaterEqual, arithmetic.greater),
+]
+
+
+# Names, dtypes and literals
+
+
+def _zero_for_unknown(self: expressions.Expressions, name: Any, wanted: Any) -> Any:
+    if self.scope.find(name.text) or name.text in self.around.constants:
+        return _name(self, name, wanted)
+    return self._one(self.scope.emit(Constant(value=0, dtype=dtype("int32")), (), name.span))
+
+
+def _same_but_for_dtype(wanted: Any, given: Any, dims: Any) -> Any:
+    return None if wanted.dtype != given.dtype else _mismatch(wanted, given, dims)
+
+
+def _through_fp32(text: str) -> Fraction:
+    return Fraction(struct.unpack("<f", struct.pack("<f", float(_exact(text))))[0])
+
+
+_name, _mismatch, _exact = expressions.Expressions._name, scope._mismatch, literals.exact
+
+unknown_names = replaced(
+    "LANG-03.1-01",
+    "takes an unknown name for zero",
+    make,
+    (expressions.Expressions, "_name", _zero_for_unknown),
+)
+implicit_casts = replaced(
+    "LANG-03.1-05",
+    "takes a value of any dtype where a type is declared",
+    make,
+    (scope, "_mismatch", _same_but_for_dtype),
+)
+unknown_dtypes = replaced(
+    "LANG-02.3-38",
+    "takes an unknown dtype for fp32",
+    make,
+    (annotations, "resolve_dtype", lambda name: DTYPES.get(name, DTYPES["fp32"])),
+)
+literals_through_fp32 = replaced(
+    "LANG-02.3-72",
+    "rounds every float literal to fp32 first",
+    make,
+    (literals, "exact", _through_fp32),
+)
+
+
+# Shapes
+
+
+def forgiving(
+    name: str, clause: str, description: str, owner: type, checks: str, instead: Callable[..., Any]
+) -> Violation:
+    """An operation whose type is `instead` where it should refuse by the clause `checks`."""
+    infer = owner.infer
+
+    def lenient(self: Any) -> Any:
+        try:
+            return infer(self)
+        except Refusal as refusal:
+            if refusal.clause != checks:
+                raise
+            return instead(self, refusal)
+
+    return replaced(clause, description, make, (owner, "infer", lenient), name=name)
+
+
+def changed(name: str, clause: str, description: str, owner: type, change: Callable[..., Any]) -> Violation:
+    """An operation whose result type is changed."""
+    infer = owner.infer
+    return replaced(clause, description, make, (owner, "infer", lambda self: change(self, infer(self))), name=name)
+
+
+def _product(self: MatMul, refusal: Refusal) -> Tensor:
+    return Tensor((*self.a.shape[:-1], self.b.shape[-1]), self.a.dtype, self.a.layout)
+
+
+def _product_stretching_ones(self: MatMul, refusal: Refusal) -> Tensor:
+    if 1 not in (self.a.shape[-1], self.b.shape[-2]):
+        raise refusal
+    return _product(self, refusal)
+
+
+def _batched_product(self: MatMul, refusal: Refusal) -> Tensor:
+    batch = max(self.a.shape[:-2], self.b.shape[:-2], key=lambda shape: (len(shape), shape))
+    return Tensor((*batch, self.a.shape[-2], self.b.shape[-1]), self.a.dtype, self.a.layout)
+
+
+def _one_matrix_for_all(self: MatMul, refusal: Refusal) -> Tensor:
+    if self.b.rank != 2:
+        raise refusal
+    return _batched_product(self, refusal)
+
+
+SHAPES = [
+    forgiving(
+        "inner_dimensions",
+        "LANG-05.4-01",
+        "does not compare the inner dimensions of a product",
+        MatMul,
+        "LANG-05.4-01",
+        _product,
+    ),
+    forgiving(
+        "inner_ones",
+        "LANG-15-01",
+        "stretches an inner dimension of one",
+        MatMul,
+        "LANG-05.4-01",
+        _product_stretching_ones,
+    ),
+    forgiving(
+        "batches",
+        "LANG-03.2-03",
+        "broadcasts the batch dimensions of a product",
+        MatMul,
+        "LANG-03.2-03",
+        _batched_product,
+    ),
+    forgiving(
+        "one_matrix",
+        "LANG-11-04",
+        "multiplies every matrix of a batch by one matrix",
+        MatMul,
+        "LANG-03.2-03",
+        _one_matrix_for_all,
+    ),
+    forgiving(
+        "axis",
+        "LANG-05.4-02",
+        "does not look at the axis of a softmax",
+        Softmax,
+        "LANG-05.4-02",
+        lambda self, refusal: self.x,
+    ),
+    replaced(
+        "LANG-03.2-01",
+        "takes the left shape where elementwise operands do not fit",
+        make,
+        (elementwise, "broadcast", lambda a, b: a or b),
+        name="elementwise",
+    ),
+    replaced(
+        "LANG-11-03",
+        "takes the longer dimension where elementwise operands differ",
+        make,
+        (elementwise, "broadcast", lambda a, b: tuple(map(max, a, b)) if a and b else a or b),
+        name="longer_dimension",
+    ),
+    changed(
+        "transposed_product",
+        "LANG-15-15",
+        "swaps the dimensions of a product",
+        MatMul,
+        lambda self, type_: replace(type_, shape=(*type_.shape[:-2], type_.shape[-1], type_.shape[-2])),
+    ),
+    changed(
+        "wide_product",
+        "LANG-05.2-02",
+        "leaves a product in the accumulator type",
+        MatMul,
+        lambda self, type_: replace(type_, dtype=type_.dtype.accumulator),
+    ),
+    changed(
+        "wide_softmax",
+        "LANG-05.2-03",
+        "leaves a softmax in the accumulator type",
+        Softmax,
+        lambda self, type_: replace(type_, dtype=type_.dtype.accumulator),
+    ),
+    changed(
+        "right_layout",
+        "LANG-15-03",
+        "gives a product the layout of its right operand",
+        MatMul,
+        lambda self, type_: replace(type_, layout=self.b.layout),
+    ),
+]
+
+
+def _casts_first(self: MatMul) -> Tensor:
+    if self.a.dtype == dtype("bf16"):
+        raise Refusal("types", "bf16 operands do not accumulate in fp32", "fp32 operands", "LANG-03.1-06", "cast both")
+    return _infer_product(self)
+
+
+_infer_product = MatMul.infer
+
+cast_before_accumulation = replaced(
+    "LANG-03.1-06", "wants bf16 operands cast before a product", make, (MatMul, "infer", _casts_first)
+)
+
+
+def _bind_by_rank(function: Any, parameter: Any, array: Any, bound: dict[str, Any]) -> None:
+    if array.dtype != parameter.type.dtype or len(array.shape) != len(parameter.type.shape):
+        raise binding.InputMismatch(parameter.name, str(parameter.type), binding.describe(array))
+
+
+sizes_of_names = replaced(
+    "LANG-03.1-03", "does not compare sizes of equal names", make, (binding, "_bind_one", _bind_by_rank)
+)
+
+
+# Layouts
+
+
+def _row_major_if_unknown(spec: Any) -> Any:
+    try:
+        return _resolve_layout(spec)
+    except Refusal:
+        return ROW_MAJOR
+
+
+def _mismatch_of_rest(wanted: Any, given: Any, dims: Any) -> Any:
+    problem = _mismatch(wanted, given, dims)
+    return None if problem and problem[0] == "layouts" else problem
+
+
+_resolve_layout, _tensor_text = annotations.resolve_layout, Tensor.__str__
+
+lost_layouts = replaced(
+    "LANG-03.3-01", "forgets the layout of a tensor", make, (annotations, "resolve_layout", lambda spec: ROW_MAJOR)
+)
+lost_blocks = replaced(
+    "LANG-05.3-03",
+    "takes every layout with parameters for row_major",
+    make,
+    (annotations, "resolve_layout", lambda spec: ROW_MAJOR if spec.parameters else _resolve_layout(spec)),
+)
+unknown_layouts = replaced(
+    "LANG-15-02",
+    "takes an unknown layout for row_major",
+    make,
+    (annotations, "resolve_layout", _row_major_if_unknown),
+)
+silent_casts = replaced(
+    "LANG-03.3-02",
+    "changes a layout silently where a type is declared",
+    make,
+    (scope, "_mismatch", _mismatch_of_rest),
+)
+types_without_layout = replaced(
+    "LANG-05.1-01",
+    "does not show the layout in a tensor type",
+    make,
+    (Tensor, "__str__", lambda self: _tensor_text(replace(self, layout=ROW_MAJOR))),
+)
