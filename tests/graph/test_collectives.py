@@ -25,7 +25,7 @@ from tessera_reference.graph.collectives import (
 from tessera_reference.graph.execution import execute_on_mesh
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.types import Layout, Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.types import Layout, Mesh, Numeric, Scalar, Tensor, Type
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -178,7 +178,7 @@ def test_extremes_of_bool_are_or_and_and() -> None:
 FP32 = dtype("fp32")
 
 
-def given(collective: type[Collective], type_: Type, group: int, **attributes: Any) -> Type:
+def given(collective: type[Collective], type_: Numeric, group: int, **attributes: Any) -> Type:
     (result,) = collective(type_, "dp", group=group, **attributes).results()
     return result
 
@@ -225,7 +225,7 @@ def test_result_shapes_follow_from_the_group(
     ],
 )
 def test_what_a_collective_does_not_take(
-    collective: type[Collective], type_: Type, attributes: dict[str, Any], category: str, message: str
+    collective: type[Collective], type_: Numeric, attributes: dict[str, Any], category: str, message: str
 ) -> None:
     with pytest.raises(Refusal, match=message) as refused:
         given(collective, type_, 2, **attributes)
@@ -282,7 +282,9 @@ def test_equal_parts_are_asked_for_while_running_where_a_dimension_was_unknown()
         ('all_reduce(X, axis=tp, op="sum")', (2, 3), (2, 3)),
         ('all_reduce(X, axis=dp, op="sum")', (2, 3), (2, 3)),
         ('reduce_scatter(X, axis=tp, op="sum", dim=1)', (2, 3), (2, 1)),
-        ("all_gather(X, axis=dp, dim=1)", (2, 3), (2, 6)),
+        ('reduce_scatter(X, axis=dp, op="sum")', (2, 3), (1, 3)),
+        ("all_gather(X, axis=dp, dim=0)", (2, 3), (4, 3)),
+        ("all_gather(X, axis=dp, dim=-1)", (2, 3), (2, 6)),
         ("all_to_all(X, axis=dp, split=0, concat=1)", (2, 3), (1, 6)),
         ("all_to_all(X, axis=tp, split=1, concat=1)", (2, 3), (2, 3)),
         ("broadcast(X, axis=tp, root=2)", (2, 3), (2, 3)),

@@ -1,4 +1,4 @@
-"""Ranks side by side: how they meet, what is said when they do not, and that their order of progress changes nothing."""
+"""Ranks side by side: how they meet, what is said when they do not, and that the order of progress changes nothing."""
 
 from __future__ import annotations
 
@@ -85,6 +85,11 @@ def test_unknown_dimensions_may_differ_where_ranks_do_not_meet() -> None:
     assert run(module, rows("int32", [[1], [2, 3]])) == [[[2]], [[4, 6]]]
 
 
+def test_what_ranks_bring_is_taken_in_order_of_the_axis_not_of_arrival() -> None:
+    module = compiled(SQUARE, "func f(X: tensor<1xint32>) { return dist.all_gather(X, axis=dp); }")
+    assert run(module, rows("int32", [[1], [2], [3], [4]])) == [[[1, 3]], [[2, 4]]] * 2
+
+
 def test_a_collective_covers_the_whole_mesh_when_taken_along_every_axis() -> None:
     module = compiled(
         SQUARE,
@@ -99,15 +104,11 @@ def test_groups_make_progress_apart_from_each_other() -> None:
       let n: int32 = 1;
       if (X > 10) { n = 3; }
       let s: int32 = X;
-      for i in 0..n { s = dist.all_reduce(s, axis=tp, op="sum"); }
+      for (i in 0:n) { s = dist.all_reduce(s, axis=tp, op="sum"); }
       return s;
     """
-    assert run(compiled(SQUARE, f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 2, 11, 12])) == [
-        [3],
-        [3],
-        [4 * 23],
-        [4 * 23],
-    ]
+    module = compiled(SQUARE, f"func f(X: int32) {{ {body} }}")
+    assert run(module, rows("int32", [1, 2, 11, 12])) == [[3], [3], [92], [92]]
 
 
 def test_ranks_meet_in_functions_that_they_call() -> None:
@@ -117,6 +118,14 @@ def test_ranks_meet_in_functions_that_they_call() -> None:
         "func f(X: int32) { return total(X) * total(total(X)); }",
     )
     assert run(module, rows("int32", [1, 2])) == [[18]] * 2
+
+
+def test_every_rank_draws_the_same_numbers() -> None:
+    """What is drawn follows from seed, stream and element, and each rank counts its own streams."""
+    draws = "op.uniform(shape=[4], seed=7), op.uniform(shape=[4], seed=7)"
+    results = run(compiled(LINE.format(3), f"func f(X: int32) {{ return {draws}; }}"), rows("int32", [1, 2, 3]))
+    assert results[0] == results[1] == results[2]
+    assert results[0][0] != results[0][1]
 
 
 def test_meshes_of_one_size_are_two_views_of_the_same_ranks() -> None:
@@ -139,7 +148,7 @@ def test_no_order_of_progress_changes_a_bit(data: st.DataObject) -> None:
     )
     module = compiled(SQUARE, f"func f(X: int32) {{ let s: int32 = X; {body} return s; }}")
     inputs = rows("int32", data.draw(st.permutations([0, 1, 2, 3])))
-    outcomes = []
+    outcomes: list[object] = []
     for choice in orders().values():
         try:
             results = execute_on_mesh(module, "f", inputs, choice=choice)
@@ -155,27 +164,27 @@ MISMATCHES = {
     "shape": (
         'return dist.all_reduce(X, axis=dp, op="sum");',
         [[1], [1], [1, 2]],
-        "all_reduce: the shape of ranks 0 and 2 differs: [1] and [2]",
+        "dist.all_reduce: the shape of ranks 0 and 2 differs: [1] and [2]",
         "LANG-09-04",
     ),
     "op": (
         'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
         'else { X = dist.all_reduce(X, axis=dp, op="max"); } return X;',
         [[1], [2], [2]],
-        "all_reduce: the op of ranks 0 and 1 differs: max and sum",
+        "dist.all_reduce: the op of ranks 0 and 1 differs: max and sum",
         "AMB-RT-13",
     ),
     "root": (
         "if (X[0] > 1) { X = dist.broadcast(X, axis=dp, root=1); }\nelse { X = dist.broadcast(X, axis=dp); } return X;",
         [[1], [1], [2]],
-        "root_broadcast: the root of ranks 0 and 2 differs: 0 and 1",
+        "dist.broadcast: the root of ranks 0 and 2 differs: 0 and 1",
         "AMB-RT-13",
     ),
     "operation": (
         'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
         "else { X = dist.broadcast(X, axis=dp); } return X;",
         [[2], [2], [1]],
-        "root_broadcast: the operation of ranks 0 and 2 differs: all_reduce and root_broadcast",
+        "dist.broadcast: the operation of ranks 0 and 2 differs: dist.all_reduce and dist.broadcast",
         "AMB-RT-13",
     ),
 }
@@ -198,7 +207,7 @@ def test_ranks_that_bring_different_dtypes() -> None:
       return y;
     """
     told = refused(compiled(LINE.format(2), f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 2]))
-    assert told.message == "all_reduce: the dtype of ranks 0 and 1 differs: int64 and int32"
+    assert told.message == "dist.all_reduce: the dtype of ranks 0 and 1 differs: int64 and int32"
     assert told.clause == "LANG-15-12"
 
 
@@ -216,8 +225,8 @@ def test_a_mismatch_names_both_places() -> None:
     told = refused(compiled(LINE.format(4), *lines), rows("int32", [2, 2, 1, 2]))
     assert told.span.line == 6
     assert told.operands == (
-        "ranks 0, 1 and 3: all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:4:9",
-        "rank 2: all_reduce(int32, axis=dp, mesh=g, op=min) in t.tsr:6:9",
+        "ranks 0, 1 and 3: dist.all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:4:9",
+        "rank 2: dist.all_reduce(int32, axis=dp, mesh=g, op=min) in t.tsr:6:9",
     )
 
 
@@ -226,7 +235,7 @@ def test_the_first_group_that_disagrees_is_told_of() -> None:
     told = refused(
         compiled(SQUARE, f"func f(X: tensor<?xint32>) {{ {body} }}"), rows("int32", [[1], [1, 2], [1], [1, 2]])
     )
-    assert told.message == "all_reduce: the shape of ranks 0 and 1 differs: [1] and [2]"
+    assert told.message == "dist.all_reduce: the shape of ranks 0 and 1 differs: [1] and [2]"
 
 
 AXES = [
@@ -241,34 +250,43 @@ AXES = [
 def test_ranks_that_wait_along_different_axes() -> None:
     told = refused(compiled(SQUARE, *AXES), rows("int32", [1, 0, 0, 1]))
     circle = "rank 2, which waits along axis tp for rank 3, which waits along axis dp for rank 1, which waits"
-    assert told.message == f"all_reduce: rank 0 waits along axis dp for {circle} along axis tp for rank 0"
+    assert told.message == f"dist.all_reduce: rank 0 waits along axis dp for {circle} along axis tp for rank 0"
     assert (told.category, told.clause, told.span.line) == ("distributed", "LANG-11-11", 3)
     assert told.operands == (
-        "ranks 0 and 3: all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:3:20",
-        "ranks 1 and 2: all_reduce(int32, axis=tp, mesh=g, op=sum) in t.tsr:4:14",
+        "ranks 0 and 3: dist.all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:3:20",
+        "ranks 1 and 2: dist.all_reduce(int32, axis=tp, mesh=g, op=sum) in t.tsr:4:14",
     )
 
 
 def test_a_rank_that_waits_for_one_that_has_ended() -> None:
     """Ranks 0 and 1 meet along tp; then rank 2 waits there for rank 3, which goes along dp first and finds nobody."""
     told = refused(compiled(SQUARE, *AXES), rows("int32", [0, 0, 0, 1]))
-    assert told.message == "all_reduce: rank 3 waits for rank 1, which has ended"
+    assert told.message == "dist.all_reduce: rank 3 waits for rank 1, which has ended"
     assert told.operands[0] == "ranks 0 and 1: ended"
     module = compiled(
         LINE.format(12), 'func f(X: int32) { if (X < 9) { X = dist.all_reduce(X, axis=dp, op="sum"); } return X; }'
     )
     told = refused(module, rows("int32", [*range(6), 9, 6, 7, 9, 8, 8]))
-    assert told.message == "all_reduce: rank 0 waits for rank 6, which has ended"
+    assert told.message == "dist.all_reduce: rank 0 waits for rank 6, which has ended"
     assert [each.partition(":")[0] for each in told.operands] == ["ranks 0 to 5, 7, 8, 10 and 11", "ranks 6 and 9"]
 
 
 def test_a_long_circle_is_told_in_few_words() -> None:
-    body = 'if (X > 0) { X = dist.all_reduce(X, axis=a, op="sum"); } else { X = dist.all_reduce(X, axis=b, op="sum"); }'
-    mesh = "mesh g = mesh<axes=[a, b], shape=[8, 8]>;"
-    values = [int((rank // 8 + rank % 8) % 2) for rank in range(64)]
-    told = refused(compiled(mesh, f"func f(X: int32) {{ {body} return X; }}"), rows("int32", values))
-    assert len(told.message) < 300
-    assert sum(map(len, told.operands)) < 2000
+    """Six of the corners of a cube, each waiting along another edge for the next."""
+    edges = {0: "c", 1: "b", 3: "a", 7: "c", 6: "b", 4: "a", 2: "a", 5: "a"}
+    branches = [f"if (X == {rank}) {{ X = dist.broadcast(X, axis={axis}); }}" for rank, axis in edges.items()]
+    module = compiled("mesh g = mesh<axes=[a, b, c], shape=[2, 2, 2]>;", "func f(X: int32) {", *branches, "return X; }")
+    told = refused(module, rows("int32", range(8)))
+    assert told.message.startswith("dist.broadcast: rank 0 waits along axis c for rank 1, which waits along axis b for")
+    assert told.message.endswith("for rank 7, which waits along axis c for rank 6, and so on through 6 ranks")
+
+
+def test_many_places_are_told_in_few_words() -> None:
+    branches = [f"if (X == {rank}) {{ X = dist.broadcast(X, axis=dp); }}" for rank in range(11)]
+    module = compiled(LINE.format(12), "func f(X: int32) {", *branches, "return X; }")
+    told = refused(module, rows("int32", range(12)))
+    assert told.operands[7] == "rank 7: dist.broadcast(int32, axis=dp, mesh=g, root=0) in t.tsr:10:19"
+    assert told.operands[8:] == ("others at 4 more places",)
 
 
 # Errors of ranks
@@ -355,16 +373,17 @@ def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
         execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
 
 
-def test_on_one_set_of_inputs_every_rank_has_them() -> None:
-    module = compiled(LINE.format(3), 'func f(X: int32) { return dist.all_reduce(X, axis=dp, op="sum"); }')
+def test_on_one_set_of_inputs_every_rank_has_them_and_rank_0_answers() -> None:
+    body = 'return dist.reduce_scatter(X, axis=dp, op="sum");'
+    module = compiled(LINE.format(3), f"func f(X: tensor<3xint32>) {{ {body} }}")
     seen: list[tuple[str, object]] = []
 
     def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
         seen.append((instruction.operation.short_name, results[0].values.tolist()))
 
-    (result,) = execute(module, "f", {"X": array("int32", 5)}, observe)
-    assert result.values.tolist() == 15
-    assert seen == [("all_reduce", 15)]
+    (result,) = execute(module, "f", {"X": array("int32", [5, 6, 7])}, observe)
+    assert result.values.tolist() == [15]
+    assert seen == [("reduce_scatter", [15])]
 
 
 def test_an_observer_is_told_the_rank() -> None:
@@ -379,9 +398,9 @@ def test_an_observer_is_told_the_rank() -> None:
 
 
 def test_calls_nested_too_deep_are_unsupported() -> None:
-    depth = 3000
-    lines = [f"func f{n}(X: int32) -> int32 {{ return f{n + 1}(X); }}" for n in range(depth)]
-    last = f"func f{depth}(X: int32) -> int32 {{ return dist.broadcast(X, axis=dp); }}"
-    module = compiled(LINE.format(1), *lines, last)
+    depth = 2000
+    first = "func f0(X: int32) -> int32 { return dist.broadcast(X, axis=dp); }"
+    others = [f"func f{n}(X: int32) -> int32 {{ return f{n - 1}(X); }}" for n in range(1, depth)]
+    module = compiled(LINE.format(1), first, *others)
     with pytest.raises(UnsupportedConstruct, match="deep_calls"):
-        execute_on_mesh(module, "f0", rows("int32", [1]))
+        execute_on_mesh(module, f"f{depth - 1}", rows("int32", [1]))

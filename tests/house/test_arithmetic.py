@@ -23,6 +23,8 @@ EXACT = frozenset(
     """.split()
 )
 INEXACT_METHODS = frozenset("sum mean dot prod cumsum cumprod std var trace round matmul reduce accumulate".split())
+"""Of numpy's arrays. A module that neither imports numpy nor takes the `values` of ours holds none; there
+`x.sum(axis=0)` builds an operation of Graph IR."""
 
 OUR_MODULES = frozenset({"reductions"})
 """Functions of these bear the names of methods of arrays."""
@@ -41,6 +43,7 @@ def violations(source: str) -> Iterator[str]:
         for alias in node.names
         if alias.name.split(".")[0] == "numpy" and alias.name != "numpy.typing"
     }
+    holds_arrays = aliases or any(isinstance(node, ast.Attribute) and node.attr == "values" for node in ast.walk(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
             on_integers = node.attr in INTEGERS_ONLY and lines[node.lineno - 1].endswith("# integers")
@@ -53,7 +56,7 @@ def violations(source: str) -> Iterator[str]:
                 if node.module != "numpy.typing" and alias.name not in EXACT
             )
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in INEXACT_METHODS and not _is_module_call(node.func):
+            if holds_arrays and node.func.attr in INEXACT_METHODS and not _is_module_call(node.func):
                 yield f"line {node.lineno}: .{node.func.attr}()"
         elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
             yield f"line {node.lineno}: the operator @"
@@ -97,3 +100,8 @@ def test_only_exact_numpy_operations(root: Path) -> None:
 )
 def test_an_inexact_operation_would_be_found(source: str) -> None:
     assert list(violations(f"import numpy as np\n{source}\n"))
+
+
+def test_a_sum_of_the_values_of_an_array_would_be_found_without_numpy() -> None:
+    assert list(violations("def total(x):\n    return x.values.sum()\n"))
+    assert list(violations("def total(x):\n    return x.sum(axis=0)\n")) == []

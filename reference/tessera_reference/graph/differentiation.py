@@ -16,11 +16,11 @@ import numpy as np
 from ..ir.builder import Applied, Builder, fields_of
 from ..ir.diagnostics import Location
 from ..ir.operation import Meeting, Operation, Steps
-from ..ir.types import ROW_MAJOR, Scalar, Tensor, Type
+from ..ir.types import ROW_MAJOR, Tensor
 from ..numerics.array import Array
 from .collectives import Collective
 from .elementwise import Add
-from .tape import Executed, on_types_of
+from .tape import Executed, on_types_of, type_of
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -71,7 +71,7 @@ def _total(
     if len(found) < 2:
         return found[0] if found else _filled(x, 0)
     build = Builder(location)
-    terms = tuple(build.value(_type_of(x)) for _ in found)
+    terms = tuple(build.value(type_of(x)) for _ in found)
     total = terms[0]
     for term in terms[1:]:
         total = build(Add, total, term)
@@ -102,10 +102,6 @@ def _row_major(operation: Operation) -> Operation:
         replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for _, type_ in operation.operand_types
     )
     return replace(operation, **fields_of(type(operation), tuple(types)))  # type: ignore[type-var]  # all are dataclasses
-
-
-def _type_of(x: Array) -> Type:
-    return Tensor(x.shape, x.dtype) if x.shape else Scalar(x.dtype)
 
 
 def _filled(like: Array, number: int) -> Array:

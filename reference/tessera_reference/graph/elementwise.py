@@ -32,6 +32,7 @@ class ElementwiseBinary(Operation):
     a: Operand[Tensor | Scalar]
     b: Operand[Tensor | Scalar]
 
+    alike = ("a", "b")
     layouts = frozenset(LAYOUTS)
     defined_on: ClassVar[tuple[str, ...]]
     compute: ClassVar[Operator]

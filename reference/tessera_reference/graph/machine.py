@@ -19,7 +19,8 @@ from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
 from .differentiation import gradients
 from .grad import Grad
-from .tape import Executed, on_types_of
+from .identity import Identity
+from .tape import Executed, on_types_of, type_of
 
 Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""
@@ -65,6 +66,8 @@ class Machine:
 
     def block(self, block: Block, arguments: tuple[Array, ...], frame: Frame) -> Steps:
         """What a block hands back. Raises `Rejection` and `UnsupportedConstruct`."""
+        if self.tape is not None:
+            arguments = self._handed_on(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
             self.steps_left -= 1
@@ -108,10 +111,19 @@ class Machine:
     ) -> tuple[Array, ...]:
         """Note what was executed; differentiation tells arrays apart as objects, so a result is never an operand."""
         if isinstance(operation, Stepwise) and operation.transparent:
-            return results
+            return self._handed_on(results)
         assert self.tape is not None
         fresh = tuple(Array(result.dtype, result.values) for result in results)
         self.tape.append(Executed(operation, operands, fresh, location))
+        return fresh
+
+    def _handed_on(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The same arrays as values of their own: an argument is not what was passed, a result not what was yielded."""
+        assert self.tape is not None
+        fresh = tuple(Array(array.dtype, array.values) for array in arrays)
+        for before, after in zip(arrays, fresh, strict=True):
+            identity = Identity(x=type_of(before))
+            self.tape.append(Executed(identity, (before,), (after,), self.module.location))
         return fresh
 
 

@@ -37,6 +37,7 @@ class Select(Operation):
     a: Operand[Tensor | Scalar]
     b: Operand[Tensor | Scalar]
 
+    alike = ("a", "b")
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
@@ -94,6 +95,7 @@ class Clamp(Operation):
     low: Operand[Tensor | Scalar]
     high: Operand[Tensor | Scalar]
 
+    alike = ("x", "low", "high")
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:

@@ -1,4 +1,4 @@
-"""The tape of what was executed, on the types that were really met; differentiation goes back along it (section 5.5)."""
+"""The tape of what was executed, on the types really met; differentiation goes back along it (section 5.5)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ..ir.builder import fields_of
 from ..ir.diagnostics import Location
 from ..ir.operation import Operation
-from ..ir.types import Scalar, Tensor, Type
+from ..ir.types import Numeric, Scalar, Tensor, Type
 from ..numerics.array import Array
 
 
@@ -31,3 +31,8 @@ def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
 def actual_type(static: Type, array: Array) -> Type:
     """The type of an array where `static` is the type of its value: the same layout."""
     return replace(static, shape=array.shape) if isinstance(static, Tensor) else Scalar(array.dtype)
+
+
+def type_of(array: Array) -> Numeric:
+    """The type of an array, in the layout that every operation takes."""
+    return Tensor(array.shape, array.dtype) if array.shape else Scalar(array.dtype)

@@ -165,6 +165,8 @@ class Operation(ABC):
     """Empty for a pure operation (LANG-02.3-55)."""
     layouts: ClassVar[frozenset[str]] = frozenset({"row_major"})
     """The operand layouts it takes (LANG-03.3-02, AMB-LANG-67)."""
+    alike: ClassVar[tuple[str, ...]] = ()
+    """Operands of one dtype, which a literal among them takes from the others (AMB-LANG-125)."""
     regions: ClassVar[tuple[str, ...]] = ()
     """The names of the regions it owns (LANG-01-06)."""
     calls: ClassVar[str] = ""
@@ -213,13 +215,11 @@ class Operation(ABC):
         """Check kinds and layouts of the operands, then infer the result types. Raises `Refusal`."""
         for name, type_ in self.operand_types:
             kinds = self.kinds.get(name, (object,))
-            expected = " or ".join(kind.__name__.lower() for kind in kinds)
-            require(
-                isinstance(type_, kinds), "types", f"{name} is {type_}, not a {expected}", f"a {expected}", "LANG-11-01"
-            )
-            if isinstance(type_, Tensor):
-                require(
-                    type_.layout.name in self.layouts,
+            if not isinstance(type_, kinds):
+                expected = f"a {' or '.join(kind.__name__.lower() for kind in kinds)}"
+                raise Refusal("types", f"{name} is {type_}, not {expected}", expected, "LANG-11-01", "")
+            if isinstance(type_, Tensor) and type_.layout.name not in self.layouts:
+                raise Refusal(
                     "layouts",
                     f"{name} has layout {type_.layout}",
                     f"{name}.layout in {{{', '.join(sorted(self.layouts))}}}",
@@ -323,7 +323,8 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
             inner, role = get_args(hints[field.name])
             roles[field.name] = role
             inners[field.name] = inner
-            kinds[field.name] = get_args(inner) if isinstance(inner, UnionType) else (get_origin(inner) or inner,)
+            choices = get_args(inner) if isinstance(inner, UnionType) else (inner,)
+            kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
         made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
         made.hints = inners
         OPERATIONS[name] = made

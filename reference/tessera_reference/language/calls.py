@@ -10,13 +10,13 @@ from ..graph.collectives import Collective, missing_declaration, resolve_axis
 from ..ir.diagnostics import Span
 from ..ir.module import Value
 from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal, Role
-from ..ir.types import Mesh
+from ..ir.types import Mesh, dtype_of
 from ..numerics.formats import DType
 from . import syntax as s
 from .annotations import did_you_mean
 from .common_attributes import COMMON_ATTRIBUTES, check_common, read_common
 from .expressions import Expressions, Results
-from .values import attribute_value
+from .values import attribute_value, default_dtype, is_untyped
 
 NAMESPACES = ("op", "dist")
 
@@ -49,8 +49,8 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
         _unknown(expressions, call, spelling)
         return None
     declared = SPELLINGS[spelling]
-    values = [expressions.lower(argument) for argument in call.arguments]
-    names = operand_names(declared, len(values))
+    names = operand_names(declared, len(call.arguments))
+    values = _operands(expressions, call, declared, names or [])
     attributes, common = _attributes(expressions, call, declared), _common(expressions, call, declared)
     if names is None:
         _wrong_count(expressions, call, declared)
@@ -70,6 +70,23 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
         return None
     texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
     return Prepared(made, operands, texts, common)
+
+
+def _operands(
+    expressions: Expressions, call: s.Call, declared: type[Operation], names: list[str]
+) -> list[Value | None]:
+    """The operands of a call; a literal takes the dtype of those that it is to be like (AMB-LANG-125)."""
+    values: dict[int, Value | None] = {}
+    alike = [position for position, name in enumerate(names) if name in declared.alike]
+    literals = [position for position in alike if is_untyped(call.arguments[position])]
+    for position, argument in enumerate(call.arguments):
+        if position not in literals:
+            values[position] = expressions.lower(argument)
+    typed = [value for position in alike if (value := values.get(position)) is not None]
+    wanted = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[each] for each in literals))
+    for position in literals:
+        values[position] = expressions.lower(call.arguments[position], wanted)
+    return [values[position] for position in range(len(call.arguments))]
 
 
 def operand_names(declared: type[Operation], count: int) -> list[str] | None:

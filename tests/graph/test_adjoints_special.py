@@ -1,0 +1,180 @@
+"""Gradients at corners, poles and infinities, in narrow dtypes, and of gradients; worked out by hand."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from tessera_reference.graph.cast import Cast
+from tessera_reference.graph.execution import execute
+from tessera_reference.ir.builder import Applied, Builder
+from tessera_reference.ir.diagnostics import Location, Span
+from tessera_reference.ir.types import Scalar
+from tessera_reference.language import compile_source
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+
+
+def array(name: str, values: object) -> Array:
+    return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
+
+
+def evaluate(signature: str, body: str, **inputs: Array) -> list[Array]:
+    statements = body if "return" in body else f"return {body};"
+    return list(execute(compile_source(f"module m {{ func f({signature}) {{ {statements} }} }}").module, "f", inputs))
+
+
+def gradient(expression: str, name: str, *values: float) -> list[float]:
+    """Of an expression in the tensor X with respect to it."""
+    x = array(name, values)
+    (found,) = evaluate(f"X: tensor<{len(values)}x{name}>", f"op.grad({expression}, X)", X=x)
+    assert (found.dtype, found.shape) == (x.dtype, x.shape)
+    return [float(value) for value in found.values]
+
+
+@pytest.mark.parametrize(
+    ("expression", "points", "expected"),
+    [
+        ("op.relu(X)", [-1.0, -0.0, 0.0, 2.0, inf, -inf], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]),
+        ("op.abs(X)", [-1.0, -0.0, 0.0, 2.0, inf, -inf], [-1.0, 0.0, 0.0, 1.0, 1.0, -1.0]),
+        ("op.max(X, axis=0)", [1.0, 3.0, 3.0, 2.0], [0.0, 1.0, 0.0, 0.0]),
+        ("op.min(X, axis=0)", [3.0, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]),
+        ("op.max(X, axis=0)", [-0.0, 0.0, 0.0], [0.0, 1.0, 0.0]),
+        ("op.min(X, axis=0)", [0.0, -0.0, -0.0], [0.0, 1.0, 0.0]),
+        ("op.max(X, axis=0)", [1.0, nan, nan], [0.0, 1.0, 0.0]),
+        ("op.maximum(X, X)", [1.0, -2.0], [1.0, 1.0]),
+        ("op.clamp(X, -1.0, 1.0)", [-2.0, -1.0, 0.5, 1.0, 2.0], [0.0, 1.0, 1.0, 1.0, 0.0]),
+        ("op.sqrt(X)", [0.0, 4.0, inf], [inf, 0.25, 0.0]),
+        ("op.log(X)", [0.0, 0.25, inf], [inf, 4.0, 0.0]),
+        ("op.reciprocal(X)", [0.0, -0.5, inf], [-inf, -4.0, 0.0]),
+        ("op.tanh(X)", [inf, -inf, 0.0], [0.0, 0.0, 1.0]),
+        ("op.sigmoid(X)", [inf, -inf, 0.0], [0.0, 0.0, 0.25]),
+        ("op.exp(X)", [-inf, 0.0, inf], [0.0, 1.0, inf]),
+        ("op.expm1(X)", [-inf, 0.0], [0.0, 1.0]),
+        ("op.prod(X, axis=0)", [0.0, 3.0, 5.0], [15.0, 0.0, 0.0]),
+        ("op.logsumexp(X, axis=0)", [-inf, 0.0, -inf], [0.0, 1.0, 0.0]),
+        ("op.select(X > 0.0, X * X, -X)", [3.0, -3.0], [6.0, -1.0]),
+    ],
+)
+def test_corners_and_poles(expression: str, points: list[float], expected: list[float]) -> None:
+    assert gradient(expression, "fp32", *points) == expected
+
+
+@pytest.mark.parametrize("dtype_name", ["fp32", "fp64"])
+def test_operands_that_are_equal_give_everything_to_the_first(dtype_name: str) -> None:
+    signature = f"A: tensor<3x{dtype_name}>, B: tensor<3x{dtype_name}>"
+    inputs = {"A": array(dtype_name, [1, 2, 3]), "B": array(dtype_name, [1, 3, 2])}
+    for operation, to_a in (("maximum", [1, 0, 1]), ("minimum", [1, 1, 0])):
+        a, b = evaluate(
+            signature,
+            f"let Y: tensor<3x{dtype_name}> = op.{operation}(A, B); return op.grad(Y, A), op.grad(Y, B);",
+            **inputs,
+        )
+        assert a.values.tolist() == to_a
+        assert b.values.tolist() == [1 - each for each in to_a]
+
+
+def test_a_clamp_whose_bounds_cross_gives_everything_to_the_upper_one() -> None:
+    signature = "X: tensor<3xfp32>, L: fp32, H: fp32"
+    body = "let Y: tensor<3xfp32> = op.clamp(X, L, H); return op.grad(Y, X), op.grad(Y, L), op.grad(Y, H);"
+    x, low, high = evaluate(signature, body, X=array("fp32", [0, 2, 5]), L=array("fp32", 3.0), H=array("fp32", 1.0))
+    assert (x.values.tolist(), float(low.values), float(high.values)) == ([0, 0, 0], 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "to_a", "to_b"),
+    [
+        (0.0, 2.0, 0.0, 0.0),
+        (0.0, 1.0, 1.0, 0.0),
+        (0.0, 0.0, 0.0, 0.0),
+        (2.0, 0.0, 0.0, 0.6931471824645996),  # log 2 in fp32
+        (-2.0, 3.0, 12.0, nan),
+        (1.0, 5.0, 5.0, 0.0),
+        (4.0, 0.5, 0.25, 2.7725887298583984),  # 2 log 4
+    ],
+)
+def test_powers(a: float, b: float, to_a: float, to_b: float) -> None:
+    body = "let y: fp32 = op.pow(a, b); return op.grad(y, a), op.grad(y, b);"
+    found = evaluate("a: fp32, b: fp32", body, a=array("fp32", a), b=array("fp32", b))
+    np.testing.assert_array_equal([float(each.values) for each in found], [to_a, to_b])
+
+
+def test_the_slope_of_expm1_keeps_its_digits_where_expm1_is_close_to_minus_one() -> None:
+    assert gradient("op.expm1(X)", "fp32", -30.0) == [float(np.float32(9.357622968840175e-14))]
+
+
+def test_every_step_of_an_adjoint_rounds_in_the_operands_dtype() -> None:
+    # y = tanh(1) = 195/256 in bf16; y * y = 148.5.../256 rounds to 149/256, and 1 - y * y is 107/256.
+    assert gradient("op.tanh(X)", "bf16", 1.0) == [107 / 256]
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"])
+def test_every_float_dtype_has_gradients_of_its_own(name: str) -> None:
+    assert gradient("X * X + op.relu(X)", name, -2.0, 3.0) == [-4.0, 7.0]
+    assert gradient("op.mean(X, axis=0)", name, *[1.0] * 4) == [0.25] * 4
+
+
+def test_a_mean_of_more_elements_than_the_dtype_counts_to() -> None:
+    # bf16 has no 257 and would divide by 256; 1/257 lies next to 255/65536.
+    assert set(gradient("op.mean(X, axis=0)", "bf16", *[1.0] * 257)) == {255 / 65536}
+
+
+def test_casts_pass_gradients_on_as_if_they_did_not_round() -> None:
+    assert gradient("op.cast(op.cast(X, dtype=fp8_e4m3), dtype=fp32) * 3.0", "fp32", 1000.0, 0.3) == [3.0, 3.0]
+    assert gradient("op.cast(op.cast(X, dtype=int32), dtype=fp32) * X", "fp32", 2.5, -1.5) == [2.0, -1.0]
+
+
+def test_a_cast_from_or_to_anything_but_a_float_has_no_gradient() -> None:
+    at = Location("t.tsr", Span(1, 1, 1, 2))
+    for source, target in (("int32", "fp32"), ("fp32", "int32"), ("bool", "fp64"), ("fp32", "complex64")):
+        build = Builder(at)
+        x, y, dy = (build.value(Scalar(dtype(name))) for name in (source, target, target))
+        operation = Cast(x=x.type, dtype=dtype(target))
+        assert operation.adjoint(Applied((x,), (y,), (dy,)), build) == (None,)
+
+
+def test_a_product_asked_for_in_a_wider_dtype_rounds_its_gradients_once() -> None:
+    # dA = 1 * b over two columns of b: 1 + 2**-8 + 2**-9 lies above the midpoint of bf16 and rounds up.
+    signature = "A: tensor<1x1xbf16>, B: tensor<1x3xbf16>"
+    inputs = {"A": array("bf16", [[2.0]]), "B": array("bf16", [[1.0, 2.0**-8, 2.0**-9]])}
+    (found,) = evaluate(signature, "op.grad(op.matmul(A, B, out=fp32), A)", **inputs)
+    assert (found.dtype.name, found.values.tolist()) == ("bf16", [[1 + 2.0**-7]])
+
+
+@pytest.mark.parametrize("layout", ["col_major", "blocked(bm=1,bn=3)"])
+def test_layouts_do_not_stand_in_the_way(layout: str) -> None:
+    signature = f"A: tensor<2x3xfp32; layout={layout}>, b: tensor<3x2xfp32>"
+    inputs = {"A": array("fp32", [[1, 2, 3], [4, 5, 6]]), "b": array("fp32", [[1, 0], [0, 1], [1, 1]])}
+    (found,) = evaluate(signature, "op.grad((A * A[0, 1]) @ b, A)", **inputs)
+    # Y = A[0,1] * (A b): each row of A gets A[0,1] times (1, 1, 2), A[0,1] the sum of all of A b besides.
+    assert found.values.tolist() == [[2, 2 + 30, 4], [2, 2, 4]]
+
+
+def test_gradients_of_gradients() -> None:
+    assert gradient("op.grad(X * X * X, X)", "fp32", 2.0, -3.0) == [12.0, -18.0]
+    assert gradient("op.grad(op.prod(X, axis=0), X)", "fp32", 2.0, 3.0, 0.0) == [3.0, 2.0, 5.0]
+    assert gradient("op.grad(X[0:2] * X[2], X)", "fp32", 5.0, 7.0, 2.0) == [1.0, 1.0, 2.0]
+    assert gradient("op.grad(op.pow(X, 2.0), X)", "fp32", 0.0, 3.0) == [2.0, 2.0]
+
+
+def test_additions_of_one_gathered_slice_are_made_in_ascending_order() -> None:
+    # To X[0]: 2**24 + 1 + 1 + (-2**24). Ascending, 1 is lost twice; any other order leaves something.
+    signature = "X: tensor<2xfp32>, I: tensor<4xint32>, W: tensor<4xfp32>"
+    weights = array("fp32", [2.0**24, 1.0, 1.0, -(2.0**24)])
+    (found,) = evaluate(
+        signature,
+        "op.grad(op.gather(X, I, axis=0) * W, X)",
+        X=array("fp32", [1, 1]),
+        I=array("int32", [0] * 4),
+        W=weights,
+    )
+    assert found.values.tolist() == [0.0, 0.0]
+
+
+def test_an_empty_axis_has_an_empty_gradient() -> None:
+    empty = Array(dtype("fp32"), np.zeros((0, 2), np.float32))
+    for expression in ("op.sum(X, axis=0)", "op.mean(X, axis=0)", "op.prod(X, axis=0)", "X * X"):
+        (found,) = evaluate("X: tensor<0x2xfp32>", f"op.grad({expression}, X)", X=empty)
+        assert found.shape == (0, 2)
