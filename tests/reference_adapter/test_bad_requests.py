@@ -41,6 +41,7 @@ def evaluated(operation: Any, *inputs: Any, **attributes: Any) -> dict[str, Any]
 
 SUM = evaluated("sum", ROW, axis=0)
 EXP = evaluated("exp", ROW)
+RANKS = {"source": "", "function": "f", "ranks": []}
 UNIFORM = {"shape": [2], "dtype": "fp32"}
 MATRIX, COMPLEX = zeros(2, 2), zeros(2, 2, dtype="complex64")
 
@@ -71,6 +72,11 @@ REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
     ("language_verify", {"source": 5}, "source is 5, allowed is text"),
     ("language_lower", {"source": "", "to": []}, "to is [], allowed is text"),
     ("language_execute", {"source": "", "function": "f", "inputs": {"x": 5}}, "inputs.x is 5, allowed is a tensor"),
+    ("language_execute_ranks", RANKS | {"ranks": {}}, "language.execute_ranks: ranks is {}, allowed is a list"),
+    ("language_execute_ranks", RANKS | {"ranks": [ROW]}, "ranks[0] is "),
+    ("language_execute_ranks", RANKS | {"ranks": [{"x": 5}]}, "ranks[0].x is 5, allowed is a tensor"),
+    ("language_execute_ranks", RANKS | {"mesh": 5}, "mesh is 5, allowed is text"),
+    ("language_execute_ranks", RANKS | {"level": "exact"}, "level is 'exact'"),
     # Descriptors
     *[
         ("numerics_evaluate", call | {"descriptor": descriptor}, message)

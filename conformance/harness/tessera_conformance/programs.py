@@ -42,12 +42,12 @@ def module(*declarations: str, name: str = "m") -> str:
 
 def func(*statements: str, parameters: str = "", result: str = "", attributes: str = "", name: str = "f") -> str:
     """A func; `result` and `attributes` are written without their `->` and `@`, and left out where empty."""
-    heading = [
-        f"func {name}({parameters})",
-        *([f"-> {result}"] if result else []),
-        *([f"@{attributes}"] * bool(attributes)),
-    ]
-    return "\n".join([f"  {' '.join(heading)} {{", *(f"    {statement}" for statement in statements), "  }"])
+    return _declaration("func", name, statements, parameters, result, attributes)
+
+
+def kernel(*statements: str, parameters: str = "", attributes: str = "", name: str = "k") -> str:
+    """A kernel; `attributes` are written without their `@`, and left out where empty."""
+    return _declaration("kernel", name, statements, parameters, "", attributes)
 
 
 def program(*statements: str, parameters: str = "", result: str = "", attributes: str = "") -> str:
@@ -132,6 +132,15 @@ def tensor_type(text: str) -> TensorType | None:
     if match is None:
         return None
     return TensorType(tuple(match[1].rstrip("x").split("x")), match[2], match[3] or "row_major")
+
+
+def _declaration(word: str, name: str, statements: Sequence[str], parameters: str, result: str, attributes: str) -> str:
+    heading = [
+        f"{word} {name}({parameters})",
+        *([f"-> {result}"] if result else []),
+        *([f"@{attributes}"] * bool(attributes)),
+    ]
+    return "\n".join([f"  {' '.join(heading)} {{", *(f"    {statement}" for statement in statements), "  }"])
 
 
 def _flat(values: Values) -> list[bool | int | float]:

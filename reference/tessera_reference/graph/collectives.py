@@ -378,7 +378,9 @@ def _with_extent(x: Tensor, dim: int, extent: Dim) -> Tensor:
 
 def _parts(x: Array, dim: int, count: int) -> list[Array]:
     """Equal parts along a dimension, in order."""
-    return [Array(x.dtype, part) for part in np.split(x.values, count, axis=dim)]
+    extent = x.shape[dim] // count
+    before = (slice(None),) * (dim % x.rank)
+    return [Array(x.dtype, x.values[(*before, slice(i * extent, (i + 1) * extent))]) for i in range(count)]
 
 
 def _joined(operation: str, parts: Sequence[Array], dim: int) -> Array:

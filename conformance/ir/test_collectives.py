@@ -1,0 +1,302 @@
+"""Collectives in the language and in Graph IR, without running them (language spec, sections 2, 4, 5, 9 and 15)."""
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import SYNTAX, func, graph_of, module, tensor_of, tensor_type, value_of
+
+MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
+LINE = 4
+"""The line of a function's first statement: the mesh stands before it."""
+VECTOR = "tensor<4xfp32>"
+ALL_REDUCE = "tessera.graph.all_reduce"
+
+
+def meshed(*statements, parameters=f"X: {VECTOR}", result=VECTOR):
+    """A module with a mesh and one function."""
+    return module(MESH, func(*statements, parameters=parameters, result=result))
+
+
+def reducing(arguments="X", attributes='axis=dp, op="sum"'):
+    """A function that returns an all-reduce."""
+    return meshed(f"return dist.all_reduce({', '.join(filter(None, [arguments, attributes]))});")
+
+
+# Spelling
+
+
+@clause("LANG-02-05")
+def test_a_collective_is_called_behind_dist_and_a_point(impl, check):
+    """It becomes the operation of Graph IR."""
+    graph = graph_of(impl, check, reducing())
+    check.equal(len(graph.named(ALL_REDUCE)), 1, f"the number of {ALL_REDUCE}")
+
+
+@clause("LANG-02-05")
+@pytest.mark.parametrize("callee", ["all_reduce", "op.all_reduce", "g.all_reduce", "dp.all_reduce", "dist.all.reduce"])
+def test_a_collective_under_another_prefix_is_unknown(impl, check, callee):
+    """The prefix is dist; nothing else, and not none, will do."""
+    source = meshed('return dist.all_reduce(X, axis=dp, op="sum");')
+    check.accepts(impl.language.verify(source=source))
+    check.rejects(
+        impl.language.verify(source=source.replace("dist.all_reduce", callee)),
+        category=("types", "distributed", "syntax"),
+        at_line=LINE,
+    )
+
+
+@clause("LANG-02-05", "LANG-02.3-44")
+@pytest.mark.parametrize(
+    "call",
+    ["dist all_reduce(X)", "dist..all_reduce(X)", "dist.(X)", "dist(X)", ".all_reduce(X)", "dist.all_reduce X"],
+    ids=["no-point", "two-points", "no-name", "no-member", "no-prefix", "no-parentheses"],
+)
+@pytest.mark.parametrize("place", ["{};", "return {};"], ids=["statement", "value"])
+def test_a_dist_call_of_another_form_is_refused(impl, check, call, place):
+    """dist, a point, a name, arguments in parentheses."""
+    check.accepts(impl.language.parse(source=meshed(place.format("dist.all_reduce(X)"))))
+    check.rejects(impl.language.parse(source=meshed(place.format(call))), **SYNTAX)
+
+
+@clause("LANG-02.3-44")
+@pytest.mark.parametrize(
+    "call",
+    [
+        'dist.all_reduce(X, axis=dp, op="sum")',
+        'dist.all_reduce(X, axis="dp", op=sum)',
+        'dist.all_reduce(X) @{axis="dp", op="sum"}',
+        'dist.all_reduce(X, op="sum") @{axis="dp"}',
+        'dist.all_reduce(X, axis=dp, op="sum") @{axis=dp}',
+    ],
+    ids=["arguments", "words-exchanged", "attributes", "both", "twice"],
+)
+def test_a_dist_statement_has_arguments_and_attributes(impl, check, call):
+    """Axis and op as keyword arguments or in the attribute block (AMB-LANG-14, AMB-LANG-100), also as a value."""
+    check.accepts(impl.language.verify(source=meshed(f"{call};", "return X;")), "as a statement")
+    check.accepts(impl.language.verify(source=meshed(f"return {call};")), "as a value")
+
+
+@clause("LANG-02.3-44")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "dist.all_reduce(X)",
+        "dist.all_reduce(X,);",
+        "dist.all_reduce(X;",
+        "dist.all_reduce(X) {axis=dp};",
+        "dist.all_reduce(X) @axis=dp;",
+        "dist.all_reduce(axis=dp, X);",
+    ],
+    ids=["no-semicolon", "comma-behind", "open", "no-at", "no-braces", "keyword-first"],
+)
+def test_a_dist_statement_of_another_form_is_refused(impl, check, statement):
+    """Arguments, optional attributes, a semicolon."""
+    check.accepts(impl.language.parse(source=meshed("dist.all_reduce(X);", "return X;")))
+    check.rejects(impl.language.parse(source=meshed(statement, "return X;")), **SYNTAX)
+
+
+# Statements
+
+
+@clause("LANG-02.3-54")
+def test_a_dist_statement_yields_no_tensor(impl, check):
+    """It leaves its operand as it was, and stands in Graph IR as no operation with a result (AMB-LANG-13)."""
+    source = meshed('dist.all_reduce(X, axis=dp, op="sum");', "return X;")
+    graph = graph_of(impl, check, source)
+    produced = [operation["name"] for operation in graph.operations if operation["result_types"]]
+    check.equal(produced, [], "operations with results")
+    x = tensor_of("fp32", [1, 2, 3, 4])
+    check.bits(value_of(impl, check, source, X=x), x, "the operand after the statement")
+
+
+@clause("LANG-02.3-54")
+def test_a_dist_statement_communicates_nothing(impl, check):
+    """Graph IR has no collective for it; its twin, a value, has one (AMB-LANG-119)."""
+    call = 'dist.all_reduce(X, axis=dp, op="sum");'
+    statement, value = (graph_of(impl, check, meshed(*body)) for body in ([call, "return X;"], [f"return {call}"]))
+    check.equal(len(value.named(ALL_REDUCE)), 1, "collectives of the value")
+    check.equal(len(statement.named(ALL_REDUCE)), 0, "collectives of the statement")
+
+
+@clause("LANG-02.3-80")
+@pytest.mark.parametrize(
+    "statement",
+    ['dist.all_reduce(X, axis=dp, op="sum");', 'dist.all_reduce(X, axis=tp, op="max");'],
+    ids=["sum", "max"],
+)
+def test_a_dist_statement_changes_the_ir(impl, check, statement):
+    """What it says about distribution is in the lowered program, which differs from one with an empty line instead."""
+    lowered = [
+        check.accepts(impl.language.lower(source=meshed(line, "return X;"), to="graph")) for line in (statement, "")
+    ]
+    check.true(lowered[0] != lowered[1], "the IR with the statement differs from the IR without")
+
+
+@clause("LANG-02.3-80")
+def test_different_dist_statements_change_the_ir_differently(impl, check):
+    """Axis and op are part of what is said."""
+    texts = []
+    for axis, op in (("dp", "sum"), ("tp", "sum"), ("dp", "max")):
+        source = meshed(f'dist.all_reduce(X, axis={axis}, op="{op}");', "return X;")
+        texts.append(check.accepts(impl.language.lower(source=source, to="graph")))
+    check.true(texts[0] != texts[1], "another axis is another IR")
+    check.true(texts[0] != texts[2], "another op is another IR")
+
+
+# Declarations
+
+
+@clause("LANG-05.2-05")
+@pytest.mark.parametrize("op", ["sum", "max", "min"])
+@pytest.mark.parametrize("axis", ["dp", "tp"])
+def test_an_all_reduce_states_axis_and_op(impl, check, axis, op):
+    """One operation with these two attributes, however they were spelled."""
+    for source in (
+        reducing(attributes=f'axis={axis}, op="{op}"'),
+        meshed(f'return dist.all_reduce(X) @{{axis="{axis}", op="{op}"}};'),
+    ):
+        found = graph_of(impl, check, source).named(ALL_REDUCE)
+        check.equal(len(found), 1, f"the number of {ALL_REDUCE}")
+        check.equal([found[0]["attributes"].get(name) for name in ("axis", "op")], [axis, op], "axis and op")
+
+
+@clause("LANG-05.2-05")
+@pytest.mark.parametrize("type_", ["tensor<4xfp32>", "tensor<2x3xbf16>", "tensor<?x8xint32>", "tensor<2x1x5xfp16>"])
+def test_an_all_reduce_maps_a_tensor_to_one_of_its_type(impl, check, type_):
+    """Shape and dtype of the result are the operand's."""
+    source = meshed('return dist.all_reduce(X, axis=dp, op="sum");', parameters=f"X: {type_}", result=type_)
+    graph = graph_of(impl, check, source)
+    found = graph.named(ALL_REDUCE)
+    check.equal(len(found), 1, f"the number of {ALL_REDUCE}")
+    kinds = [tensor_type(text) for text in (*found[0]["operand_types"], *found[0]["result_types"])]
+    check.true(kinds == [tensor_type(type_)] * 2, f"operand and result are {type_}", kinds)
+
+
+@clause("LANG-05.2-05", "LANG-09-03")
+@pytest.mark.parametrize("op", ['"prod"', '"mean"', '"add"', '"Sum"', '"sums"', '""', "1"])
+def test_an_all_reduce_of_another_op_is_refused(impl, check, op):
+    """sum, max and min are all there is (AMB-LANG-76)."""
+    check.accepts(impl.language.verify(source=reducing(attributes='axis=dp, op="max"')))
+    source = reducing(attributes=f"axis=dp, op={op}")
+    check.rejects(impl.language.verify(source=source), category=("distributed", "types"), at_line=LINE)
+
+
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    "call",
+    [
+        'dist.all_reduce(X, op="sum")',
+        'dist.all_reduce(X) @{op="sum"}',
+        "dist.all_reduce(X)",
+    ],
+    ids=["argument", "attribute", "nothing"],
+)
+@pytest.mark.parametrize("place", ["return {};", "{}; return X;"], ids=["value", "statement"])
+def test_a_collective_without_an_axis_is_refused(impl, check, call, place):
+    """On a mesh of two axes nothing else could say which ranks meet."""
+    twin = 'dist.all_reduce(X, axis=dp, op="sum")'
+    check.accepts(impl.language.verify(source=meshed(place.format(twin))))
+    check.rejects(impl.language.verify(source=meshed(place.format(call))), category="distributed", at_line=LINE)
+
+
+@clause("LANG-09-03")
+@pytest.mark.parametrize(
+    "call",
+    ["dist.all_reduce(X, axis=dp)", 'dist.all_reduce(X) @{axis="dp"}', 'dist.all_reduce(X, axis="tp")'],
+    ids=["argument", "attribute", "other-axis"],
+)
+@pytest.mark.parametrize("place", ["return {};", "{}; return X;"], ids=["value", "statement"])
+def test_an_all_reduce_that_does_not_say_what_it_computes_is_refused(impl, check, call, place):
+    """There is no default (AMB-LANG-57)."""
+    twin = 'dist.all_reduce(X, axis=dp, op="sum")'
+    check.accepts(impl.language.verify(source=meshed(place.format(twin))))
+    check.rejects(impl.language.verify(source=meshed(place.format(call))), category="distributed", at_line=LINE)
+
+
+@feature("mesh-collectives")
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(
+            'dist.reduce_scatter(X, axis=dp, op="sum")', marks=clause("LANG-09-02", "LANG-09-03"), id="scatter"
+        ),
+        pytest.param("dist.all_gather(X, axis=dp)", marks=clause("LANG-09-02"), id="gather"),
+        pytest.param("dist.broadcast(X, axis=dp)", marks=clause("LANG-09-02"), id="broadcast"),
+        pytest.param("dist.all_to_all(X, axis=dp)", marks=clause("LANG-09-02"), id="all-to-all"),
+    ],
+)
+def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, call):
+    """The same with each of its declarations left out is refused (AMB-LANG-141)."""
+    check.accepts(impl.language.verify(source=meshed(f"let Y: tensor<?xfp32> = {call};", "return X;")))
+    for declaration in ("axis=dp", 'op="sum"'):
+        if declaration in call:
+            shorter = call.replace(f", {declaration}", "")
+            source = meshed(f"let Y: tensor<?xfp32> = {shorter};", "return X;")
+            check.rejects(impl.language.verify(source=source), category="distributed", at_line=LINE)
+
+
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [
+        ('reduce_scatter(X, axis=dp, op="sum")', 'reduce_scatter(X, axis=dp, op="sum", dim=1)'),
+        ("all_to_all(X, axis=dp)", "all_to_all(X, axis=dp, split=1)"),
+        ("broadcast(X, axis=dp, root=3)", "broadcast(X, axis=dp, root=4)"),
+        ("broadcast(X, axis=tp, root=1)", "broadcast(X, axis=tp, root=-1)"),
+    ],
+    ids=["scatter", "all-to-all", "root-behind", "root-before"],
+)
+def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illegal):
+    """Four ranks along dp do not divide 6; they count from 0 to 3 (AMB-LANG-141)."""
+    type_ = "tensor<4x6xfp32>"
+    for call, judged in ((legal, True), (illegal, False)):
+        source = meshed(f"let Y: tensor<?x?xfp32> = dist.{call};", "return;", parameters=f"X: {type_}", result="")
+        observation = impl.language.verify(source=source)
+        if judged:
+            check.accepts(observation)
+        else:
+            check.rejects(observation, category=("distributed", "shapes"), at_line=LINE)
+
+
+# Effects
+
+
+@clause("LANG-04-05", "LANG-15-13")
+def test_a_collective_says_that_it_communicates(impl, check):
+    """Where operations state their effects, an all-reduce has one and a softmax has none."""
+    source = meshed('return op.softmax(dist.all_reduce(X, axis=dp, op="sum"));')
+    graph = graph_of(impl, check, source)
+    for name, pure in ((ALL_REDUCE, False), ("tessera.graph.softmax", True)):
+        found = graph.named(name)
+        check.equal(len(found), 1, f"the number of {name}")
+        effects = found[0].get("effects")
+        check.true(effects is None or (effects == []) == pure, f"{name} is {'pure' if pure else 'effectful'}", effects)
+
+
+@clause("LANG-04-05", "LANG-15-13")
+def test_a_collective_whose_result_is_not_used_remains(impl, check):
+    """Other ranks wait for it."""
+    body = [f'let Y: {VECTOR} = dist.all_reduce(X, axis=dp, op="sum");', "return X;"]
+    check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 1, "the number of all-reduces")
+
+
+@clause("LANG-04-05", "LANG-15-13")
+def test_two_equal_collectives_are_two(impl, check):
+    """Each of them is an act, so the one does not stand for the other."""
+    call = 'dist.all_reduce(X, axis=dp, op="sum")'
+    body = [f"let Y: {VECTOR} = {call};", f"let Z: {VECTOR} = {call};", "return Y + Z;"]
+    check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 2, "the number of all-reduces")
+
+
+@clause("LANG-04-05", "LANG-15-13")
+@pytest.mark.parametrize("order", [("sum", "max", "min"), ("min", "sum", "max")], ids=["sum-first", "min-first"])
+def test_collectives_stay_in_program_order(impl, check, order):
+    """Independent of each other and used backwards; all ranks still meet in the order of the text."""
+    names = "PQR"
+    body = [
+        f'let {name}: {VECTOR} = dist.all_reduce(X, axis=dp, op="{op}");' for name, op in zip(names, order, strict=True)
+    ]
+    graph = graph_of(impl, check, meshed(*body, "return R + Q + P;"))
+    found = [operation["attributes"].get("op") for operation in graph.named(ALL_REDUCE)]
+    check.equal(found, list(order), "the order of the collectives")

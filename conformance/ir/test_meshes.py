@@ -1,0 +1,236 @@
+"""Meshes: how they are declared, and what belongs to them (language spec, sections 2.3, 5, 9 and 13.2)."""
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import SYNTAX, func, graph_of, module, parameters_of
+
+DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
+MESH_RULES = ("distributed", "types", "shapes", "syntax")
+"""What a wrong mesh may be told as: none of the seven groups names it alone."""
+SQUARE = "tensor<2x2xfp32>"
+
+
+def reducing(axis, mesh=DECLARATION, more=""):
+    """A module with a mesh, whose function reduces along an axis."""
+    body = f'return dist.all_reduce(X, axis={axis}, op="sum"{more});'
+    return module(mesh, func(body, parameters="X: tensor<4xfp32>", result="tensor<4xfp32>"))
+
+
+def annotated(attributes):
+    """A product that carries attributes."""
+    body = f"return op.matmul(A, B) @{{{attributes}}};"
+    return module(DECLARATION, func(body, parameters=parameters_of("AB", SQUARE), result=SQUARE))
+
+
+@clause("LANG-02.3-06", "LANG-02.3-50")
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        "mesh<axes=[dp], shape=[8]>",
+        "mesh<axes=[dp, tp], shape=[4, 2]>",
+        "mesh<axes=[a, b, c, d], shape=[1, 2, 3, 4]>",
+        "mesh< axes = [ dp ,tp ] ,\n    shape = [4,2] >",
+    ],
+    ids=["one-axis", "two-axes", "four-axes", "blanks"],
+)
+def test_a_mesh_is_declared_in_its_module(impl, check, mesh):
+    """The parser lists it under its name, as a mesh, between the declarations around it."""
+    source = module(func(name="before"), f"  mesh grid = {mesh};", func(name="after"))
+    modules = check.accepts(impl.language.parse(source=source))["modules"]
+    kinds = [(entry["kind"], entry["name"]) for each in modules for entry in each["declarations"]]
+    check.equal(kinds, [("func", "before"), ("mesh", "grid"), ("func", "after")], "the declarations")
+
+
+@clause("LANG-02.3-06")
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "  mesh g = mesh<axes=[dp], shape=[2]>",
+        "  mesh g mesh<axes=[dp], shape=[2]>;",
+        "  mesh = mesh<axes=[dp], shape=[2]>;",
+        "  g = mesh<axes=[dp], shape=[2]>;",
+        "  mesh g = <axes=[dp], shape=[2]>;",
+        "  mesh g = mesh(axes=[dp], shape=[2]);",
+        "  mesh g = tensor<2xfp32>;",
+        "  mesh g: mesh<axes=[dp], shape=[2]>;",
+    ],
+    ids=["no-semicolon", "no-equals", "no-name", "no-keyword", "no-word-mesh", "round", "another-type", "colon"],
+)
+def test_a_mesh_declaration_of_another_form_is_refused(impl, check, declaration):
+    """mesh, a name, an equals sign, mesh and its parameters, a semicolon."""
+    check.accepts(impl.language.parse(source=module("  mesh g = mesh<axes=[dp], shape=[2]>;")))
+    check.rejects(impl.language.parse(source=module(declaration)), **SYNTAX)
+
+
+@clause("LANG-02.3-50")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "shape=[2], axes=[dp]",
+        "axes=[dp]",
+        "shape=[2]",
+        "axes=[], shape=[]",
+        "axes=dp, shape=2",
+        "axes=[dp] shape=[2]",
+        "axes=[dp], shape=[2],",
+        "axis=[dp], shape=[2]",
+        "axes=[2], shape=[dp]",
+        "axes=[dp], shape=[2.0]",
+        "axes=[dp], shape=[?]",
+    ],
+    ids=[
+        "shape-first",
+        "no-shape",
+        "no-axes",
+        "empty",
+        "no-brackets",
+        "no-comma",
+        "comma-behind",
+        "axis",
+        "exchanged",
+        "float-extent",
+        "unknown-extent",
+    ],
+)
+def test_parameters_of_a_mesh_in_another_form_are_refused(impl, check, parameters):
+    """axes, then shape, each a list in brackets that is not empty; the twin has one of each."""
+    check.accepts(impl.language.verify(source=module("  mesh g = mesh<axes=[dp], shape=[2]>;")))
+    check.rejects(impl.language.verify(source=module(f"  mesh g = mesh<{parameters}>;")), category=MESH_RULES)
+
+
+@clause("LANG-02.3-50")
+@pytest.mark.parametrize("name", ["axes", "shape"])
+def test_the_words_of_a_mesh_are_names_elsewhere(impl, check, name):
+    """axes and shape are keywords only where the grammar asks for them (AMB-LANG-02)."""
+    source = module(
+        f"  mesh {name} = mesh<axes=[{name}], shape=[2]>;",
+        func(f"return {name};", parameters=f"{name}: int32", result="int32"),
+    )
+    check.accepts(impl.language.verify(source=source))
+
+
+@clause("LANG-05.1-02")
+@pytest.mark.parametrize(
+    ("axes", "shape"), [("dp", "8"), ("dp,tp", "4,2"), ("x,y,z", "2,3,1")], ids=["one", "two", "three"]
+)
+def test_a_mesh_type_has_axes_and_a_shape_in_graph_ir(impl, check, axes, shape):
+    """The type of a parameter is lowered whole: the names of its axes and their extents, in order."""
+    parameter = f"M: mesh<axes=[{axes}], shape=[{shape}]>"
+    graph = graph_of(impl, check, module(func("return x;", parameters=f"{parameter}, x: int32", result="int32")))
+    found = ["".join(text.split()).replace('"', "").removeprefix("!tessera.") for text in graph.arguments]
+    check.equal(found, [f"mesh<axes=[{axes}],shape=[{shape}]>", "int32"], "the types of the parameters")
+
+
+@clause("LANG-09-01")
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [("dp, tp", "4"), ("dp", "4, 2"), ("dp, tp, pp", "4, 2"), ("dp, dp", "4, 2"), ("dp, tp, dp", "1, 2, 3")],
+    ids=["extent-missing", "axis-missing", "two-of-three", "twice", "twice-apart"],
+)
+def test_a_mesh_without_one_extent_for_each_axis_is_refused(impl, check, axes, shape):
+    """As many extents as axes, whose names differ (AMB-LANG-82)."""
+    check.accepts(impl.language.verify(source=module("  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;")))
+    source = module(f"  mesh g = mesh<axes=[{axes}], shape=[{shape}]>;")
+    check.rejects(impl.language.verify(source=source), category=MESH_RULES)
+
+
+@clause("LANG-09-01")
+@pytest.mark.parametrize("axes", [["dp", "tp"], ["rows", "columns"], ["x0", "x1"]], ids=lambda axes: axes[0])
+def test_an_axis_may_have_any_name(impl, check, axes):
+    """Names are the program's (AMB-RT-52); each of them is an axis to work along."""
+    mesh = f"  mesh g = mesh<axes=[{', '.join(axes)}], shape=[4, 2]>;"
+    for axis in axes:
+        check.accepts(impl.language.verify(source=reducing(axis, mesh)), f"{axis} is an axis")
+
+
+@clause("LANG-05.4-04", "LANG-09-01")
+@pytest.mark.parametrize("axis", ["pp", "d", "dpp", "DP", "g", "mesh"])
+@pytest.mark.parametrize("spelling", ["{}", '"{}"'], ids=["word", "string"])
+def test_an_axis_that_the_mesh_lacks_is_refused(impl, check, axis, spelling):
+    """The axis of an all-reduce is one of the mesh in force (AMB-LANG-60, AMB-LANG-108)."""
+    check.accepts(impl.language.verify(source=reducing(spelling.format("dp"))))
+    if axis == "mesh" and spelling == "{}":
+        axis = "meshes"  # a reserved word is no value
+    source = reducing(spelling.format(axis))
+    check.rejects(impl.language.verify(source=source), category="distributed", at_line=4)
+
+
+@clause("LANG-05.4-04", "LANG-09-02")
+def test_an_axis_without_any_mesh_is_refused(impl, check):
+    """The twin declares the mesh."""
+    check.accepts(impl.language.verify(source=reducing("dp")))
+    check.rejects(impl.language.verify(source=reducing("dp", mesh="")), category="distributed", at_line=4)
+
+
+@feature("mesh-selection")
+@clause("LANG-05.4-04", "LANG-05.2-05")
+def test_among_several_meshes_one_is_named(impl, check):
+    """Two meshes and no name: which one is meant is open (AMB-LANG-108)."""
+    meshes = f"{DECLARATION} mesh h = mesh<axes=[dp, pp], shape=[2, 2]>;"
+    for name, axis in (("g", "dp"), ("h", "dp"), ("g", "tp"), ("h", "pp")):
+        source = reducing(axis, meshes, f", mesh={name}")
+        check.accepts(impl.language.verify(source=source), f"mesh {name} has {axis}")
+    for source in (
+        reducing("dp", meshes),
+        reducing("pp", meshes),
+        reducing("pp", meshes, ", mesh=g"),
+        reducing("tp", meshes, ", mesh=h"),
+        reducing("dp", meshes, ", mesh=k"),
+    ):
+        check.rejects(impl.language.verify(source=source), category="distributed", at_line=4)
+
+
+@clause("LANG-05.3-04")
+@pytest.mark.parametrize(
+    "axes", ["[dp]", "[tp]", "[dp, tp]", '["dp"]', '["dp", "tp"]'], ids=["dp", "tp", "both", "string", "strings"]
+)
+def test_mesh_axes_is_an_attribute(impl, check, axes):
+    """An operation says over which axes its value is distributed: one, several, as words or strings."""
+    check.accepts(impl.language.verify(source=annotated(f"mesh_axes={axes}")))
+
+
+@clause("LANG-05.3-04", "LANG-05.4-04")
+@pytest.mark.parametrize("axes", ["[pp]", "[dp, pp]", "[pp, tp]"])
+def test_mesh_axes_names_axes_of_the_mesh(impl, check, axes):
+    """An axis that the mesh lacks is refused (AMB-LANG-60)."""
+    check.accepts(impl.language.verify(source=annotated("mesh_axes=[dp]")))
+    source = annotated(f"mesh_axes={axes}")
+    check.rejects(impl.language.verify(source=source), category=("distributed", "types"), at_line=4)
+
+
+MESH_LINE = "mesh g = mesh<axes=[dp,tp], shape=[4,2]>;"
+
+
+def example(attributes):
+    """Section 13.2 with one named dimension, as its product asks for."""
+    return "\n".join(
+        [
+            MESH_LINE,
+            "func step(X: tensor<DxDxbf16; layout=row_major>) {",
+            f"  let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X), {attributes});",
+            "  return Y;",
+            "}",
+        ]
+    )
+
+
+@clause("LANG-13.2-01")
+def test_a_mesh_outside_a_module_is_refused(impl, check):
+    """The example declares it so; a program is a list of modules, in which it stands (AMB-LANG-11)."""
+    declarations = example('axis=dp, op="sum"')
+    check.rejects(impl.language.verify(source=declarations), **SYNTAX)
+    check.rejects(impl.language.verify(source=MESH_LINE), **SYNTAX)
+    check.accepts(impl.language.verify(source=module(declarations)))
+    check.accepts(impl.language.verify(source=module(MESH_LINE)))
+
+
+@clause("LANG-13.2-03", "LANG-09-03")
+def test_the_all_reduce_of_the_example_is_a_value_once_it_says_what_it_computes(impl, check):
+    """As printed it has an axis and no op (AMB-LANG-57); with op it is bound to a name and returned."""
+    check.rejects(impl.language.verify(source=module(example("axis=dp"))), category="distributed", at_line=4)
+    graph = graph_of(impl, check, module(example('axis=dp, op="sum"')), "step")
+    found = graph.named("tessera.graph.all_reduce")
+    check.equal(len(found), 1, "the number of tessera.graph.all_reduce")
+    check.equal([found[0]["attributes"].get(name) for name in ("axis", "op")], ["dp", "sum"], "axis and op")
+    check.equal(found[0]["operands"], graph.named("tessera.graph.matmul")[0]["results"], "what is reduced")

@@ -1,0 +1,363 @@
+"""Programs on every rank of a mesh: what collectives give, and ranks that disagree (sections 5, 8.3, 9, 11 and 15)."""
+
+import pytest
+
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.programs import func, module, tensor_of
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.declared import Question, judge_declared
+
+pytestmark = feature("mesh-execution")
+
+GRID = "  mesh g = mesh<axes=[dp, tp], shape=[2, 3]>;"
+"""Ranks 0 to 2 have dp = 0, ranks 3 to 5 have dp = 1."""
+SQUARE = "  mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
+LATE = ("execute", "call")
+"""When ranks are found to disagree: not before they have their inputs."""
+
+
+def line(ranks):
+    """A mesh of one axis."""
+    return f"  mesh g = mesh<axes=[dp], shape=[{ranks}]>;"
+
+
+def meshed(mesh, *statements, parameters="X: tensor<?xint32>", attributes=""):
+    """A module with a mesh and one function."""
+    return module(mesh, func(*statements, parameters=parameters, attributes=attributes))
+
+
+def asked(impl, source, rows):
+    """The observation of a run with one X for each rank."""
+    given = {} if impl.level == "strict" else {"level": impl.level}
+    return impl.language.execute_ranks(source=source, function="f", ranks=[{"X": row} for row in rows], **given)
+
+
+def on_ranks(impl, check, source, rows):
+    """The one value that each rank returns."""
+    ranks = check.returns(asked(impl, source, rows))["ranks"]
+    check.equal([len(each["outputs"]) for each in ranks], [1] * len(rows), "the number of values of each rank")
+    return [each["outputs"][0] for each in ranks]
+
+
+def expect(impl, check, source, rows, expected, dtype="int32"):
+    """Every rank returns what is expected of it."""
+    results = on_ranks(impl, check, source, [tensor_of(dtype, row) for row in rows])
+    for rank, (result, values) in enumerate(zip(results, expected, strict=True)):
+        check.bits(result, tensor_of(dtype, values), f"the result of rank {rank}")
+
+
+# What collectives give
+
+ROWS = [[10 * rank, 10 * rank + 1, 10 * rank + 2] for rank in range(6)]
+
+
+@clause("LANG-05.2-05", "LANG-09-01")
+@pytest.mark.parametrize(
+    ("axis", "op", "expected"),
+    [
+        ("tp", "sum", [[30, 33, 36]] * 3 + [[120, 123, 126]] * 3),
+        ("dp", "sum", [[30, 32, 34], [50, 52, 54], [70, 72, 74]] * 2),
+        ("tp", "max", [ROWS[2]] * 3 + [ROWS[5]] * 3),
+        ("dp", "max", ROWS[3:] * 2),
+        ("tp", "min", [ROWS[0]] * 3 + [ROWS[3]] * 3),
+        ("dp", "min", ROWS[:3] * 2),
+    ],
+    ids=["sum-tp", "sum-dp", "max-tp", "max-dp", "min-tp", "min-dp"],
+)
+def test_an_all_reduce_combines_the_ranks_along_its_axis(impl, check, axis, op, expected):
+    """The ranks that differ only in that coordinate are a group; each is given its combination."""
+    source = meshed(GRID, f'return dist.all_reduce(X, axis={axis}, op="{op}");', parameters="X: tensor<3xint32>")
+    expect(impl, check, source, ROWS, expected)
+
+
+@clause("LANG-09-01")
+@pytest.mark.parametrize(("axis", "stride", "extent"), [("a", 6, 2), ("b", 2, 3), ("c", 1, 2)])
+def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):
+    """On 2 x 3 x 2, the last axis counts fastest: with one bit a rank, a sum says who took part."""
+    mesh = "  mesh g = mesh<axes=[a, b, c], shape=[2, 3, 2]>;"
+    source = meshed(mesh, f'return dist.all_reduce(X, axis={axis}, op="sum");', parameters="X: int32")
+    first = [rank - rank // stride % extent * stride for rank in range(12)]
+    expected = [sum(1 << (start + place * stride) for place in range(extent)) for start in first]
+    expect(impl, check, source, [1 << rank for rank in range(12)], expected)
+
+
+@clause("LANG-08.3-03")
+def test_collectives_along_every_axis_cover_the_mesh(impl, check):
+    """After one along each axis, every rank knows something of every other."""
+    body = 'return dist.all_reduce(dist.all_reduce(X, axis=dp, op="sum"), axis=tp, op="sum");'
+    source = meshed(GRID, body, parameters="X: int32")
+    expect(impl, check, source, [10**rank for rank in range(6)], [111111] * 6)
+
+
+@clause("LANG-08.3-03")
+def test_what_follows_a_collective_sees_its_result(impl, check):
+    """Each rank adds its own to what all have given, again and again; no rank runs ahead (AMB-RT-58)."""
+    body = [
+        "let s: int32 = X;",
+        'for (i in 0:4) { s = dist.all_reduce(s, axis=dp, op="sum") + X; }',
+        "return s;",
+    ]
+    values = [1, 10, 100]
+    state = values
+    for _ in range(4):
+        state = [sum(state) + own for own in values]
+    expect(impl, check, meshed(line(3), *body, parameters="X: int32"), values, state)
+
+
+@clause("LANG-02.3-54")
+def test_a_dist_statement_does_not_change_what_a_rank_holds(impl, check):
+    """It yields nothing and communicates nothing (AMB-LANG-13)."""
+    source = meshed(line(3), 'dist.all_reduce(X, axis=dp, op="sum");', "return X;", parameters="X: int32")
+    expect(impl, check, source, [1, 2, 3], [1, 2, 3])
+
+
+@clause("LANG-13.2-03")
+def test_the_example_reduces_a_product_over_its_axis(impl, check):
+    """On the mesh of section 13.2, 4 x 2: the sum of X @ X over dp, for each tp on its own."""
+    mesh = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
+    body = 'let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X), axis=dp, op="sum");'
+    source = meshed(mesh, body, "return Y;", parameters="X: tensor<DxDxbf16; layout=row_major>")
+    rows = [[[rank, 1], [0, 1]] for rank in range(8)]
+    squares = [[[rank * rank, rank + 1], [0, 1]] for rank in range(8)]
+    sums = [
+        [[sum(squares[rank][i][j] for rank in range(tp, 8, 2)) for j in range(2)] for i in range(2)] for tp in range(2)
+    ]
+    expect(impl, check, source, rows, sums * 4, "bf16")
+
+
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    ("call", "rows", "expected"),
+    [
+        ('reduce_scatter(X, axis=tp, op="sum")', ROWS, [[30], [33], [36], [120], [123], [126]]),
+        ('reduce_scatter(X, axis=tp, op="max")', ROWS, [[20], [21], [22], [50], [51], [52]]),
+        ("all_gather(X, axis=tp)", [[rank] for rank in range(6)], [[0, 1, 2]] * 3 + [[3, 4, 5]] * 3),
+        ("all_gather(X, axis=dp)", [[rank] for rank in range(6)], [[0, 3], [1, 4], [2, 5]] * 2),
+        ("broadcast(X, axis=tp)", ROWS, [ROWS[0]] * 3 + [ROWS[3]] * 3),
+        ("broadcast(X, axis=dp, root=1)", ROWS, ROWS[3:] * 2),
+        (
+            "all_to_all(X, axis=tp)",
+            ROWS,
+            [[0, 10, 20], [1, 11, 21], [2, 12, 22], [30, 40, 50], [31, 41, 51], [32, 42, 52]],
+        ),
+    ],
+    ids=["scatter", "scatter-max", "gather-tp", "gather-dp", "broadcast", "broadcast-root", "all-to-all"],
+)
+def test_the_other_collectives_hand_out_parts_in_order_of_the_axis(impl, check, call, rows, expected):
+    """Parts, roots and what is put together are counted by the coordinate along the axis (AMB-LANG-141)."""
+    expect(impl, check, meshed(GRID, f"return dist.{call};"), rows, expected)
+
+
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ('reduce_scatter(X, axis=dp, op="sum", dim=1)', [[[11], [33]], [[22], [44]]]),
+        ("all_gather(X, axis=dp, dim=1)", [[[1, 2, 10, 20], [3, 4, 30, 40]]] * 2),
+        ("all_to_all(X, axis=dp, split=0, concat=1)", [[[1, 2, 10, 20]], [[3, 4, 30, 40]]]),
+        ("all_to_all(X, axis=dp, split=1, concat=0)", [[[1], [3], [10], [30]], [[2], [4], [20], [40]]]),
+    ],
+    ids=["scatter", "gather", "rows-to-columns", "columns-to-rows"],
+)
+def test_the_dimension_of_a_collective_is_chosen(impl, check, call, expected):
+    """dim, split and concat count the dimensions of the operand (AMB-LANG-141)."""
+    source = meshed(line(2), f"return dist.{call};", parameters="X: tensor<2x2xint32>")
+    expect(impl, check, source, [[[1, 2], [3, 4]], [[10, 20], [30, 40]]], expected)
+
+
+@clause("LANG-05.5-01")
+def test_a_gradient_comes_back_from_every_rank(impl, check):
+    """y = (x0**2 + x1**2)**2 on both ranks: the derivative of their sum is 8 x (x0**2 + x1**2) (AMB-LANG-143)."""
+    body = ['let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum");', "return op.grad(S * S, X);"]
+    expect(impl, check, meshed(line(2), *body, parameters="X: fp64"), [1, 2], [40, 80], "fp64")
+
+
+# Arithmetic
+
+
+def summing(dtype, ranks, profile=""):
+    """A sum over all ranks, under a profile or none."""
+    attributes = f'{{numerics_profile="{profile}"}}' if profile else ""
+    body = 'return dist.all_reduce(X, axis=dp, op="sum");'
+    return meshed(line(ranks), body, parameters=f"X: tensor<24x{dtype}>", attributes=attributes)
+
+
+def contributions(dtype, ranks):
+    """Numbers of which any two orders of addition give different sums somewhere."""
+    return [counted(dtype, (24,), seed=1931 + rank, exponents=(-7, 7)) for rank in range(ranks)]
+
+
+@level("strict", "deterministic")
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param("deterministic", marks=clause("LANG-09-05")),
+        pytest.param("strict", marks=clause("LANG-09-06")),
+    ],
+)
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_every_rank_gets_the_same_bits_every_time(impl, check, dtype, ranks, profile):
+    """One tree, whoever arrives first (AMB-LANG-109)."""
+    source, rows = summing(dtype, ranks, profile), contributions(dtype, ranks)
+    first = on_ranks(impl, check, source, rows)[0]
+    for run in range(3):
+        for rank, result in enumerate(on_ranks(impl, check, source, rows)):
+            check.bits(result, first, f"rank {rank} in run {run}, against rank 0 in the first")
+
+
+@level("strict")
+@clause("LANG-09-06")
+@pytest.mark.parametrize("profile", ["strict", "deterministic", ""], ids=["strict", "deterministic", "none"])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("dtype", ["fp64", "fp32", "bf16", "fp16", "int8"])
+def test_a_sum_over_ranks_follows_the_canonical_tree(impl, check, dtype, ranks, profile):
+    """Adjacent pairs in order of the axis coordinate, in the accumulator type, rounded once (AMB-LANG-109)."""
+    rows = contributions(dtype, ranks)
+    expected = all_reduce(*rows, op="sum")
+    for rank, result in enumerate(on_ranks(impl, check, summing(dtype, ranks, profile), rows)):
+        check.bits(result, expected[rank], f"the sum at rank {rank}")
+
+
+@level("deterministic")
+@clause("LANG-09-05")
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_a_sum_over_ranks_follows_the_declared_tree(impl, check, dtype, ranks):
+    """The implementation's own order of its all-reduce, replayed (AMB-LANG-44)."""
+    rows = contributions(dtype, ranks)
+    question = Question("all_reduce", rows, {"op": "sum"})
+    judge_declared(impl, check, question, on_ranks(impl, check, summing(dtype, ranks, "deterministic"), rows)[0])
+
+
+# Ranks that disagree
+
+REDUCING = 'return dist.all_reduce(X, axis={}, op="sum");'
+
+
+def refused(impl, check, source, good, bad):
+    """Inputs on which ranks agree give results; others, on which they do not, a distributed error while running."""
+    check.returns(asked(impl, source, good))
+    check.rejects(asked(impl, source, bad), category="distributed", phase=LATE)
+
+
+def ints(*rows):
+    """One int32 tensor a rank."""
+    return [tensor_of("int32", row) for row in rows]
+
+
+@feature("per-rank-issue")
+@clause("LANG-09-04", "LANG-15-11", "LANG-11-12")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [[1, 2], [1], [1]],
+        [[1], [1, 2], [1]],
+        [[1], [1], [1, 2]],
+        [[1, 2], [1, 2, 3], [1]],
+        [[1, 2], [1, 2], [1]],
+    ],
+    ids=["first", "middle", "last", "all", "shorter"],
+)
+def test_ranks_that_bring_other_shapes_are_refused(impl, check, odd):
+    """The dimension is unknown until it runs; all of a group bring the same."""
+    good = ints([1, 2], [3, 4], [5, 6])
+    refused(impl, check, meshed(line(3), REDUCING.format("dp")), good, ints(*odd))
+
+
+@feature("per-rank-issue")
+@clause("LANG-09-04")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [([[1, 2, 3]], [[1], [2], [3]]), ([[1, 2], [3, 4]], [[1, 2, 3, 4]]), ([[1, 2]], [[1, 2], [3, 4]])],
+    ids=["transposed", "reshaped", "broadcast"],
+)
+def test_shapes_that_hold_as_much_or_would_broadcast_are_refused(impl, check, one, other):
+    """Shapes match dimension by dimension."""
+    source = meshed(line(2), REDUCING.format("dp"), parameters="X: tensor<?x?xint32>")
+    refused(impl, check, source, ints(one, one), ints(one, other))
+
+
+@clause("LANG-09-04")
+def test_groups_may_differ_from_each_other(impl, check):
+    """Only ranks that meet must agree: those of dp = 0 bring two numbers, those of dp = 1 three."""
+    rows = [[1, 2], [10, 20], [1, 2, 3], [10, 20, 30]]
+    source = meshed(SQUARE, REDUCING.format("tp"))
+    expect(impl, check, source, rows, [[11, 22]] * 2 + [[11, 22, 33]] * 2)
+
+
+BRANCHES = {
+    "axis": ('Y = dist.all_reduce(X, axis=dp, op="sum");', 'Y = dist.all_reduce(X, axis=tp, op="sum");'),
+    "op": ('Y = dist.all_reduce(X, axis=dp, op="sum");', 'Y = dist.all_reduce(X, axis=dp, op="max");'),
+    "dtype": (
+        'Y = dist.all_reduce(X, axis=dp, op="sum");',
+        'Y = op.cast(dist.all_reduce(op.cast(X, dtype=fp32), axis=dp, op="sum"), dtype=int32);',
+    ),
+    "absent": ('Y = dist.all_reduce(X, axis=dp, op="sum");', "Y = X;"),
+}
+"""What a rank does whose first number is positive, and what it does otherwise."""
+
+
+def branching(kind):
+    """A function whose ranks choose by their inputs."""
+    yes, no = BRANCHES[kind]
+    body = ["let Y: tensor<2xint32> = X;", f"if (X[0] > 0) {{ {yes} }} else {{ {no} }}", "return Y;"]
+    return meshed(SQUARE, *body, parameters="X: tensor<2xint32>")
+
+
+def choosing(*choices):
+    """Inputs by which ranks choose."""
+    return ints(*[[choice, 7] for choice in choices])
+
+
+@feature("per-rank-issue")
+@clause("LANG-11-11")
+@pytest.mark.parametrize("kind", ["axis", "op", "absent"])
+@pytest.mark.parametrize(
+    "choices", [(1, 0, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0), (1, 0, 0, 1)], ids=["one", "three", "last", "crossed"]
+)
+def test_ranks_that_come_to_different_collectives_are_refused(impl, check, kind, choices):
+    """Another axis, another op, or none at all: nobody waits for ever, and nobody is given a result (AMB-LANG-142)."""
+    source = branching(kind)
+    check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
+    refused(impl, check, source, choosing(1, 1, 1, 1), choosing(*choices))
+
+
+@clause("LANG-11-11")
+def test_groups_may_come_to_different_collectives(impl, check):
+    """On a square, the ranks of tp = 0 add along dp, those of tp = 1 take the largest."""
+    rows, expected = [[1, 7], [0, 7], [2, 7], [-1, 7]], [[3, 14], [0, 7], [3, 14], [0, 7]]
+    expect(impl, check, branching("op"), rows, expected)
+
+
+@feature("per-rank-issue")
+@clause("LANG-15-12")
+@pytest.mark.parametrize("choices", [(1, 1, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0)], ids=["half", "first", "last"])
+def test_ranks_that_bring_other_dtypes_are_refused(impl, check, choices):
+    """int32 here and fp32 there, of one shape; the same dtype everywhere is accepted, either of them."""
+    source = branching("dtype")
+    check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
+    refused(impl, check, source, choosing(1, 1, 1, 1), choosing(*choices))
+
+
+@feature("per-rank-issue")
+@clause("LANG-04-05", "LANG-15-13")
+@pytest.mark.parametrize("choices", [(1, 0), (0, 1)], ids=["second", "first"])
+def test_a_collective_is_met_even_where_its_result_is_not_used(impl, check, choices):
+    """A rank that leaves it out is missed: communication is an effect."""
+    body = ['if (X[0] > 0) { let Y: tensor<2xint32> = dist.all_reduce(X, axis=dp, op="sum"); }', "return X;"]
+    source = meshed(line(2), *body, parameters="X: tensor<2xint32>")
+    refused(impl, check, source, choosing(1, 1), choosing(*choices))
+
+
+@clause("LANG-09-04")
+def test_the_error_of_one_rank_is_an_error_of_the_run(impl, check):
+    """Integer division by zero on one rank, while others wait for it: no hang, no result."""
+    source = meshed(line(3), 'return dist.all_reduce(12 / X, axis=dp, op="sum");', parameters="X: int32")
+    expect(impl, check, source, [1, 2, 3], [22, 22, 22])
+    check.rejects(
+        asked(impl, source, ints(1, 0, 3)), category=("numerics", "types", "shapes", "distributed"), phase=LATE
+    )

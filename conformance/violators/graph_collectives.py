@@ -1,0 +1,139 @@
+"""Front ends that spell, declare or lower collectives otherwise (language specification, 2, 4, 5, 9 and 15)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import language as adapter
+
+from .language_syntax import refuses, rewrites
+
+# Spelling and declarations
+
+SPELLING = [
+    rewrites(
+        "no_prefix", "LANG-02-05", "takes all_reduce without prefix", r"(?<![\w.])all_reduce\(", "dist.all_reduce("
+    ),
+    rewrites("op_prefix", "LANG-02-05", "takes op for dist", r"\bop\.all_reduce\(", "dist.all_reduce("),
+    refuses("no_collectives", "LANG-02-05", "knows no all_reduce", r"dist\.all_reduce\(X, axis=dp, op=", "types"),
+    rewrites(
+        "dist_and_a_blank", "LANG-02.3-44", "takes a blank for the point", r"\bdist all_reduce", "dist.all_reduce"
+    ),
+    rewrites("comma_behind", "LANG-02.3-44", "takes a comma after the last argument", r"(dist\.\w+\(X),\)", r"\1)"),
+    refuses("no_dist_attributes", "LANG-02.3-44", "has no attributes of dist statements", r"\n\s*dist\.[^;\n]*@\{"),
+    rewrites(
+        "default_axis",
+        "LANG-09-02",
+        "reduces over the first axis where none is declared",
+        r"(dist\.\w+\(X)(?![^;\n]*\baxis)(?=[,)])",
+        r"\1, axis=dp",
+    ),
+    rewrites(
+        "default_op",
+        "LANG-09-03",
+        "adds where nothing else is declared",
+        r"(dist\.(?:all_reduce|reduce_scatter)\(X)(?![^;\n]*\bop=)(?=[,)])",
+        r'\1, op="sum"',
+    ),
+    rewrites("prod_for_sum", "LANG-05.2-05", "takes prod, and adds", r'op="prod"', 'op="sum"'),
+    refuses("no_min", "LANG-05.2-05", "knows sum and max only", r'op="min"', "distributed"),
+]
+
+# Statements
+
+STATEMENTS = [
+    rewrites(
+        "statement_carried_out",
+        "LANG-02.3-54",
+        "carries a dist statement out and assigns the result",
+        r"(?m)^(\s*)(dist\.all_reduce\(X.*;)$",
+        r"\1X = \2",
+    ),
+    rewrites("statement_dropped", "LANG-02.3-80", "drops dist statements", r"(?m)^\s*dist\..*;$", ""),
+    rewrites(
+        "statement_of_any_axis",
+        "LANG-02.3-80",
+        "keeps of a dist statement that it was there",
+        r"(?m)^(\s*dist\.\w+\(X).*;$",
+        r'\1, axis=dp, op="sum");',
+    ),
+]
+
+# Graph IR
+
+Operations = list[dict[str, Any]]
+
+
+def shown(name: str, clause: str, description: str, change: Callable[[Operations], Operations]) -> Violation:
+    """The operations of each function shown otherwise."""
+    show = adapter._function
+
+    def function(given: Any) -> dict[str, Any]:
+        lowered = show(given)
+        return lowered | {"operations": change(lowered["operations"])}
+
+    return replaced(clause, description, make, (adapter, "_function", function), name=name)
+
+
+def without_unused(operations: Operations) -> Operations:
+    """Collectives only where something takes their result."""
+    used = {operand for operation in operations for operand in operation["operands"]}
+    return [each for each in operations if "all_reduce" not in each["name"] or used & set(each["results"])]
+
+
+def merged(operations: Operations) -> Operations:
+    """Equal collectives once."""
+    kept: dict[str, dict[str, Any]] = {}
+    for place, each in enumerate(operations):
+        act = f"{each['operands']} {each['attributes']}" if "all_reduce" in each["name"] else str(place)
+        kept.setdefault(act, each)
+    return list(kept.values())
+
+
+def late(operations: Operations) -> Operations:
+    """Collectives in the order in which their results are used."""
+    found = [each for each in operations if "all_reduce" in each["name"]]
+    return found[::-1] + [each for each in operations if each not in found]
+
+
+def without(name: str) -> Callable[[Operations], Operations]:
+    """Collectives without one of their attributes."""
+
+    def change(operations: Operations) -> Operations:
+        return [
+            each | {"attributes": {key: value for key, value in each["attributes"].items() if key != name}}
+            if "all_reduce" in each["name"]
+            else each
+            for each in operations
+        ]
+
+    return change
+
+
+IR = [
+    shown("pure", "LANG-04-05", "says that a collective has no effect", lambda operations: [
+        each | {"effects": []} for each in operations
+    ]),
+    shown("unused", "LANG-15-13", "drops collectives whose result is not used", without_unused),
+    shown("merged", "LANG-04-05", "takes one collective for two equal ones", merged),
+    shown("reordered", "LANG-15-13", "exchanges collectives", late),
+    shown("no_axis", "LANG-05.2-05", "shows no axis", without("axis")),
+    shown("no_op", "LANG-05.2-05", "shows no op", without("op")),
+    shown("other_name", "LANG-05.2-05", "calls it reduce", lambda operations: [
+        each | {"name": each["name"].replace("all_reduce", "reduce")} for each in operations
+    ]),
+]  # fmt: skip
+
+
+@violates("LANG-15-13", "does not carry out a collective whose result is not used")
+class DropsUnusedCollectives(ReferenceAdapter):
+    """Removes them before the program runs."""
+
+    def language_execute_ranks(self, *, source: str, **request: Any) -> dict[str, Any]:
+        """The results without them."""
+        shorter = re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source)
+        return super().language_execute_ranks(source=shorter, **request)

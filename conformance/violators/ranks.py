@@ -1,0 +1,276 @@
+"""Meshes whose ranks are given other results, add in another order, or disagree unseen (sections 5, 8.3, 9, 11, 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.graph import collectives, disagreement, ranks
+from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
+from tessera_reference.graph.ranks import Group, Ranks
+from tessera_reference.ir.operation import Meeting
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.trees import FOLD, Tree
+
+Contributions = Sequence[Array]
+Results = Sequence[Array]
+
+
+def changed(name: str, clause: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
+    """One attribute of a module or class replaced."""
+    return replaced(clause, description, make, (owner, attribute, value), name=name)
+
+
+# What ranks are given
+
+
+def given(
+    name: str,
+    clause: str,
+    description: str,
+    owner: type[Collective],
+    change: Callable[[Any, Contributions, Results], Results],
+) -> Violation:
+    """What the ranks of a group are given, changed; `change` takes the collective, contributions and results."""
+    usual = owner.combine
+    return changed(
+        name,
+        clause,
+        description,
+        owner,
+        "combine",
+        lambda self, contributions: change(self, contributions, usual(self, contributions)),
+    )
+
+
+def root_only(self: AllReduce, brought: Contributions, results: Results) -> Results:
+    """The result for the first rank."""
+    return [results[0], *brought[1:]]
+
+
+def largest_for_smallest(self: AllReduce, brought: Contributions, results: Results) -> Results:
+    """The maximum where a minimum is asked for."""
+    return [collectives._reduced("max", brought)] * len(brought) if self.op == "min" else results
+
+
+def without_last(self: AllReduce, brought: Contributions, results: Results) -> Results:
+    """The result of a group of three or more without its last rank."""
+    return [collectives._reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results
+
+
+def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Results:
+    """The last rank's first element differs in one bit."""
+    *others, last = results
+    data = last.to_bits()
+    return [*others, Array.from_bits(last.dtype, last.shape, bytes([data[0] ^ 1]) + data[1:])]
+
+
+def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:
+    """The last rank's part first."""
+    return [collectives._joined("all_gather", brought[::-1], self.dim)] * len(brought)
+
+
+GIVEN = [
+    given("root_only", "LANG-05.2-05", "gives the result to the first rank alone", AllReduce, root_only),
+    given("max_for_min", "LANG-05.2-05", "takes the largest for the smallest", AllReduce, largest_for_smallest),
+    given("lost_rank", "LANG-08.3-03", "leaves out the last of three ranks or more", AllReduce, without_last),
+    given("no_wait", "LANG-08.3-03", "goes on with what the rank brought", AllReduce, lambda self, brought, _: brought),
+    given("last_bit", "LANG-09-05", "gives the last rank one other bit", AllReduce, other_bit),
+    given(
+        "parts_backwards",
+        "LANG-09-02",
+        "hands parts out from the last rank to the first",
+        ReduceScatter,
+        lambda self, brought, results: results[::-1],
+    ),
+    given(
+        "together_backwards",
+        "LANG-09-02",
+        "puts parts together from the last rank to the first",
+        AllGather,
+        put_together_backwards,
+    ),
+    given(
+        "other_root",
+        "LANG-09-02",
+        "broadcasts from the first rank whatever the root",
+        RootBroadcast,
+        lambda self, brought, results: [brought[0]] * len(brought),
+    ),
+    given(
+        "nothing_exchanged",
+        "LANG-09-02",
+        "leaves every part where it was",
+        AllToAll,
+        lambda self, brought, results: brought if self.split == self.concat else results,
+    ),
+]
+
+
+def reducing(name: str, clause: str, description: str, combine: Callable[[Contributions], Array]) -> Violation:
+    """Another sum over the ranks."""
+    usual = collectives._reduced
+
+    def reduced(op: str, contributions: Contributions) -> Array:
+        with np.errstate(all="ignore"):
+            return combine(contributions) if op == "sum" else usual(op, contributions)
+
+    return changed(name, clause, description, collectives, "_reduced", reduced)
+
+
+def stacked(contributions: Contributions) -> Array:
+    """All in one array, ranks first."""
+    return Array(contributions[0].dtype, np.stack([each.values for each in contributions]))
+
+
+def over(tree: Callable[[int], Tree]) -> Callable[[Contributions], Array]:
+    """The sum over another tree."""
+    return lambda brought: reductions.sum(stacked(brought), 0, tree=tree(len(brought)))
+
+
+def rounded_at_nodes(brought: Contributions) -> Array:
+    """The sum with every node rounded to the operands' type."""
+    narrow = brought[0].dtype
+    if narrow.kind != "float":
+        return reductions.sum(stacked(brought), 0)
+    return reductions.sum(stacked(brought), 0, arithmetic=NodeArithmetic(dtype(narrow.storage.name)))
+
+
+_runs = count()
+
+ARITHMETIC = [
+    reducing("fold", "LANG-09-06", "adds from the first rank to the last", over(lambda ranks: FOLD)),
+    reducing("ring", "LANG-09-06", "adds around a ring from the second rank", over(lambda ranks: Tree.ring(1 % ranks))),
+    reducing("narrow_nodes", "LANG-09-06", "rounds at every rank", rounded_at_nodes),
+    reducing(
+        "as_they_arrive",
+        "LANG-09-05",
+        "adds as ranks arrive",
+        over(lambda ranks: Tree.ring(next(_runs) % ranks)),
+    ),
+    reducing(
+        "as_they_arrive_strict",
+        "LANG-09-06",
+        "adds as ranks arrive",
+        over(lambda ranks: Tree.ring(next(_runs) % ranks)),
+    ),
+    changed(
+        "gradient_of_its_own",
+        "LANG-05.5-01",
+        "differentiates each rank's own result alone",
+        AllReduce,
+        "adjoint",
+        lambda self, at, build: (at.dy,),
+    ),
+]
+
+
+@violates("LANG-09-05", "follows another tree than it declares")
+class OtherTreeThanDeclared(ReferenceAdapter):
+    """Claims the level deterministic and a fold."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        message = super().hello()
+        return message | {"arithmetic": message["arithmetic"] | {"level": "deterministic"}}
+
+    def numerics_declared(self, *, operation: str, **request: Any) -> dict[str, Any]:
+        """The truth, but for all-reduce."""
+        declared = super().numerics_declared(operation=operation, **request)
+        return declared | {"tree": "fold"} if operation == "all_reduce" else declared
+
+
+# Ranks that disagree
+
+
+def overlooking(name: str, clause: str, description: str, what: str) -> Violation:
+    """A difference between ranks that nobody sees; contributions that do not fit together are left as they are."""
+    usual_brought, usual_combine = disagreement.brought, AllReduce.combine
+
+    def brought(meeting: Meeting) -> Mapping[str, object]:
+        return {key: value for key, value in usual_brought(meeting).items() if key != what}
+
+    def combine(self: AllReduce, contributions: Contributions) -> Sequence[Array]:
+        forms = {(each.dtype, each.shape) for each in contributions}
+        return usual_combine(self, contributions) if len(forms) == 1 else contributions
+
+    substitutions = ((ranks, "brought", brought), (AllReduce, "combine", combine))
+    return replaced(clause, description, make, *substitutions, name=name)
+
+
+def with_those_who_came(self: Ranks, choice: Any) -> None:
+    """Ranks that would wait for ever meet without the others."""
+    ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
+    while True:
+        while ready:
+            rank = choice(sorted(ready))
+            meeting = self._advance(rank, ready.pop(rank))
+            if meeting is not None:
+                ready.update(self._arrive(rank, meeting))
+        stuck = [group for group in self.waiting if group not in self.mismatched]
+        if not stuck:
+            return
+        arrived = self.waiting.pop(stuck[0])
+        present = Group(stuck[0].mesh, stuck[0].axis, tuple(sorted(arrived)))
+        ready.update(self._exchange(present, arrived))
+
+
+def along_the_first_axis(self: Ranks, rank: int, meeting: Meeting) -> Group:
+    """The group of a rank along the first axis, unless that has another extent."""
+    group = USUAL_GROUP(self, rank, meeting)
+    mesh = self.module.meshes[group.mesh]
+    first = Group.of(group.mesh, mesh, mesh.axes[0], rank)
+    return first if len(first.ranks) == len(group.ranks) else group
+
+
+USUAL_GROUP = Ranks._group
+
+DISAGREEMENT = [
+    overlooking("any_shapes", "LANG-09-04", "does not compare shapes between ranks", "shape"),
+    overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
+    changed("any_axis", "LANG-11-11", "meets along the first axis", Ranks, "_group", along_the_first_axis),
+    overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),
+    changed(
+        "without_the_absent",
+        "LANG-11-11",
+        "meets with those who come, and leaves out who has ended or waits elsewhere",
+        Ranks,
+        "run",
+        with_those_who_came,
+    ),
+]
+
+
+@violates("LANG-09-04", "compares numbers of elements, not shapes")
+class ComparesCounts(ReferenceAdapter):
+    """As a runtime does that sees buffers."""
+
+    def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
+        """All in the shape of the first, where counts agree."""
+        shapes = {each["X"].shape for each in ranks if "X" in each}
+        counts = {len(each["X"].data) for each in ranks if "X" in each}
+        if len(shapes) > 1 and len(counts) == 1:
+            first = ranks[0]["X"].shape
+            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in ranks]
+        return super().language_execute_ranks(ranks=ranks, **request)
+
+
+@violates("LANG-09-04", "wants one shape on the whole mesh")
+class OneShapeOnTheMesh(ReferenceAdapter):
+    """Does not tell groups apart."""
+
+    def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
+        """Refuse ranks of different shapes."""
+        if len({each["X"].shape for each in ranks if "X" in each}) > 1:
+            raise Refusal("distributed", "execute", "the shapes of ranks differ")
+        return super().language_execute_ranks(ranks=ranks, **request)
