@@ -1,4 +1,6 @@
-"""The worked examples, as far as they need no mesh (language spec, section 13)."""
+"""The worked examples, corrected and as printed (language spec, section 13)."""
+
+import pytest
 
 from tessera_conformance.marks import clause
 from tessera_conformance.programs import SYNTAX, declared, graph_of, program, returning, tensor_type
@@ -71,3 +73,36 @@ def test_the_sample_product_needs_dimensions_known_to_be_equal(impl, check):
     check.rejects(
         impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<?xDxbf16>")), category="shapes", at_line=3
     )
+
+
+STEP = """\
+module demo {
+  mesh g = mesh<axes=[dp,tp], shape=[4,2]>;
+  func step(X: tensor<DxDxbf16; layout=row_major>) {
+    let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X), axis=dp, op="sum");
+    return Y;
+  }
+}
+"""
+"""The distributed sample with what it lacks: a module, one named dimension, the operation."""
+
+AS_PRINTED = [
+    pytest.param(STEP.removeprefix("module demo {\n").removesuffix("}\n"), "syntax", id="outside-a-module"),
+    pytest.param(STEP.replace("X: tensor<Dx", "X: tensor<?,"), "syntax", id="comma-in-a-shape"),
+    pytest.param(STEP.replace("X: tensor<Dx", "X: tensor<?x"), "shapes", id="dimensions-not-known-equal"),
+    pytest.param(STEP.replace(', op="sum"', ""), ("distributed", "types"), id="no-operation"),
+]
+
+
+@clause("LANG-13.2-01", "LANG-13.2-03", "LANG-13.2-04", "LANG-13.2-05")
+def test_the_distributed_sample_is_legal_once_corrected(impl, check):
+    """In a module, over one named dimension and with its operation declared it is accepted."""
+    check.accepts(impl.language.verify(source=STEP))
+
+
+@clause("LANG-13.2-01", "LANG-13.2-02", "LANG-13.2-03", "LANG-13.2-05")
+@pytest.mark.parametrize(("source", "category"), AS_PRINTED)
+def test_each_slip_of_the_distributed_sample_is_refused(impl, check, source, category):
+    """As printed it stands outside a module, has a comma in a shape, dimensions not known to be equal and no operation
+    (AMB-LANG-09, -10, -11, -57)."""
+    check.rejects(impl.language.verify(source=source), category=category)
