@@ -1,0 +1,144 @@
+"""Implementations that take an if, a for or a while for something else (language spec, sections 1, 2 and 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph.control import For, If, While
+from tessera_reference.numerics.array import Array
+
+from .language_semantics import shown
+from .language_syntax import refuses, rewrites
+
+REGIONS = [
+    shown("flat", "LANG-01-06", "shows operations that own no regions", lambda each: each | {"regions": 0}),
+    shown(
+        "nothing_leaves",
+        "LANG-01-06",
+        "shows no results of operations with regions",
+        lambda each: each | ({"results": [], "result_types": []} if each["regions"] else {}),
+    ),
+]
+
+
+def runs(name: str, clause: str, description: str, owner: type, steps: Any) -> Violation:
+    """A control construct that runs its regions otherwise."""
+    return replaced(clause, description, make, (owner, "steps", steps), name=name)
+
+
+def counted(start: Array, index: int) -> Array:
+    """The loop variable at one turn."""
+    return Array(start.dtype, start.values.dtype.type(index))
+
+
+def _always_then(self: If, condition: Array, env: Any) -> Any:
+    return env.region(0, ())
+
+
+def both_branches(self: If, condition: Array, env: Any) -> Any:
+    """Run both regions; yield what the one that was meant yields."""
+    then = yield from env.region(0, ())
+    otherwise = yield from env.region(1, ())
+    return then if condition.values else otherwise
+
+
+def _up_to_and_including(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    stride = int(step.values)
+    beyond = int(stop.values) + (stride > 0) - (stride < 0)
+    return _for(self, start, counted(stop, beyond), step, *carried, env=env)
+
+
+def _upwards(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    return _for(self, start, stop, counted(step, abs(int(step.values))), *carried, env=env)
+
+
+def _at_least_once(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    numbers = range(int(start.values), int(stop.values), int(step.values))
+    return _for(self, start, stop if numbers else counted(stop, int(start.values) + 1), step, *carried, env=env)
+
+
+def _forgetful(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    given = carried
+    for index in range(int(start.values), int(stop.values), int(step.values)):
+        carried = yield from env.region(0, (counted(start, index), *given))
+    return carried
+
+
+def _first_only(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    for index in range(int(start.values), int(stop.values), int(step.values)):
+        after = yield from env.region(0, (counted(start, index), *carried))
+        carried = (*after[:1], *carried[1:])
+    return carried
+
+
+def _stuck(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    for _ in range(int(start.values), int(stop.values), int(step.values)):
+        carried = yield from env.region(0, (start, *carried))
+    return carried
+
+
+def _by_one(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    stride = int(step.values)
+    return _for(self, start, stop, counted(step, (stride > 0) - (stride < 0)), *carried, env=env)
+
+
+def _no_turn_by_zero(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    return (yield from _for(self, start, stop, step, *carried, env=env)) if step.values else carried
+
+
+def _body_first(self: While, *carried: Array, env: Any) -> Any:
+    carried = yield from env.region(1, carried)
+    return (yield from _while(self, *carried, env=env))
+
+
+def _once(self: While, *carried: Array, env: Any) -> Any:
+    (holds,) = yield from env.region(0, carried)
+    return (yield from env.region(1, carried)) if holds.values else carried
+
+
+def _as_before(self: While, *carried: Array, env: Any) -> Any:
+    after = yield from _while(self, *carried, env=env)
+    return (*after[:1], *carried[1:])
+
+
+_for, _while = For.steps, While.steps
+
+IFS = [
+    runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If, _always_then),
+    runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
+    refuses(
+        "else_wanted",
+        "LANG-02.3-23",
+        "wants an else with every if",
+        r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)",
+    ),
+    rewrites("dangling_then", "LANG-02.3-23", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
+]
+
+FORS = [
+    runs("inclusive", "LANG-02-10", "counts its end in", For, _up_to_and_including),
+    runs("upwards", "LANG-02-10", "counts up by a negative step", For, _upwards),
+    runs("at_least_once", "LANG-02-10", "runs the body of an empty for once", For, _at_least_once),
+    runs("forgetful", "LANG-02-10", "starts every turn from the values before the loop", For, _forgetful),
+    runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For, _first_only),
+    runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
+    runs("by_one", "LANG-02.3-27", "ignores the size of a step", For, _by_one),
+    runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, _no_turn_by_zero),
+    refuses("literal_ranges", "LANG-02.3-27", "wants ranges known in advance", r"\bin [^)]*[a-z][^)]*:", "types"),
+    rewrites(
+        "first_of_two", "LANG-02.3-26", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in", r"\1 in"
+    ),
+    refuses("one_iterator", "LANG-02.3-26", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
+]
+
+WHILES = [
+    runs("body_first", "LANG-02-11", "runs the body of a while before its condition", While, _body_first),
+    runs("once", "LANG-02-11", "runs the body of a while once at most", While, _once),
+    runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, _as_before),
+    refuses(
+        "comparison_wanted", "LANG-02.3-25", "wants a comparison as condition of a while", r"\bwhile \([^<>=!]*\) \{"
+    ),
+    refuses("no_while", "LANG-02.3-22", "has if and for only", r"\bwhile \("),
+]

@@ -1,0 +1,237 @@
+"""Implementations that break one rule of declarations, aliases, constants or types without values (2.2, 2.3, 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import language as adapter
+from tessera_reference.adapter import make
+from tessera_reference.graph.constant import ConstTensor
+from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.types import ROW_MAJOR, Memref, Tensor
+from tessera_reference.language import annotations, expressions, function_calls, syntax
+from tessera_reference.language.expressions import Expressions
+from tessera_reference.language.lower import ModuleLowering
+from tessera_reference.numerics.array import Array
+
+from .language_semantics import shown
+from .language_syntax import refuses, rewrites
+
+
+def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
+    """Take two declarations of a name for two things unless they are of one kind."""
+    named = [each for each in self.declaration.declarations if each.name == declaration.name]
+    if len({type(each) for each in named}) < len(named):
+        _twice(self, declaration)
+    else:
+        self._declare(declaration)
+
+
+def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
+    """Take a function for unknown until it was declared."""
+    known = [each.name for each in module.declaration.declarations]
+    calling = next((each for each in module.in_progress), name)
+    return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)
+
+
+def _crashing(module: Any, expressions: Any, call: Any, name: str) -> bool:
+    if name in module.in_progress:
+        raise RuntimeError("the stack is exhausted")
+    return _callable(module, expressions, call, name)
+
+
+_twice, _callable = ModuleLowering._twice, function_calls._callable
+
+DECLARATIONS = [
+    refuses("no_constants", "LANG-02.3-03", "has no constants in modules", r"(?m)^  let "),
+    rewrites("statements", "LANG-02.3-03", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
+    replaced(
+        "LANG-02.3-03",
+        "calls a constant a variable",
+        make,
+        (adapter, "KINDS", {**adapter.KINDS, syntax.Let: "type"}),
+        name="other_kind",
+    ),
+    replaced(
+        "LANG-02.3-03",
+        "drops calls of funcs that are declared later",
+        make,
+        (function_calls, "_callable", _declared_before),
+        name="declared_before",
+    ),
+    replaced("LANG-02.3-03", "crashes on recursion", make, (function_calls, "_callable", _crashing), name="crashing"),
+    replaced(
+        "LANG-02.3-04",
+        "lets declarations of two kinds share a name",
+        make,
+        (ModuleLowering, "_twice", _twice_of_a_kind),
+        name="twice_of_a_kind",
+    ),
+]
+
+
+# Aliases and types
+
+
+def _without_layout(name: str, aliases: Any) -> Any:
+    found = _resolve_name(name, aliases)
+    return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
+
+
+def _shared_where_absent(type_: Any) -> Memref:
+    found = _resolve_memref(type_)
+    return replace(found, space="shared") if type_.address_space is None else found
+
+
+_resolve_name, _resolve_memref = annotations._resolve_name, annotations._resolve_memref
+
+TYPES = [
+    refuses(
+        "value_aliases",
+        "LANG-02.3-04",
+        "has aliases of scalars and tensors only",
+        r"\btype \w+ = (?:memref|fragment|mesh|fn)\b",
+    ),
+    refuses(
+        "one_step",
+        "LANG-02.3-04",
+        "has no aliases of aliases",
+        r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;",
+    ),
+    refuses("reserved_aliases", "LANG-02.3-04", "reserves the names of aliases", r"\btype (\w+) = [^;]*;[\s\S]*\(\1:"),
+    refuses(
+        "reserved_words",
+        "LANG-02.3-47",
+        "reserves the words of types",
+        r"\b(?:fn|tensor|memref|fragment|addrspace) = ",
+    ),
+    replaced(
+        "LANG-02.3-04",
+        "loses the layout of an alias",
+        make,
+        (annotations, "_resolve_name", _without_layout),
+        name="alias_without_layout",
+    ),
+    refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
+    refuses("semicolon", "LANG-02.3-49", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
+    replaced(
+        "LANG-02.2-19",
+        "takes local for an address space of a memref",
+        make,
+        (annotations, "ADDRESS_SPACES", ("shared", "global", "local")),
+        name="local_memref",
+    ),
+    replaced(
+        "LANG-02.3-48",
+        "takes a memref without address space for a shared one",
+        make,
+        (annotations, "_resolve_memref", _shared_where_absent),
+        name="shared_memref",
+    ),
+    refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
+    refuses("mesh_types", "LANG-02.3-47", "has meshes as declarations only", r": mesh<"),
+    rewrites("quoted_types", "LANG-02.3-47", "takes a string for a type", r': "(\w+)"', r": \1"),
+    refuses("fn_of_something", "LANG-02.3-51", "wants a parameter in every fn type", r"\bfn ?\( ?\)"),
+    replaced(
+        "LANG-02.3-51",
+        "does not tell parameters of fn types by their order",
+        make,
+        (annotations, "FunctionType", lambda given, result: _function_type(tuple(sorted(given, key=str)), result)),
+        name="unordered_fn",
+    ),
+]
+_function_type = annotations.FunctionType
+
+
+# Constants
+
+
+def _untyped(self: Expressions, declaration: Any) -> Any:
+    """The value of a constant whose literals do not know its type."""
+    apart = Expressions(self.scope.apart(), self.around)
+    before = len(self.scope.findings.diagnostics)
+    value = apart.lower(declaration.value, None, declaration.name)
+    del self.scope.findings.diagnostics[before:]
+    return value
+
+
+def _constants_first(self: Expressions, name: Any, wanted: Any) -> Any:
+    known = self.around.constants
+    return self._constant(known[name.text]) if name.text in known else _name(self, name, wanted)
+
+
+def _in_one_space(self: ModuleLowering, declaration: Any) -> None:
+    _declare(self, declaration)
+    if isinstance(declaration, syntax.Let):
+        shared = vars(self.findings).setdefault("constants", {})
+        self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
+
+
+def _of_any_contents(self: ConstTensor) -> Any:
+    try:
+        return _infer(self)
+    except Refusal:
+        return Tensor(self.shape, self.dtype)
+
+
+def _first_number(self: ConstTensor, env: Any) -> Any:
+    filled = _execute(self, env)
+    return Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy())
+
+
+_name, _declare = Expressions._name, ModuleLowering._declare
+_infer, _execute = ConstTensor.infer, ConstTensor.execute
+
+
+def constant(name: str, clause: str, description: str, owner: Any, attribute: str, instead: Any) -> Violation:
+    """An implementation with other constants."""
+    return replaced(clause, description, make, (owner, attribute, instead), name=name)
+
+
+CONSTANTS = [
+    constant("untyped", "LANG-02.3-05", "types the literals of a constant apart", Expressions, "_constant", _untyped),
+    refuses(
+        "literal_constants", "LANG-02.3-05", "has literals only as constants", r"(?m)^  let \w+: \w+ = [^;]* [-+*/]"
+    ),
+    constant(
+        "constants_first", "LANG-02.3-05", "prefers a constant to a variable", Expressions, "_name", _constants_first
+    ),
+    constant("one_space", "LANG-02.3-05", "shares constants among modules", ModuleLowering, "_declare", _in_one_space),
+    refuses("literal_defaults", "LANG-02.3-05", "has no constants in defaults", r": \w+ = [a-z]\w*[,) ]"),
+    constant(
+        "ones",
+        "LANG-02.3-35",
+        "takes a tensor expression for ones",
+        expressions,
+        "ConstTensor",
+        partial(ConstTensor, value=1),
+    ),
+    refuses("bare_expressions", "LANG-02.3-35", "has no layouts in tensor expressions", r"(?:=|return) tensor<[^>]*;"),
+    shown(
+        "other_name",
+        "LANG-05.2-01",
+        "lowers constant tensors to an operation of another name",
+        lambda each: each | {"name": each["name"].replace("const_tensor", "zeros")},
+    ),
+    constant(
+        "any_contents",
+        "LANG-05.2-01",
+        "does not compare the shape of a constant tensor with its list",
+        ConstTensor,
+        "infer",
+        _of_any_contents,
+    ),
+    constant(
+        "first_number",
+        "LANG-05.2-01",
+        "fills a constant tensor with the first of its numbers",
+        ConstTensor,
+        "execute",
+        _first_number,
+    ),
+]

@@ -1,0 +1,157 @@
+"""Implementations that read, keep or obey schedule statements and annotations otherwise (sections 2 to 2.3, 5.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.graph.matmul import MatMul
+from tessera_reference.language import calls, directives, function_calls, functions
+from tessera_reference.numerics.array import Array
+
+from .language_syntax import refuses, rewrites
+
+STATEMENTS = [
+    refuses(
+        "no_attributes", "LANG-02.3-43", "has no attribute block in a schedule statement", r"schedule\.\w+\([^)]*\) @\{"
+    ),
+    rewrites(
+        "no_point",
+        "LANG-02.3-43",
+        "takes a schedule statement without its point",
+        r"\bschedule (\w+)\(",
+        r"schedule.\1(",
+    ),
+    rewrites(
+        "first_argument",
+        "LANG-02.3-53",
+        "takes a schedule call for its first argument",
+        r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?",
+        r"\1\2",
+    ),
+]
+
+
+def emitting(name: str, description: str, emit: Any) -> Violation:
+    """A front end that leaves other metadata."""
+    return replaced("LANG-02.3-79", description, make, (directives, "_emit", emit), name=name)
+
+
+def _without_settings(statements: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+    _emit(statements, directive, subjects, (), span)
+
+
+def _of_the_first(statements: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+    first = next(iter(statements.scope.names.values())).value
+    _emit(statements, directive, (first,), settings, span)
+
+
+def _blocks_apart(findings: Any, call: Any) -> Any:
+    """The settings of a statement, those of one with an attribute block in the opposite order."""
+    settings = _read_settings(findings, call)
+    return settings[::-1] if settings and call.attributes else settings
+
+
+_emit, _read_settings = directives._emit, directives.read_settings
+
+METADATA = [
+    emitting("dropped", "drops schedule statements", lambda *ignored: None),
+    emitting("without_settings", "drops the settings of schedule statements", _without_settings),
+    replaced(
+        "LANG-02.3-79",
+        "tells settings in an attribute block from keywords",
+        make,
+        (directives, "read_settings", _blocks_apart),
+        name="blocks_apart",
+    ),
+    emitting("of_the_first", "takes every schedule statement for one about the first name", _of_the_first),
+]
+
+
+@violates("LANG-02.3-79", "adds the terms of a scheduled product in another order")
+class ReorderedWhenScheduled(ReferenceAdapter):
+    """Lets a directive change bits."""
+
+    def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
+        """The results, of products in a program with schedule statements along a descending fold."""
+        execute = _descending if "schedule." in source else _execute
+        with mock.patch.object(MatMul, "execute", execute):
+            return super().language_execute(source=source, **request)
+
+
+@violates("LANG-02-07", "lets a fast function or run win over a numerics statement")
+class OutermostWins(ReferenceAdapter):
+    """Adds in another order wherever something around the statement is fast."""
+
+    def language_execute(self, *, source: str, level: str = "strict", **request: Any) -> dict[str, Any]:
+        """The results, of products along a descending fold where the function or the run is fast."""
+        execute = _descending if level == "fast" or "numerics_profile=fast" in source else _execute
+        with mock.patch.object(MatMul, "execute", execute):
+            return super().language_execute(source=source, **request)
+
+
+def _descending(self: MatMul, a: Array, b: Array, env: Any) -> Any:
+    reversed_a, reversed_b = Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
+    return _execute(self, reversed_a, reversed_b, env)
+
+
+_execute = MatMul.execute
+
+
+# Annotations
+
+
+def _settings_lost(findings: Any, annotations: Any) -> Any:
+    _read_annotations(findings, annotations)
+    return ()
+
+
+_read_annotations = functions.read_annotations
+
+ANNOTATIONS = [
+    refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
+    rewrites("ignored", "LANG-02-06", "ignores schedule annotations", r"@schedule\([^)]*\)", ""),
+    replaced(
+        "LANG-02-06",
+        "drops the settings of schedule annotations",
+        make,
+        (functions, "read_annotations", _settings_lost),
+        name="settings_lost",
+    ),
+    refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
+    refuses("no_statement", "LANG-02-07", "has no numerics statement", r"\bnumerics\.profile\("),
+    rewrites(
+        "any_profile",
+        "LANG-02-07",
+        "takes any profile in a numerics statement",
+        r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)',
+        'numerics.profile("fast")',
+    ),
+    refuses("no_precision", "LANG-02-09", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
+]
+
+
+def ignoring(name: str, clause: str, attribute: str) -> Violation:
+    """A front end that reads an attribute which any operation may carry, and does not keep it."""
+
+    def read(given: Any, span: Any) -> Any:
+        return {key: value for key, value in _read_common(given, span).items() if key != attribute}
+
+    owners = [(owner, "read_common", read) for owner in (calls, functions, function_calls)]
+    return replaced(clause, f"does not keep the attribute {attribute}", make, *owners, name=name)
+
+
+_read_common = calls.read_common
+
+ATTRIBUTES = [
+    ignoring("no_shape", "LANG-05.3-01", "shape"),
+    ignoring("no_dtype", "LANG-05.3-02", "dtype"),
+    refuses(
+        "no_precision_of_operations",
+        "LANG-05.3-05",
+        "has no precision on operations",
+        r"\) @\{[^{}]*precision=[^{}]*\};",
+    ),
+]

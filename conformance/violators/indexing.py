@@ -1,0 +1,112 @@
+"""Implementations that read or assign other elements than an index or a slice says (sections 2.3 and 14.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.numerics import movement
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.movement import Stretch
+
+from .language_syntax import refuses, rewrites
+
+
+def clamped(x: Array, selection: Any) -> Any:
+    """A selection whose indices are brought into range."""
+    return tuple(
+        min(max(part, 0), extent - 1) if isinstance(part, int) else part
+        for part, extent in zip(selection, x.shape, strict=False)
+    )
+
+
+def from_the_end(x: Array, selection: Any) -> Any:
+    """A selection whose negative indices count from the end."""
+    return tuple(
+        part + extent if isinstance(part, int) and part < 0 else part
+        for part, extent in zip(selection, x.shape, strict=False)
+    )
+
+
+def clipped(x: Array, selection: Any) -> Any:
+    """A selection whose slices end where the tensor does."""
+    return tuple(
+        _clipped(part, extent) if isinstance(part, Stretch) else part
+        for part, extent in zip(selection, x.shape, strict=False)
+    )
+
+
+def _clipped(stretch: Stretch, extent: int) -> Stretch:
+    start, stop = (None if end is None else min(max(end, 0), extent) for end in (stretch.start, stretch.stop))
+    return Stretch(start, stop, stretch.step)
+
+
+def _with_the_end(self: Stretch, extent: int | None) -> range | None:
+    """The positions of a slice whose end counts, as far as there are any."""
+    taken = _over(self, extent)
+    if taken is None or self.stop is None:
+        return taken
+    beyond = taken.stop + (1 if taken.step > 0 else -1)
+    return range(taken.start, max(min(beyond, beyond if extent is None else extent), -1), taken.step)
+
+
+def _backwards(x: Array, value: Array, selection: Any) -> Array:
+    return _updated(x, Array(value.dtype, np.flip(value.values).copy()), selection)
+
+
+def _as_a_whole(x: Array, value: Array, selection: Any) -> Array:
+    """Fill the last dimension to its end."""
+    last = selection[-1]
+    return _updated(x, value, (*selection[:-1], Stretch(last)) if isinstance(last, int) else selection)
+
+
+_over, _sliced, _updated = Stretch.over, movement.sliced, movement.updated
+
+
+def selecting(name: str, clause: str, description: str, choose: Any) -> Violation:
+    """An implementation that selects other elements, to read and to assign."""
+    return replaced(
+        clause,
+        description,
+        make,
+        (movement, "sliced", lambda x, selection: _sliced(x, choose(x, selection))),
+        (movement, "updated", lambda x, value, selection: _updated(x, value, choose(x, selection))),
+        name=name,
+    )
+
+
+READING = [
+    selecting("clamped", "LANG-14.2-07", "brings an index into range", clamped),
+    selecting("from_the_end", "LANG-14.2-07", "counts a negative index from the end", from_the_end),
+    replaced(
+        "LANG-14.2-07", "counts the end of a slice in", make, (Stretch, "over", _with_the_end), name="with_the_end"
+    ),
+    rewrites(
+        "loose_index",
+        "LANG-14.2-07",
+        "binds an index looser than a binary operator",
+        r"return (\w) ([-+*/@<>=!]+) (\w)\[",
+        r"return (\1 \2 \3)[",
+    ),
+    refuses("indexed_names", "LANG-14.2-07", "indexes names only", r"[)\]]\["),
+]
+
+ASSIGNING = [
+    selecting("clipped", "LANG-02.3-20", "ends a slice where the tensor ends", clipped),
+    selecting("clamped_target", "LANG-02.3-20", "brings the index of an assignment into range", clamped),
+    replaced(
+        "LANG-02.3-20", "assigns the elements last to first", make, (movement, "updated", _backwards), name="flipped"
+    ),
+    replaced(
+        "LANG-02.3-20",
+        "assigns all elements from an index on",
+        make,
+        (movement, "updated", _as_a_whole),
+        name="as_a_whole",
+    ),
+    refuses("no_slice_targets", "LANG-02.3-20", "assigns to single elements only", r"\w\[[^\]]*:[^\]]*\] = "),
+    refuses("one_slice", "LANG-02.3-20", "takes one index in an assignment", r"\w\[[^\]]*,[^\]]*\] = "),
+]

@@ -1,0 +1,82 @@
+"""Implementations that declare kernels otherwise, or hand back something else (language spec, section 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import language as adapter
+from tessera_reference.language import syntax
+from tessera_reference.language.functions import FunctionLowering
+
+from .language_syntax import refuses
+
+
+def is_kernel(source: str, name: str) -> bool:
+    """Whether a source declares a kernel of that name."""
+    return f"kernel {name}(" in source
+
+
+@violates("LANG-02.3-52", "hands back the tensors of a kernel last to first")
+class LastToFirst(ReferenceAdapter):
+    """Delivers in another order."""
+
+    def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
+        """The outputs, those of a kernel reversed."""
+        outputs = super().language_execute(source=source, function=function, **request)["outputs"]
+        return {"outputs": outputs[::-1] if is_kernel(source, function) else outputs}
+
+
+@violates("LANG-02.3-52", "hands back only the tensors that a kernel changed")
+class ChangedOnly(ReferenceAdapter):
+    """Delivers what differs from what it was given."""
+
+    def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
+        """The outputs, of a kernel those that are no input."""
+        found = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
+        given = [each.data for each in inputs.values() if isinstance(each, Tensor)]
+        changed = [each for each in found if each.data not in given]
+        return {"outputs": changed if is_kernel(source, function) else found}
+
+
+def _remembering(self: FunctionLowering, parameter: Any) -> Any:
+    """Declare a parameter, and keep the value that it comes with."""
+    value = _parameter(self, parameter)
+    vars(self).setdefault("given", {})[parameter.name] = value
+    return value
+
+
+def _as_given(self: FunctionLowering, scope: Any) -> Any:
+    """What the tensor parameters held at first."""
+    return tuple(vars(self)["given"][name] for name in self.buffers)
+
+
+def _at_the_end_only(self: FunctionLowering, scope: Any) -> Any:
+    """What the tensor parameters hold at the end; at a return before it, what they held at first."""
+    return _buffers(self, scope) if scope is self.scope else _as_given(self, scope)
+
+
+_parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
+
+
+def delivers(name: str, description: str, buffers: Any) -> Violation:
+    """A front end whose kernels hand back other values."""
+    changes = (FunctionLowering, "_parameter", _remembering), (FunctionLowering, "_buffers", buffers)
+    return replaced("LANG-02.3-52", description, make, *changes, name=name)
+
+
+KERNELS = [
+    delivers("unwritten", "hands back the tensors of a kernel as they came", _as_given),
+    delivers("early_return", "loses what a kernel wrote before a return in a branch", _at_the_end_only),
+    replaced(
+        "LANG-02.3-52",
+        "tells of a kernel as a func",
+        make,
+        (adapter, "KINDS", {**adapter.KINDS, syntax.KernelDecl: "func"}),
+        name="called_a_func",
+    ),
+    refuses("no_attributes", "LANG-02.3-08", "has no attributes on kernels", r"kernel \w+\([^)]*\) @\{"),
+    refuses("no_scalars", "LANG-02.3-08", "takes tensors only in kernels", r"kernel \w+\([^)]*: int32"),
+]
