@@ -86,6 +86,16 @@ def test_named_and_unknown_dimensions(programs: Any) -> None:
     assert diagnostic.category == "shapes"
 
 
+def test_one_call_meets_several_shapes(programs: Any) -> None:
+    """The same instruction is run on two shapes, and on the first again."""
+    x, y = counted("fp32", (3, 4), 1), counted("fp32", (2, 5), 2)
+    g, h = counted("fp32", (4,), 3), counted("fp32", (5,), 4)
+    body = """return normed(x, g), normed(y, h), normed(x, g); }
+        func normed(x: tensor<NxDxfp32>, g: tensor<Dxfp32>) -> tensor<NxDxfp32> { return op.rms_norm(x, g);"""
+    first, second = oracle.rms_norm(x, g), oracle.rms_norm(y, h)
+    assert programs.run(body, x=x, g=g, y=y, h=h) == (first, second, first)
+
+
 @pytest.mark.parametrize(
     ("expression", "category", "text"),
     [

@@ -25,6 +25,7 @@ FEATURES = (
     "elementary-functions",
     "extra-dtypes",
     "fused-attention",
+    "graph-ir-text",
     "inverse-fft",
     "matmul-out",
     "mesh-collectives",

@@ -9,10 +9,13 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
+from ..graph.differentiability import missing_adjoints
 from ..graph.execution import UnknownFunction, execute, execute_on_mesh
+from ..ir.diagnostics import Rejection
 from ..ir.module import Function, Instruction, Module
 from ..ir.operation import AttributeValue
 from ..ir.text import print_module
+from ..ir.text_reader import read_modules
 from ..language import CompiledModule, compile_source, parse, syntax
 from ..numerics.attributes import text
 from ..numerics.formats import DType
@@ -53,6 +56,16 @@ class LanguageMethods:
         """The warnings of a legal program."""
         compiled = self._compile(source)
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
+
+    @read_by(text=text)
+    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+        """The warnings of Graph IR that is legal, of which there are none."""
+        with outcomes():
+            for module in read_modules(text):
+                missing = missing_adjoints(module)
+                if missing:
+                    raise Rejection(missing)
+        return {"warnings": []}
 
     @read_by(source=text, to=text)
     def language_lower(self, *, source: str, to: str) -> dict[str, Any]:

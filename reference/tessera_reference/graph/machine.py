@@ -50,6 +50,7 @@ class Machine:
         self.steps_left = steps
         self.stream = stream
         self.tape: list[Executed] | None = None
+        self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
     def run(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
         """The results of a function."""
@@ -153,7 +154,14 @@ class Within:
         return self.machine.function(self.machine.module.functions[function], arguments)
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
-        """Run the operations that a composite stands for."""
+        """Run the operations that a composite stands for, built once for each instruction and shapes."""
+        key = (self.instruction, tuple([operand.shape for operand in operands]))
+        block = self.machine.expansions.get(key)
+        if block is None:
+            block = self.machine.expansions[key] = self._expansion(operation, operands)
+        return self.machine.block(block, operands, {})
+
+    def _expansion(self, operation: Composite, operands: tuple[Array, ...]) -> Block:
         actual = on_types_of(operation, operands)
         build = Builder(self.location)
         arguments = tuple(build.value(type_) for _, type_ in actual.operand_types)
@@ -162,8 +170,7 @@ class Within:
         except Refusal as refusal:
             raise Rejection([refused(actual, refusal, self.location)]) from refusal
         built = actual.decompose(build, *arguments)  # type: ignore[attr-defined]  # still the same class
-        block = build.block(arguments, built if isinstance(built, tuple) else (built,))
-        return self.machine.block(block, operands, {})
+        return build.block(arguments, built if isinstance(built, tuple) else (built,))
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
         """The gradients of the sum of y's elements, computed back along what was executed so far."""

@@ -13,6 +13,10 @@ from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin
 
+import numpy as np
+
+from ..numerics.array import Array
+from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DTYPES, DType
 from .operation import AttributeValue, Refusal
 from .spelling import did_you_mean
@@ -96,13 +100,45 @@ def string_of(quoted: str) -> str:
     return out.decode("utf-8", "surrogatepass")
 
 
+def array_value(array: Array) -> AttributeValue | Mapping[str, Any]:
+    """An array as an attribute: a number, or a dictionary of its shape and its numbers in row-major order."""
+    if not array.shape and array.dtype.kind != "complex":
+        scalar: AttributeValue = array.values.item()
+        return scalar
+    flat = np.ascontiguousarray(array.values).reshape(-1)
+    if array.dtype.kind == "complex":  # real and imaginary parts in turn
+        flat = flat.view(array.dtype.component.carrier)
+    return {"shape": array.shape, "value": tuple(flat.tolist())}
+
+
+def array_of(value: object, dtype: DType) -> Array:
+    """The array that an attribute says. Raises `Mismatch` when it is none of this dtype."""
+    number = int | float | bool
+    shape: Any = ()
+    if isinstance(value, Mapping):
+        if value.keys() != {"shape", "value"}:
+            raise Mismatch
+        shape, parts = of_kind(value["shape"], tuple[int, ...]), of_kind(value["value"], tuple[number, ...])
+    else:
+        parts = (of_kind(value, number),)
+    try:
+        if dtype.kind == "complex":
+            component = Array.checked(dtype.component, parts)
+            return Array(dtype, component.values.view(dtype.carrier).reshape(shape))
+        if any(isinstance(part, bool) != (dtype.kind == "bool") for part in parts):
+            raise Mismatch
+        return Array(dtype, Array.checked(dtype, parts).values.reshape(shape))
+    except (NumericsFailure, ValueError, TypeError, OverflowError):
+        raise Mismatch from None
+
+
 def of_kind(value: object, kind: Any) -> Any:
     """A value of the text as what is declared: an annotation such as `int`, `DType`, `tuple[int, ...]`, `str | None`.
 
     Raises `Mismatch` when it is not of that kind, and `Refusal` for a string that names no dtype.
     """
     if kind is Any:
-        return value
+        return _plain(value)
     if isinstance(kind, UnionType):
         return _of_any(value, get_args(kind))
     if get_origin(kind) is tuple:
@@ -143,6 +179,15 @@ def _of_any(value: object, kinds: tuple[Any, ...]) -> Any:
             return of_kind(value, kind)
         except Mismatch:
             continue
+    raise Mismatch
+
+
+def _plain(value: object) -> object:
+    """A value of any kind that an attribute of an operation may have."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, int | float | str):
+        return value
     raise Mismatch
 
 

@@ -1,7 +1,7 @@
 """Walking nested regions without Python's stack: a walk yields the walk of each part and is sent what that gives.
 
-However deep the nesting, only one frame of Python's stack is in use: text of a thousand nested loops is read, printed and
-verified like any other.
+However deep the nesting, only one frame of Python's stack is in use: a thousand nested loops are read, printed and
+verified like any others.
 """
 
 from __future__ import annotations

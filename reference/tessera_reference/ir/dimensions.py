@@ -1,4 +1,4 @@
-"""Dimensions that are not known: which types fit which, and what a caller knows of a result (AMB-LANG-08, AMB-LANG-122).
+"""Dimensions that are not known: which types fit which, what a caller knows of a result (AMB-LANG-08, AMB-LANG-122).
 
 In a type that is wanted, a plain `?` takes any dimension, and a name or a marked `?` stands for one dimension wherever
 it occurs.
@@ -6,7 +6,7 @@ it occurs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
 
 from .types import Dim, Tensor, Type, is_unknown
@@ -45,6 +45,13 @@ def agrees(inferred: Type, actual: Type) -> bool:
     )
 
 
+def shown(type_: Type) -> Type:
+    """A type as text shows it: without marks."""
+    if not isinstance(type_, Tensor) or not any(map(is_unknown, type_.shape)):
+        return type_
+    return replace(type_, shape=tuple("?" if is_unknown(dim) else dim for dim in type_.shape))
+
+
 def marked(type_: Type, name: str) -> Type:
     """The type of the value `name`: each dimension that is not known becomes one of its own."""
     if not isinstance(type_, Tensor) or "?" not in type_.shape:
@@ -53,7 +60,7 @@ def marked(type_: Type, name: str) -> Type:
 
 
 def joined(a: Type, b: Type) -> Type | None:
-    """The type of what is one of two values: dimensions in which they differ are unknown. Nothing for other differences."""
+    """The type of what is one of two values; where their dimensions differ, unknown. Nothing where more does."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return a if a == b else None
     if (a.dtype, a.layout, a.rank) != (b.dtype, b.layout, b.rank):
@@ -61,14 +68,20 @@ def joined(a: Type, b: Type) -> Type | None:
     return replace(a, shape=tuple(x if x == y else "?" for x, y in zip(a.shape, b.shape, strict=True)))
 
 
-def refined(stated: Type, known: Type) -> Type:
-    """A type as the text states it, which shows no marks, with the marks that are known of it."""
+def with_marks(stated: Type, known: Type) -> Type:
+    """A type as the text states it, which shows no marks, with those that are known of it."""
     if not isinstance(stated, Tensor) or not isinstance(known, Tensor) or stated.rank != known.rank:
         return stated
-    dims = (
-        (k if is_unknown(k) else "?") if is_unknown(s) else s for s, k in zip(stated.shape, known.shape, strict=True)
-    )
-    return replace(stated, shape=tuple(dims))
+    pairs = zip(stated.shape, known.shape, strict=True)
+    return replace(stated, shape=tuple(k if is_unknown(s) and is_unknown(k) else s for s, k in pairs))
+
+
+def loosened(known: Type, stated: Type) -> Type:
+    """A type that is known, but for the dimensions that the text states not to be."""
+    if not isinstance(stated, Tensor) or not isinstance(known, Tensor) or stated.rank != known.rank:
+        return known
+    pairs = zip(stated.shape, known.shape, strict=True)
+    return replace(known, shape=tuple("?" if is_unknown(s) and not is_unknown(k) else k for s, k in pairs))
 
 
 def substituted(type_: Type, dims: Dims) -> Type:
@@ -76,3 +89,19 @@ def substituted(type_: Type, dims: Dims) -> Type:
     if not isinstance(type_, Tensor):
         return type_
     return replace(type_, shape=tuple(dims.get(dim, "?") if isinstance(dim, str) else dim for dim in type_.shape))
+
+
+def joined_all(lists: Sequence[tuple[Type, ...]]) -> tuple[Type, ...] | None:
+    """The types of what is one of several lists of values; nothing where they differ too much."""
+    both: tuple[Type, ...] = lists[0] if lists else ()
+    for types in lists[1:]:
+        pairs = [joined(a, b) for a, b in zip(both, types, strict=False)]
+        if len(both) != len(types) or None in pairs:
+            return None
+        both = tuple(type_ for type_ in pairs if type_ is not None)
+    return both
+
+
+def loosened_all(known: tuple[Type, ...], stated: tuple[Type, ...] | None) -> tuple[Type, ...]:
+    """Types that are known, loosened as the text states, where it states any."""
+    return tuple(map(loosened, known, stated)) if stated is not None and len(stated) == len(known) else known

@@ -56,7 +56,7 @@ LAYOUTS: dict[str, frozenset[str]] = {
 
 def layout_of(text: str) -> Layout:
     """The layout that its text names, known or not. Raises `ValueError` for what is no layout."""
-    found = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18},?)*)\))?", "".join(text.split()))
+    found = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18}(?:,|(?=\))))*)\))?", "".join(text.split()))
     if found is None:
         raise ValueError(text)
     pairs = [pair.partition("=") for pair in (found[2] or "").split(",") if pair]

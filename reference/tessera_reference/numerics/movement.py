@@ -180,6 +180,14 @@ def positions(shape: Sequence[int], axis: int, dtype: DType) -> Array:
     return Array(dtype, np.broadcast_to(counted.values, tuple(shape)).copy())
 
 
+def chosen(condition: Array, a: Array, b: Array) -> Array:
+    """Return `a` where the condition holds and `b` elsewhere; all broadcast. Raises as `broadcast_shape`."""
+    if a.dtype != b.dtype:
+        raise DTypeMismatch("select", a.dtype, b.dtype)
+    broadcast_shape("select", condition.shape, a.shape, b.shape)
+    return Array(a.dtype, np.where(condition.values, a.values, b.values))
+
+
 def _places(operation: str, x: Array, selection: Selection) -> tuple[int | slice, ...]:
     """The selection as numpy takes it, with every bound checked."""
     if len(selection) > x.rank:
@@ -195,25 +203,12 @@ def _places(operation: str, x: Array, selection: Selection) -> tuple[int | slice
 
 def _as_slice(stretch: Stretch, extent: int) -> slice:
     """numpy reads a negative stop from the end, so that going down to the very start has none."""
-    positions = stretch.over(extent)
-    assert positions is not None
-    return (
-        slice(positions.start, None if positions.stop < 0 else positions.stop, positions.step)
-        if positions
-        else slice(0, 0)
-    )
+    taken = stretch.over(extent)
+    return slice(taken.start, None if taken.stop < 0 else taken.stop, taken.step) if taken else slice(0, 0)
 
 
 def _of(extent: int | None) -> str:
     return "" if extent is None else f" for extent {extent}"
-
-
-def chosen(condition: Array, a: Array, b: Array) -> Array:
-    """Return `a` where the condition holds and `b` elsewhere; all broadcast. Raises as `broadcast_shape`."""
-    if a.dtype != b.dtype:
-        raise DTypeMismatch("select", a.dtype, b.dtype)
-    broadcast_shape("select", condition.shape, a.shape, b.shape)
-    return Array(a.dtype, np.where(condition.values, a.values, b.values))
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

@@ -1,0 +1,407 @@
+"""Graph IR that no front end has made, as text: what its verifier takes and refuses (sections 1, 5 and 13.1).
+
+A text is written once and marks where two differ: `⟦a|b⟧` is legal with a and illegal with b.
+"""
+
+import re
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import SYNTAX
+
+pytestmark = feature("graph-ir-text")
+
+MARK = re.compile(r"⟦([^|⟦⟧]*)\|([^⟦⟧]*)⟧")
+T = "tensor<2x2xfp32>"
+
+
+def module(*members, name="m"):
+    """A module around functions and meshes; the first member's first line is line 2."""
+    return "\n".join(['"builtin.module"() ({', *members, f'}}) {{sym_name = "{name}"}} : () -> ()']) + "\n"
+
+
+def func(*operations, takes=f"%a: {T}, %b: {T}, %c: bool", gives=T, name="f"):
+    """A function; its first operation stands three lines below the module's first."""
+    types = ", ".join(part.partition(": ")[2] for part in re.split(r", (?=%)", takes) if part)
+    signature = f"({types}) -> ({gives})"
+    return "\n".join(
+        [
+            '  "tessera.graph.func"() ({',
+            f"  ^bb0({takes}):",
+            *(f"    {operation}" for operation in operations),
+            f'  }}) {{sym_name = "{name}", function_type = {signature}}} : () -> ()',
+        ]
+    )
+
+
+def softmax(operand, result, more=""):
+    """An operation of one operand and one result, of one type."""
+    return f'{result} = "tessera.graph.softmax"({operand}){more} : ({T}) -> {T}'
+
+
+def returns(value):
+    """The end of a function."""
+    return f'"tessera.graph.return"({value}) : ({T}) -> ()'
+
+
+def branch(then, otherwise, result="%r", condition="(%c) "):
+    """A branch that yields one value from each of its regions, lists of operations."""
+    return "\n    ".join(
+        [
+            f'{result} = "tessera.graph.if"{condition}({{',
+            *(f"  {operation}" for operation in then),
+            "}, {",
+            *(f"  {operation}" for operation in otherwise),
+            f"}}) : (bool) -> {T}",
+        ]
+    )
+
+
+def yields(value):
+    """The end of a region."""
+    return f'"tessera.graph.yield"({value}) : ({T}) -> ()'
+
+
+def case(identifier, clauses, categories, *operations, line=None, **signature):
+    """A function of these operations; the mistake is told at `line`."""
+    text = module(func(*operations, **signature))
+    return pytest.param(text, categories, line, id=identifier, marks=clause(*clauses))
+
+
+DEFINITIONS = ("LANG-05-01", "LANG-01-03")
+TYPES = ("types",)
+SHAPES = ("shapes", "types")
+MATRICES = "%a: tensor<2x3xfp32>, %b: tensor<3x2xfp32>"
+
+CASES = [
+    case(
+        "use-before-definition",
+        DEFINITIONS,
+        TYPES,
+        softmax("⟦%a|%q⟧", "%p"),
+        softmax("%p", "%q"),
+        returns("%q"),
+        line=4,
+    ),
+    case("use-of-nothing", DEFINITIONS, TYPES, softmax("%⟦a|x⟧", "%p"), returns("%p"), line=4),
+    case("use-of-itself", DEFINITIONS, TYPES, softmax("%⟦a|p⟧", "%p"), returns("%p"), line=4),
+    case("second-definition", DEFINITIONS, TYPES, softmax("%a", "%p"), softmax("%a", "%⟦q|p⟧"), returns("%p"), line=5),
+    case("second-definition-of-an-argument", DEFINITIONS, TYPES, softmax("%a", "%⟦p|b⟧"), returns("%a"), line=4),
+    case(
+        "result-shape",
+        ("LANG-11-01", "LANG-05.2-02"),
+        SHAPES,
+        '%y = "tessera.graph.matmul"(%a, %b) : (tensor<2x3xfp32>, tensor<3x2xfp32>) -> tensor<2x⟦2|4⟧xfp32>',
+        '"tessera.graph.return"(%a) : (tensor<2x3xfp32>) -> ()',
+        takes=MATRICES,
+        gives="tensor<2x3xfp32>",
+        line=4,
+    ),
+    case(
+        "result-dtype",
+        ("LANG-11-01", "LANG-05.2-02"),
+        (*TYPES, "numerics"),
+        '%y = "tessera.graph.matmul"(%a, %b) : (tensor<2x3xfp32>, tensor<3x2xfp32>) -> tensor<2x2x⟦fp32|bf16⟧>',
+        '"tessera.graph.return"(%a) : (tensor<2x3xfp32>) -> ()',
+        takes=MATRICES,
+        gives="tensor<2x3xfp32>",
+        line=4,
+    ),
+    case(
+        "type-of-an-operand",
+        ("LANG-11-01", "LANG-01-03"),
+        SHAPES,
+        f'%p = "tessera.graph.softmax"(%a) : (tensor<2x⟦2|4⟧xfp32>) -> {T}',
+        returns("%a"),
+        line=4,
+    ),
+    case(
+        "operand-count",
+        ("LANG-11-01", "LANG-05.2-03"),
+        TYPES,
+        f'%p = "tessera.graph.softmax"(%a⟦|, %b⟧) : ({T}⟦|, {T}⟧) -> {T}',
+        returns("%a"),
+        line=4,
+    ),
+    case(
+        "result-count",
+        ("LANG-11-01", "LANG-05.2-03"),
+        TYPES,
+        f'%p⟦|, %q⟧ = "tessera.graph.softmax"(%a) : ({T}) -> ⟦{T}|({T}, {T})⟧',
+        returns("%a"),
+        line=4,
+    ),
+    case(
+        "unknown-operation",
+        ("LANG-05.2-03", "LANG-11-01"),
+        TYPES,
+        f'%p = "tessera.graph.soft⟦max|min⟧"(%a) : ({T}) -> {T}',
+        returns("%a"),
+        line=4,
+    ),
+    case("unknown-attribute", ("LANG-01-07",), TYPES, softmax("%a", "%p", " {ax⟦i|e⟧s = 0}"), returns("%a"), line=4),
+    case(
+        "kind-of-an-attribute",
+        ("LANG-01-07",),
+        (*TYPES, "shapes"),
+        softmax("%a", "%p", " {axis = ⟦0|true⟧}"),
+        returns("%a"),
+        line=4,
+    ),
+    case(
+        "inner-dimensions",
+        ("LANG-05.4-01",),
+        ("shapes",),
+        '%y = "tessera.graph.matmul"(%a, ⟦%b|%a⟧) : (tensor<2x3xfp32>, ⟦tensor<3x2xfp32>|tensor<2x3xfp32>⟧) -> '
+        "⟦tensor<2x2xfp32>|tensor<2x3xfp32>⟧",
+        '"tessera.graph.return"(%a) : (tensor<2x3xfp32>) -> ()',
+        takes=MATRICES,
+        gives="tensor<2x3xfp32>",
+        line=4,
+    ),
+    case("axis", ("LANG-05.4-02",), SHAPES, softmax("%a", "%p", " {axis = ⟦1|2⟧}"), returns("%p"), line=4),
+    case(
+        "hexadecimal-axis", ("LANG-05.4-02",), SHAPES, softmax("%a", "%p", " {axis = 0x⟦1|2⟧}"), returns("%p"), line=4
+    ),
+    case(
+        "no-value-returned",
+        ("LANG-01-03", "LANG-11-01"),
+        TYPES,
+        softmax("%a", "%p"),
+        f'"tessera.graph.return"(⟦%p|⟧) : (⟦{T}|⟧) -> ()',
+    ),
+    case(
+        "type-that-is-returned",
+        ("LANG-01-03", "LANG-11-01"),
+        TYPES,
+        softmax("%a", "%p"),
+        f'"tessera.graph.return"(⟦%p|%c⟧) : (⟦{T}|bool⟧) -> ()',
+    ),
+    case("no-return", ("LANG-01-06",), (*TYPES, "syntax"), softmax("%a", "%p"), "⟦" + returns("%p") + "|⟧"),
+    case(
+        "behind-the-return",
+        ("LANG-01-06",),
+        (*TYPES, "syntax"),
+        softmax("%a", "%p"),
+        returns("%p"),
+        "⟦|" + softmax("%a", "%q") + "⟧",
+        line=6,
+    ),
+    case(
+        "value-of-a-region",
+        ("LANG-05-01", "LANG-01-06"),
+        TYPES,
+        branch([softmax("%a", "%t"), yields("%t")], [yields("%b")]),
+        softmax("%⟦r|t⟧", "%p"),
+        returns("%p"),
+        line=10,
+    ),
+    case(
+        "value-of-the-other-region",
+        ("LANG-05-01", "LANG-01-06"),
+        TYPES,
+        branch([softmax("%a", "%t"), yields("%t")], [yields("%⟦b|t⟧")]),
+        returns("%r"),
+        line=8,
+    ),
+    case(
+        "result-within-its-own-region",
+        ("LANG-05-01", "LANG-01-06"),
+        TYPES,
+        branch([yields("%⟦a|r⟧")], [yields("%b")]),
+        returns("%r"),
+        line=5,
+    ),
+    case(
+        "argument-of-a-region-behind-it",
+        ("LANG-05-01", "LANG-01-06"),
+        TYPES,
+        f'%r = "tessera.graph.for"(%n, %n, %n, %a) ({{\n    ^bb0(%i: int32, %x: {T}):',
+        "  " + yields("%x"),
+        f"}}) : (int32, int32, int32, {T}) -> {T}",
+        returns("%⟦r|x⟧"),
+        takes=f"%a: {T}, %n: int32",
+        line=8,
+    ),
+    case(
+        "no-value-yielded",
+        ("LANG-01-06",),
+        TYPES,
+        branch([f'"tessera.graph.yield"(⟦%a|⟧) : (⟦{T}|⟧) -> ()'], [yields("%b")]),
+        returns("%r"),
+    ),
+    case(
+        "yields-of-two-types",
+        ("LANG-01-06", "LANG-11-01"),
+        TYPES,
+        branch([yields("%a")], [f'"tessera.graph.yield"(%⟦b|c⟧) : (⟦{T}|bool⟧) -> ()']),
+        returns("%r"),
+    ),
+    case(
+        "condition",
+        ("LANG-11-01",),
+        TYPES,
+        branch([yields("%a")], [yields("%b")]).replace("(%c)", "(%⟦c|n⟧)").replace("(bool)", "(⟦bool|int32⟧)"),
+        returns("%r"),
+        takes=f"%a: {T}, %b: {T}, %c: bool, %n: int32",
+        line=4,
+    ),
+    case(
+        "carried-value",
+        ("LANG-01-06", "LANG-11-01"),
+        TYPES,
+        f'%r = "tessera.graph.while"(%a) ({{\n    ^bb0(%x: {T}):',
+        f'  "tessera.graph.yield"(%⟦c|x⟧) : (⟦bool|{T}⟧) -> ()',
+        f"}}, {{\n    ^bb0(%y: {T}):",
+        "  " + yields("%y"),
+        f"}}) : ({T}) -> {T}",
+        returns("%r"),
+    ),
+]
+
+
+def twins(marked):
+    """The legal text and the illegal one."""
+    return MARK.sub(lambda mark: mark[1], marked), MARK.sub(lambda mark: mark[2], marked)
+
+
+def judge(impl, check, marked, categories, line):
+    """The legal text verifies; the illegal one is refused for a reason of these categories, told where it is."""
+    legal, illegal = twins(marked)
+    check.accepts(impl.language.verify_ir(text=legal))
+    check.rejects(impl.language.verify_ir(text=illegal), category=categories, at_line=line)
+
+
+@pytest.mark.parametrize(("marked", "categories", "line"), CASES)
+def test_a_mistake_in_a_function_is_refused(impl, check, marked, categories, line):
+    """A function of Graph IR with one mistake is refused where it stands; its twin without it is accepted."""
+    judge(impl, check, marked, categories, line)
+
+
+MESH = '  "tessera.graph.mesh"() {sym_name = "g", axes = ["dp", "tp"], shape = [4, 2]} : () -> ()'
+
+
+@clause("LANG-05.4-04")
+@pytest.mark.parametrize(
+    ("attributes", "categories"),
+    [
+        ('axis = "⟦dp|ep⟧", op = "sum"', ("distributed",)),
+        ('axis = "dp", op = "⟦sum|xor⟧"', ("distributed", "types")),
+        ('axis = "dp"⟦, op = "sum"|⟧', ("distributed", "types")),
+    ],
+    ids=["axis", "op", "no-op"],
+)
+def test_a_collective_names_an_axis_of_the_mesh_and_what_it_computes(impl, check, attributes, categories):
+    """An all-reduce along an axis of the module's mesh is accepted; along another, or computing nothing known, not."""
+    operation = f'%r = "tessera.graph.all_reduce"(%a) {{{attributes}}} : ({T}) -> {T}'
+    judge(impl, check, module(MESH, func(operation, returns("%r"))), categories, 5)
+
+
+@clause("LANG-05.4-04")
+def test_a_collective_needs_a_mesh(impl, check):
+    """The same all-reduce is refused in a module without a mesh."""
+    operation = f'%r = "tessera.graph.all_reduce"(%a) {{axis = "dp", op = "sum"}} : ({T}) -> {T}'
+    function = func(operation, returns("%r"))
+    check.accepts(impl.language.verify_ir(text=module(MESH, function)))
+    check.rejects(impl.language.verify_ir(text=module(function)), category="distributed")
+
+
+@clause("LANG-05-03")
+def test_symbols_belong_to_their_module(impl, check):
+    """Two modules may each have a function f; one module may not."""
+    function = func(returns("%a"))
+    check.accepts(impl.language.verify_ir(text=module(function) + module(function, name="n")))
+    check.accepts(impl.language.verify_ir(text=module(function, func(returns("%a"), name="g"))))
+    check.rejects(impl.language.verify_ir(text=module(function, function)), category="types")
+
+
+@clause("LANG-05-03")
+def test_a_call_finds_functions_of_its_module_only(impl, check):
+    """A callee of the same module is found, also further down; one of another module is not."""
+    caller = func(f'%r = "tessera.graph.call"(%a) {{callee = "g"}} : ({T}) -> {T}', returns("%r"))
+    callee = func(returns("%x"), takes=f"%x: {T}", name="g")
+    check.accepts(impl.language.verify_ir(text=module(caller, callee)))
+    check.rejects(impl.language.verify_ir(text=module(caller) + module(callee, name="n")), category="types", at_line=4)
+
+
+@clause("LANG-05-03")
+def test_a_function_does_not_come_back_to_itself(impl, check):
+    """f calls g; that g calls f too is refused (AMB-LANG-97)."""
+    call = f'%r = "tessera.graph.call"(%a) {{callee = "⟦h|f⟧"}} : ({T}) -> {T}'
+    caller = func(call.replace("⟦h|f⟧", "g"), returns("%r"), takes=f"%a: {T}")
+    back = func(call, returns("%r"), takes=f"%a: {T}", name="g")
+    last = func(returns("%a"), takes=f"%a: {T}", name="h")
+    legal, illegal = twins(module(caller, back, last))
+    check.accepts(impl.language.verify_ir(text=legal))
+    check.rejects(impl.language.verify_ir(text=illegal), category="types")
+
+
+FORMS = {
+    "generic": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T}',
+    "generic-over-lines": f'%p = "tessera.graph.softmax"(%a)\n      {{axis = 0}}\n      : ({T}) -> {T}',
+    "unquoted": f"%p = tessera.graph.softmax %a {{axis = 0}} : {T} -> {T}",
+    "unquoted-with-parentheses": f"%p = tessera.graph.softmax(%a) {{axis = 0}} : ({T}) -> {T}",
+    "results-in-parentheses": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> ({T})',
+    "comment": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} // of columns\n      : ({T}) -> {T}',
+}
+
+
+@clause("LANG-13.1-04")
+@pytest.mark.parametrize("form", FORMS)
+def test_operations_read_with_and_without_quotes(impl, check, form):
+    """Each form means the softmax that it names: accepted, and refused with an axis out of range (AMB-LANG-66)."""
+    text = module(func(FORMS[form], returns("%p")))
+    check.accepts(impl.language.verify_ir(text=text))
+    check.rejects(impl.language.verify_ir(text=text.replace("axis = 0", "axis = 2")), category=SHAPES)
+
+
+@clause("LANG-13.1-04", "LANG-05.2-02")
+def test_the_sample_of_section_13_1_is_accepted(impl, check):
+    """The matmul as section 13.1 prints it, around it a function; with another inner dimension it is refused."""
+    matrix, other = "tensor<1024x1024xbf16>", "tensor<⟦1024|1023⟧x1024xbf16>"
+    legal, illegal = twins(
+        module(
+            func(
+                f'%C = "tessera.graph.matmul"(%A, %B)\n         : ({matrix}, {other}) -> {matrix}',
+                f'"tessera.graph.return"(%C) : ({matrix}) -> ()',
+                takes=f"%A: {matrix}, %B: {other}",
+                gives=matrix,
+            )
+        )
+    )
+    check.accepts(impl.language.verify_ir(text=legal))
+    check.rejects(impl.language.verify_ir(text=illegal), category="shapes", at_line=4)
+
+
+MALFORMED = {
+    "open-region": lambda text: text.replace("  }) {sym_name", "  ) {sym_name"),
+    "open-operands": lambda text: text.replace("(%a)", "(%a"),
+    "no-arrow": lambda text: text.replace(f"({T}) -> {T}\n", f"({T}) {T}\n"),
+    "open-string": lambda text: text.replace('"tessera.graph.softmax"', '"tessera.graph.softmax'),
+    "no-operation": lambda text: text.replace('%p = "tessera.graph.softmax"(%a)', "%p = (%a)"),
+    "strange-character": lambda text: text.replace("%p =", "%p ;="),
+    "nothing-but-a-brace": lambda text: "}",
+}
+
+
+@clause("LANG-13.1-04")
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_not_in_the_generic_form_is_refused(impl, check, name):
+    """A text that breaks the form is refused as syntax; the same text unbroken is accepted."""
+    text = module(func(softmax("%a", "%p"), returns("%p")))
+    check.accepts(impl.language.verify_ir(text=text))
+    broken = MALFORMED[name](text)
+    check.true(broken != text, "the text is broken")
+    check.rejects(impl.language.verify_ir(text=broken), **SYNTAX)
+
+
+@clause("LANG-12-01", "LANG-12-02", "LANG-12-03")
+def test_a_verifier_names_the_place_the_operands_and_a_remedy(impl, check):
+    """Inner dimensions that differ are told at the operation, with the shapes of its operands and what to do."""
+    operation = '%y = "tessera.graph.matmul"(%a, %a) : (tensor<2x3xfp32>, tensor<2x3xfp32>) -> tensor<2x3xfp32>'
+    text = module(func(operation, '"tessera.graph.return"() : () -> ()', takes="%a: tensor<2x3xfp32>", gives=""))
+    found = check.rejects(impl.language.verify_ir(text=text), category="shapes", at_line=4)
+    told = [entry for entry in found.diagnostics if entry.line == 4]
+    check.true(any("2x3" in "".join([*entry.operands, entry.message]) for entry in told), "shapes are named", told)
+    check.true(any(entry.remedy or entry.requirement for entry in told), "a remedy or a requirement is named", told)

@@ -1,0 +1,124 @@
+"""Verifiers of Graph IR that overlook one kind of mistake, or turn one legal form down (sections 1, 5 and 13.1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter
+
+
+class Overlooking(ReferenceAdapter):
+    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+        """Nothing, where the first diagnostic matches."""
+        try:
+            return super().language_verify_ir(text=text)
+        except Refusal as refusal:
+            if re.search(self._pattern, refusal.outcome.message) is None:
+                raise
+            return {"warnings": []}
+
+
+class Choosy(ReferenceAdapter):
+    """The reference, which refuses a text in which `pattern` occurs."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+        """A syntax error where the pattern occurs."""
+        if re.search(self._pattern, text):
+            message = "this form is not known"
+            raise Refusal("syntax", "parse", message, [Diagnostic("syntax", message, line=1)])
+        return super().language_verify_ir(text=text)
+
+
+class Terse(ReferenceAdapter):
+    """The reference, whose diagnostics of Graph IR lack some fields."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+        """The same outcome, told worse."""
+        try:
+            return super().language_verify_ir(text=text)
+        except Refusal as refusal:
+            told = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
+            outcome = refusal.outcome
+            raise Refusal(outcome.code, outcome.phase, outcome.message, told) from None
+
+
+def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that does not see what the reference tells in these words."""
+    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
+
+
+def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that refuses a legal form."""
+    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
+
+
+def tells_worse(name: str, clause: str, description: str, **fields: Any) -> Violation:
+    """A verifier whose diagnostics lack something."""
+    return replaced(clause, description, lambda: Terse(**fields), name=name)
+
+
+DEFINITIONS = [
+    overlooks("too_early", "LANG-05-01", "that a value is used before its definition", "used before it is defined"),
+    overlooks("unknown_values", "LANG-05-01", "that a value is defined nowhere", "is not defined"),
+    overlooks("twice", "LANG-01-03", "that a value is defined twice", "%.* is defined twice"),
+    overlooks("leaks", "LANG-05-01", "that a value leaves its region", "in a region that has ended"),
+]
+
+REGIONS = [
+    overlooks("endless_blocks", "LANG-01-06", "that a block has no terminator", "has no terminator"),
+    overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "behind the end of its block"),
+    overlooks("yields", "LANG-01-06", "that regions yield other values than result", "yield"),
+    turns_down("no_regions", "LANG-01-06", "operations with regions", r'graph\.(if|for|while)"'),
+]
+
+TYPES = [
+    overlooks("operand_types", "LANG-11-01", "that an operand is stated to have another type", r"%\w+ is \S+, not"),
+    overlooks("result_types", "LANG-11-01", "that a result is stated to have another type", "the result is"),
+    overlooks("counts", "LANG-11-01", "that operands or results are too many", r"\d+ (operand|result)s?\b"),
+    overlooks("returns", "LANG-01-03", "that a function returns other values than it says", "its signature has"),
+    overlooks("unknown_operations", "LANG-05.2-03", "that an operation is unknown", "unknown operation"),
+    overlooks("unknown_attributes", "LANG-01-07", "that an attribute is unknown", "there is no attribute"),
+    overlooks("kinds", "LANG-01-07", "that an attribute is no integer", "is not an integer"),
+    overlooks("inner_dimensions", "LANG-05.4-01", "that inner dimensions differ", "inner dimensions differ"),
+    overlooks("axis", "LANG-05.4-02", "that the axis of a softmax is out of range", "axis .* is out of range"),
+]
+
+SYMBOLS = [
+    overlooks("axes", "LANG-05.4-04", "that a mesh has no such axis", "has no axis"),
+    overlooks("meshes", "LANG-05.4-04", "that a module has no mesh", "the module declares none"),
+    overlooks("operators", "LANG-05.4-04", "that a collective computes nothing", r"op is|attribute op is missing"),
+    overlooks("symbols", "LANG-05-03", "that a symbol is defined twice", "@.* is defined twice"),
+    overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
+    overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),
+    turns_down("one_module", "LANG-05-03", "a text of two modules", r'(?s)builtin\.module".*builtin\.module"'),
+]
+
+FORMS = [
+    turns_down("quotes_only", "LANG-13.1-04", "operations without quotes", r"= tessera"),
+    turns_down("one_line", "LANG-13.1-04", "an operation of several lines", r"\n *(\{axis|:)"),
+    turns_down("no_comments", "LANG-13.1-04", "comments", r"//"),
+    turns_down("bare_results", "LANG-13.1-04", "one result type in parentheses", r"-> \(tensor<2x2xfp32>\)\n"),
+    overlooks("anything_goes", "LANG-13.1-04", "that a text is malformed", "expected|unexpected|does not end"),
+]
+
+WORDS = [
+    tells_worse("nowhere", "LANG-12-01", "does not say where a mistake in IR is", line=None, column=None),
+    tells_worse("no_shapes", "LANG-12-02", "names no shapes in IR", operands=(), message="wrong", requirement="none"),
+    tells_worse("no_remedy", "LANG-12-03", "suggests nothing for IR", remedy=None, requirement=None),
+]

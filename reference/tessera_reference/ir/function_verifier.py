@@ -1,0 +1,257 @@
+"""Verification of one function: definitions and uses, regions, and every operation in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .common_attributes import check_common
+from .descent import Walk, descend
+from .diagnostics import Diagnostic, Location, UnsupportedConstruct
+from .dimensions import Dims, agrees, fits, own_dims
+from .module import Block, Exit, Function, Instruction, Module, Value
+from .operation import NotCarriedOut, Operation, Refusal, Shown, require
+from .refusals import diagnostic_of, other_type
+from .spelling import counted
+from .types import ROW_MAJOR, Scalar, Tensor, Type
+
+
+class FunctionVerifier:
+    """Collects what is wrong with one function in `found`."""
+
+    def __init__(self, module: Module, function: Function, found: list[Diagnostic]) -> None:
+        self.module = module
+        self.function = function
+        self.found = found
+        self.visible: set[Value] = set()
+        self.everywhere: set[Value] = set()
+        self.names: set[str] = set()
+        self.calls: list[str] = []
+        self.lost: list[tuple[Value, Location, bool]] = []
+        """Uses of values that are not visible there, and whether they are defined above."""
+        self.dims = own_dims(parameter.type for parameter in function.parameters)
+
+    def verify(self) -> list[str]:
+        """The names of the functions that it calls."""
+        function = self.function
+        try:
+            self._signature()
+        except Refusal as refusal:
+            self._refused(refusal, function.location)
+        descend(self._block(function.body, function.location, "return"))
+        for value, place, ended in self.lost:
+            self._explain(value, place, ended)
+        return self.calls
+
+    def _signature(self) -> None:
+        function = self.function
+        check_common({**function.attributes, "shape": None, "dtype": None, "layout": None}, (), self.module.meshes)
+        types = {parameter.name: parameter.type for parameter in function.parameters}
+        for name, array in function.defaults.items():
+            wanted = types.get(name)
+            layout = wanted.layout if isinstance(wanted, Tensor) else ROW_MAJOR
+            given = Tensor(array.shape, array.dtype, layout) if array.shape else Scalar(array.dtype)
+            require(
+                wanted is not None and fits(wanted, given, {}) and not function.kernel,
+                "types",
+                f"the default of {name} is {given}",
+                f"{wanted}, of a parameter of a func",
+                "AMB-LANG-74",
+            )
+        if function.kernel:
+            buffers = tuple(value.type for value in function.parameters if isinstance(value.type, Tensor))
+            require(
+                function.results == buffers,
+                "types",
+                f"the kernel @{function.name} has other results than its tensor parameters",
+                "what the tensor parameters hold at the end",
+                "AMB-LANG-98",
+            )
+
+    # Blocks
+
+    def _block(self, block: Block, place: Location, ending: Exit) -> Walk[None]:
+        """A block; what it defines is not visible behind it."""
+        defined = [*block.arguments]
+        for argument in block.arguments:
+            self._define(argument, place)
+        for instruction in block.instructions:
+            sound = self._instruction(instruction)
+            if instruction.regions or instruction.operation.regions:
+                yield self._regions(instruction, sound)
+            for result in instruction.results:
+                self._define(result, instruction.location)
+            defined += instruction.results
+        for value in block.results:
+            self._use(value, place)
+        self._leave(block, place, ending)
+        self.visible.difference_update(defined)
+
+    def _leave(self, block: Block, place: Location, ending: Exit) -> None:
+        """A function is left by a return; what returns fits its signature."""
+        types = [value.type for value in block.results]
+        if block.exit == "return":
+            wanted = self.function.results
+            if not _all_fit(wanted, types, self.dims):
+                message = f"@{self.function.name} returns ({_listed(types)}), its signature has ({_listed(wanted)})"
+                refusal = Refusal("types", message, "the types of the signature", "LANG-11-01", "")
+                self._refused(refusal, place)
+        elif block.exit == "yield" and ending == "return":
+            refusal = Refusal("types", "the body of a function does not yield", "a return", "LANG-01-06", "")
+            self._refused(refusal, place)
+        elif block.exit == "unreachable" and types:
+            refusal = Refusal("types", "what is not reached has no results", "no operands", "LANG-01-06", "")
+            self._refused(refusal, place)
+
+    def _regions(self, instruction: Instruction, sound: bool) -> Walk[None]:
+        """The regions of an instruction, which take and yield what its operation says, if that is sound."""
+        operation, place = instruction.operation, instruction.location
+        if len(instruction.regions) != len(operation.regions):
+            message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
+            wanted = f"{len(operation.regions)}: {', '.join(operation.regions)}"
+            self._refused(Refusal("types", message, wanted, "LANG-01-06", ""), place)
+        elif sound:
+            taken, given = operation.region_arguments(_types(instruction.operands)), operation.region_results()
+            for region, name, takes, gives in zip(instruction.regions, operation.regions, taken, given, strict=True):
+                self._check_region(region, f"{operation.short_name}: {name}", takes, gives, place)
+        for region in instruction.regions:
+            yield self._block(region, place, "yield")
+
+    def _check_region(
+        self, region: Block, name: str, takes: tuple[Type, ...], gives: tuple[Type, ...], place: Location
+    ) -> None:
+        arguments, yields = _types(region.arguments), _types(region.results)
+        if arguments != takes:
+            message = f"{name} takes ({_listed(arguments)})"
+            self._refused(Refusal("types", message, f"({_listed(takes)})", "LANG-01-06", ""), place)
+        if region.exit == "yield" and not _all_fit(gives, yields, {}):
+            message = f"{name} yields ({_listed(yields)})"
+            self._refused(Refusal("types", message, f"({_listed(gives)})", "LANG-01-06", ""), place)
+
+    # Instructions
+
+    def _instruction(self, instruction: Instruction) -> bool:
+        """Whether an instruction is sound, apart from what its operands are and what its regions do."""
+        operation, place = instruction.operation, instruction.location
+        for operand in instruction.operands:
+            self._use(operand, place)
+        try:
+            self._check(instruction, operation)
+        except Refusal as refusal:
+            self._refused_operation(refusal, instruction)
+        except NotCarriedOut as missing:
+            raise UnsupportedConstruct(missing.feature, place) from missing
+        else:
+            return True
+        return False
+
+    def _check(self, instruction: Instruction, operation: Operation) -> None:
+        """Operands, results, hidden fields, common attributes. Raises `Refusal`."""
+        types = _types(instruction.operands)
+        declared = tuple([type_ for _, type_ in operation.operand_types])
+        require(
+            types == declared,
+            "types",
+            f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})" if types != declared else "",
+            "operands of the types that it is made for",
+            "LANG-11-01",
+        )
+        inferred = operation.results()
+        results = _types(instruction.results)
+        if inferred != results:
+            _check_results(inferred, results)
+        cls = type(operation)
+        if cls.hidden.__func__ is not Operation.hidden.__func__:  # type: ignore[attr-defined]  # of a class method
+            self._check_hidden(instruction, operation, results)
+        if instruction.attributes:
+            check_common(instruction.attributes, results, self.module.meshes)
+
+    def _check_hidden(self, instruction: Instruction, operation: Operation, results: tuple[Type, ...]) -> None:
+        """What does not show is what follows from what does; functions and meshes exist."""
+        attributes = operation.attributes
+        if operation.calls:
+            callee = str(attributes[operation.calls])
+            self.calls += [callee] if callee in self.module.functions else []
+        functions, meshes = self.module.functions, self.module.meshes
+        shown = Shown(_types(instruction.operands), attributes, results, instruction.regions, functions, meshes)
+        for name, value in type(operation).hidden(shown).items():
+            require(
+                getattr(operation, name) == value,
+                "types",
+                f"its {name} are not what follows from its place" if getattr(operation, name) != value else "",
+                f"{name}: {value}",
+                "LANG-11-01",
+            )
+
+    # Values
+
+    def _define(self, value: Value, place: Location) -> None:
+        if value in self.everywhere or value.name in self.names:
+            refusal = Refusal(
+                "types",
+                f"%{value.name} is defined twice",
+                "one definition of a value, and of its name, in a function",
+                "LANG-05-01",
+                "choose another name",
+            )
+            self._refused(refusal, place)
+        self.visible.add(value)
+        self.everywhere.add(value)
+        self.names.add(value.name)
+
+    def _use(self, value: Value, place: Location) -> None:
+        if value not in self.visible:
+            self.lost.append((value, place, value in self.everywhere))
+
+    def _explain(self, value: Value, place: Location, ended: bool) -> None:
+        """Why a value is not visible where it is used, now that all definitions are known."""
+        if ended:
+            message, remedy = "is defined in a region that has ended", "yield it from there"
+        elif value in self.everywhere:
+            message, remedy = "is used before it is defined", "move its definition up"
+        else:
+            message, remedy = "is not defined", ""
+        requirement = "a value defined above, here or around"
+        self._refused(Refusal("types", f"%{value.name} {message}", requirement, "LANG-05-01", remedy), place)
+
+    # Findings
+
+    def _refused(self, refusal: Refusal, place: Location) -> None:
+        self.found.append(diagnostic_of(refusal, place))
+
+    def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
+        """Keep what an operation refused: its name before it, the types of its operands, their names in the remedy."""
+        operation, remedy = instruction.operation, refusal.remedy
+        operands = []
+        for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
+            operands.append(f"{name} is {type_}")
+            remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
+        message = f"{operation.short_name}: {refusal.message}"
+        told = Refusal(refusal.category, message, refusal.requirement, refusal.clause, remedy)
+        self.found.append(diagnostic_of(told, instruction.location, tuple(operands)))
+
+
+def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
+    """Refuse results of other types than the operation gives."""
+    require(
+        len(inferred) == len(results),
+        "types",
+        f"it has {counted(len(results), 'result')}, it gives {len(inferred)}",
+        f"({_listed(inferred)})",
+        "LANG-11-01",
+    )
+    for wanted, given in zip(inferred, results, strict=True):
+        if not agrees(wanted, given):
+            raise other_type("the result", given, wanted)
+
+
+def _all_fit(wanted: Sequence[Type], given: Sequence[Type], dims: Dims) -> bool:
+    """Whether values of these types may stand where those are wanted."""
+    return len(wanted) == len(given) and all(fits(want, have, dims) for want, have in zip(wanted, given, strict=True))
+
+
+def _types(values: tuple[Value, ...]) -> tuple[Type, ...]:
+    return tuple([value.type for value in values])
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types))

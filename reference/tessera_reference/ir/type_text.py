@@ -1,0 +1,176 @@
+"""Reading types: `tensor<4x8xbf16; layout=col_major>` at home, `!tessera.tensor<...>` in exported text (section 13.1).
+
+Only types without types inside are read here; a function type is read by the parser of the text around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..numerics.formats import DType
+from .attributes import dtype_named
+from .operation import require
+from .spelling import did_you_mean
+from .types import LAYOUTS, ROW_MAJOR, Dim, Fragment, Layout, Memref, Mesh, Scalar, Tensor, Type, is_layout, layout_of
+
+DIALECT = "!tessera."
+LARGEST_EXTENT = 2**63 - 1
+"""Extents are 64-bit signed integers, as everywhere at the ABI."""
+ADDRESS_SPACES = ("shared", "global")
+"""Where a memref may lie (AMB-LANG-35)."""
+
+_PARTS = re.compile(r"(?:!tessera\.)?(\w+)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
+_SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
+_DIM = re.compile(r"\?|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
+_MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?:,[0-9]+)*)\]", re.ASCII)
+
+
+def read_type(text: str) -> Type:
+    """The type that a text is, of the home form or the exported one. Raises `Refusal`."""
+    found = _PARTS.fullmatch(text)
+    if found is None:
+        return Scalar(dtype_named(text.removeprefix(DIALECT)))
+    name, inside, space = found[1], "".join(found[2].split()), found[3]
+    require(
+        name in _READERS and (space is None or name == "memref"),
+        "types",
+        f"{text[:60]} is no type",
+        f"a dtype, or one of {', '.join(_READERS)}, fn",
+        "LANG-02.2-01",
+        did_you_mean(name, _READERS),
+    )
+    return _READERS[name](inside if space is None else f"{inside};addrspace={space}")
+
+
+def exported(type_: Type) -> str:
+    """A type in exported text: all of it between the angle brackets of a dialect type."""
+    if isinstance(type_, Memref):
+        return f"{DIALECT}{str(type_).replace('>[', '; ').rstrip(']')}>"
+    text = str(type_)
+    return f"{DIALECT}fn<{text.removeprefix('fn')}>" if text.startswith("fn(") else f"{DIALECT}{text}"
+
+
+def _shaped(text: str) -> tuple[tuple[Dim, ...], DType]:
+    """Extents and a dtype, joined by the letter x."""
+    found = _SHAPED.fullmatch(text)
+    assert found is not None, "the last component matches whatever is left"
+    dims = found[1].split("x")[:-1]
+    require(bool(dims), "shapes", f"a shape without dimensions in {text[:40]!r}", "a scalar type", "AMB-LANG-27")
+    return tuple(map(_dim, dims)), dtype_named(found[2])
+
+
+def _dim(text: str) -> Dim:
+    require(
+        _DIM.fullmatch(text) is not None,
+        "shapes",
+        f"{text[:40]!r} is no dimension",
+        "an extent, a name or ?",
+        "LANG-02.3-37",
+    )
+    return _extent(text) if text[0].isdecimal() else text
+
+
+def _extent(text: str) -> int:
+    digits = text.lstrip("0") or "0"
+    require(
+        len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
+        "shapes",
+        "an extent is too large",
+        f"extents up to {LARGEST_EXTENT}",
+        "LANG-02.3-37",
+    )
+    return int(digits)
+
+
+def read_layout(text: str) -> Layout:
+    """A known layout with its parameters. Raises `Refusal`."""
+    try:
+        layout = layout_of(text)
+    except ValueError:
+        layout = Layout(text[:40])
+    require(
+        is_layout(layout),
+        "layouts",
+        f"{layout.text!r} is no layout",
+        f"one of {', '.join(LAYOUTS)}; blocked with bm and bn",
+        "LANG-02.3-39",
+        did_you_mean(layout.name, LAYOUTS),
+    )
+    return layout
+
+
+def _setting(text: str, name: str) -> str:
+    """The value of `name=value`."""
+    given, equals, value = text.partition("=")
+    require(given == name and bool(equals), "types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
+    return value
+
+
+def _tensor(inside: str) -> Tensor:
+    shape, semicolon, layout = inside.partition(";")
+    return Tensor(*_shaped(shape), read_layout(_setting(layout, "layout")) if semicolon else ROW_MAJOR)
+
+
+def _memref(inside: str) -> Memref:
+    shape, semicolon, setting = inside.partition(";")
+    space = _setting(setting, "addrspace") if semicolon else "global"
+    require(
+        space in ADDRESS_SPACES,
+        "types",
+        f"a memref does not lie in address space {space[:40]!r}",
+        f"addrspace={' or '.join(ADDRESS_SPACES)}",
+        "LANG-02.2-19",
+        did_you_mean(space, ADDRESS_SPACES),
+    )
+    return Memref(*_shaped(shape), space)
+
+
+def _fragment(inside: str) -> Fragment:
+    parts = re.split(r"[,;](?![^(]*\))", inside)
+    require(
+        len(parts) in (4, 5) and all(size.isdecimal() and size.isascii() for size in parts[:3]),
+        "types",
+        f"fragment<{inside[:40]}> is no fragment type",
+        "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>",
+        "LANG-02.2-15",
+    )
+    m, n, k = map(_extent, parts[:3])
+    require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
+    layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
+    return Fragment(m, n, k, dtype_named(parts[3]), layout)
+
+
+def _mesh(inside: str) -> Mesh:
+    found = _MESH.fullmatch(inside)
+    require(
+        found is not None,
+        "distributed",
+        f"mesh<{inside[:40]}> is no mesh type",
+        "mesh<axes=[dp], shape=[4]>",
+        "LANG-09-01",
+    )
+    assert found is not None
+    return sound_mesh(tuple(found[1].split(",")), tuple(map(_extent, found[2].split(","))))
+
+
+def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
+    """A mesh with one extent of at least 1 for each of its axes (LANG-09-01, AMB-LANG-82). Raises `Refusal`."""
+    require(
+        len(shape) == len(axes) > 0,
+        "distributed",
+        f"a mesh of {len(axes)} axes has {len(shape)} extents",
+        "one extent for each axis",
+        "LANG-09-01",
+    )
+    require(len(set(axes)) == len(axes), "distributed", "an axis stands twice", "axes of different names", "LANG-09-01")
+    require(min(shape) > 0, "distributed", "an axis has no extent", "extents of at least 1", "LANG-09-01")
+    return Mesh(axes, shape)
+
+
+_READERS: dict[str, Callable[[str], Type]] = {
+    "tensor": _tensor,
+    "memref": _memref,
+    "fragment": _fragment,
+    "mesh": _mesh,
+}

@@ -1,0 +1,408 @@
+"""The verifier on modules built by hand: what no text can say too, such as one value in two functions (LANG-05-01)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera_reference.graph.call import Call
+from tessera_reference.graph.collectives import AllReduce
+from tessera_reference.graph.constant import Constant
+from tessera_reference.graph.control import For, If, While
+from tessera_reference.graph.elementwise import Negate
+from tessera_reference.graph.matmul import MatMul
+from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
+from tessera_reference.ir.module import Block, Exit, Function, Instruction, Module, Value
+from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.types import Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.verifier import verify
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+
+FP32, INT32, BOOL = (Scalar(dtype(name)) for name in ("fp32", "int32", "bool"))
+MATRIX = Tensor((2, 2), dtype("fp32"))
+OPEN = Tensor(("?x.0", 2), dtype("fp32"))
+
+
+def place(line: int) -> Location:
+    return Location("t.tsr", Span(line, 1, line, 2))
+
+
+def make(operation: Any, *operands: Value, to: tuple[Value, ...] = (), line: int = 5, **rest: Any) -> Instruction:
+    return Instruction(operation, operands, to, place(line), **rest)
+
+
+def negate(x: Value, y: Value, line: int = 5) -> Instruction:
+    made: Operation = Negate(x=x.type)  # type: ignore[arg-type]  # whatever the type is
+    return make(made, x, to=(y,), line=line)
+
+
+def block(*instructions: Instruction, takes: tuple[Value, ...] = (), gives: tuple[Value, ...] = ()) -> Block:
+    return Block(takes, instructions, gives, "yield")
+
+
+def function(*instructions: Instruction, takes: tuple[Value, ...] = (), gives: tuple[Value, ...] = ()) -> Function:
+    body = Block(takes, instructions, gives)
+    return Function("f", body, tuple(value.type for value in gives), place(1))
+
+
+def module(*functions: Function, meshes: Mapping[str, Mesh] | None = None) -> Module:
+    return Module("m", {each.name: each for each in functions}, place(1), meshes or {})
+
+
+def found(*functions: Function, meshes: Mapping[str, Mesh] | None = None) -> list[Diagnostic]:
+    with pytest.raises(Rejection) as caught:
+        verify(module(*functions, meshes=meshes))
+    return list(caught.value.diagnostics)
+
+
+def refused(*functions: Function, meshes: Mapping[str, Mesh] | None = None) -> str:
+    """The only thing that is said: category, line and message."""
+    (diagnostic,) = found(*functions, meshes=meshes)
+    assert diagnostic.clause
+    assert diagnostic.requirement
+    return f"{diagnostic.category}:{diagnostic.span.line}: {diagnostic.message}"
+
+
+def test_a_value_is_used_where_it_is_defined() -> None:
+    x, y, z = (Value(name, FP32) for name in "xyz")
+    verify(module(function(negate(x, y), negate(y, z), takes=(x,), gives=(z,))))
+    assert refused(function(negate(y, z, 6), negate(x, y, 7), takes=(x,), gives=(z,))) == (
+        "types:6: %y is used before it is defined"
+    )
+    assert refused(function(negate(x, y), takes=(x,), gives=(z,))) == "types:1: %z is not defined"
+
+
+def test_a_value_of_another_function_is_none_of_this_one() -> None:
+    x, y, z = (Value(name, FP32) for name in "xyz")
+    other = replace(function(negate(x, z), gives=(z,)), name="g")
+    assert refused(function(negate(x, y), takes=(x,), gives=(y,)), other) == "types:5: %x is not defined"
+
+
+def test_a_value_and_its_name_are_defined_once() -> None:
+    x, y = Value("x", FP32), Value("y", FP32)
+    assert refused(function(negate(x, y), negate(x, y, 6), takes=(x,), gives=(y,))) == "types:6: %y is defined twice"
+    assert refused(function(negate(x, Value("x", FP32)), takes=(x,), gives=(x,))) == "types:5: %x is defined twice"
+    assert "%x is defined twice" in refused(function(takes=(x, x), gives=(x,)))
+
+
+def branches(
+    condition: Value, then: Block, otherwise: Block, returns: tuple[Type, ...], *to: Value, line: int = 5
+) -> Instruction:
+    return make(If(condition=BOOL, returns=returns), condition, to=to, regions=(then, otherwise), line=line)
+
+
+def test_what_a_region_defines_does_not_leave_it() -> None:
+    c, x, y, z, r = (Value(name, BOOL if name == "c" else FP32) for name in "cxyzr")
+    then, otherwise = block(negate(x, y), gives=(y,)), block(gives=(x,))
+    sound = branches(c, then, otherwise, (FP32,), r)
+    verify(module(function(sound, negate(r, z), takes=(c, x), gives=(z,))))
+    leaks = "%y is defined in a region that has ended"
+    assert refused(function(sound, negate(y, z, 6), takes=(c, x), gives=(z,))) == f"types:6: {leaks}"
+    sibling = branches(c, then, block(gives=(y,)), (FP32,), r)
+    assert refused(function(sibling, takes=(c, x), gives=(r,))) == f"types:5: {leaks}"
+    own = branches(c, block(negate(r, y, 6), gives=(y,)), otherwise, (FP32,), r)
+    assert refused(function(own, takes=(c, x), gives=(r,))) == "types:6: %r is used before it is defined"
+
+
+def test_a_region_yields_what_results() -> None:
+    c, x, n, r = Value("c", BOOL), Value("x", FP32), Value("n", INT32), Value("r", FP32)
+    one, none, other = block(gives=(x,)), block(), block(gives=(n,))
+    takes = (c, x, n)
+    for otherwise in (none, other):
+        whole = function(branches(c, one, otherwise, (FP32,), r), takes=takes, gives=(r,))
+        assert refused(whole) == "types:5: if: its regions yield different types"
+    assert refused(function(branches(c, one, one, (INT32,), r), takes=takes, gives=(r,))).startswith("types:5: if: ")
+    left = branches(c, one, replace(none, exit="unreachable"), (FP32,), r)
+    verify(module(function(left, takes=takes, gives=(r,))))
+    early = branches(c, one, Block((), (), (x,), "return"), (FP32,), r)
+    verify(module(function(early, takes=takes, gives=(r,))))
+
+
+@pytest.mark.parametrize(
+    ("exit", "gives", "message"),
+    [
+        ("return", (), "types:5: @f returns (), its signature has (fp32)"),
+        ("return", ("n",), "types:5: @f returns (int32), its signature has (fp32)"),
+        ("unreachable", ("x",), "types:5: what is not reached has no results"),
+    ],
+)
+def test_a_region_leaves_as_it_may(exit: Exit, gives: tuple[str, ...], message: str) -> None:
+    values = {"c": Value("c", BOOL), "x": Value("x", FP32), "n": Value("n", INT32), "r": Value("r", FP32)}
+    leaves = Block((), (), tuple(values[name] for name in gives), exit)
+    instruction = branches(values["c"], block(gives=(values["x"],)), leaves, (FP32,), values["r"])
+    takes = (values["c"], values["x"], values["n"])
+    assert refused(function(instruction, takes=takes, gives=(values["r"],))) == message
+
+
+def test_a_function_does_not_yield() -> None:
+    x = Value("x", FP32)
+    yields = Function("f", Block((x,), (), (x,), "yield"), (FP32,), place(1))
+    assert refused(yields) == "types:1: the body of a function does not yield"
+
+
+def loop(body: Block, *carried: Value, to: tuple[Value, ...]) -> list[Instruction]:
+    n = Value("n", INT32)
+    start = make(Constant(value=3, dtype=dtype("int32")), to=(n,))
+    made = For(start=INT32, stop=INT32, step=INT32, carried=tuple(value.type for value in carried))
+    return [start, make(made, n, n, n, *carried, to=to, regions=(body,), line=6)]
+
+
+def test_a_loop_carries_what_it_takes() -> None:
+    x, i, a, r = Value("x", FP32), Value("i", INT32), Value("a", FP32), Value("r", FP32)
+    sound = loop(block(takes=(i, a), gives=(a,)), x, to=(r,))
+    verify(module(function(*sound, takes=(x,), gives=(r,))))
+    without = loop(block(takes=(a,), gives=(a,)), x, to=(r,))
+    assert refused(function(*without, takes=(x,), gives=(r,))) == "types:6: for: body takes (fp32)"
+    strange = loop(block(takes=(i, a), gives=(i,)), x, to=(r,))
+    assert refused(function(*strange, takes=(x,), gives=(r,))) == "types:6: for: body yields (int32)"
+    twice = loop(block(takes=(i, a), gives=(a,)), x, to=(r,))
+    twice[1] = replace(twice[1], regions=(*twice[1].regions, block()))
+    assert refused(function(*twice, takes=(x,), gives=(r,))) == "types:6: for has 2 regions"
+
+
+def test_the_condition_of_a_while_is_a_bool() -> None:
+    c, x, a, b, r = (Value(name, BOOL if name == "c" else FP32) for name in "cxabr")
+    body = block(takes=(b,), gives=(b,))
+    for gives, message in (((c,), ""), ((a,), "types:5: while: condition yields (fp32)")):
+        test = block(takes=(a,), gives=gives)
+        whole = make(While(carried=(FP32,)), x, to=(r,), regions=(test, body))
+        if message:
+            assert refused(function(whole, takes=(c, x), gives=(r,))) == message
+        else:
+            verify(module(function(whole, takes=(c, x), gives=(r,))))
+
+
+def test_operands_are_those_that_the_operation_is_made_for() -> None:
+    a, b, y = Value("a", MATRIX), Value("b", MATRIX), Value("y", MATRIX)
+    made = make(MatMul(a=MATRIX, b=MATRIX), a, b, to=(y,))
+    verify(module(function(made, takes=(a, b), gives=(y,))))
+    other = Value("a", MATRIX.with_dtype(dtype("bf16")))
+    for operands in ((other, b), (a,), (a, b, b)):
+        changed = replace(made, operands=operands)
+        takes = tuple(dict.fromkeys((*operands, b)))
+        assert "matmul: the operands are" in refused(function(changed, takes=takes, gives=(y,)))
+
+
+@pytest.mark.parametrize(
+    ("type_", "message"),
+    [
+        (MATRIX.with_dtype(dtype("bf16")), "types:5: matmul: the result is tensor<2x2xbf16>, not tensor<2x2xfp32>"),
+        (replace(MATRIX, shape=(2, 3)), "shapes:5: matmul: the result is tensor<2x3xfp32>, not tensor<2x2xfp32>"),
+        (FP32, "types:5: matmul: the result is fp32, not tensor<2x2xfp32>"),
+    ],
+)
+def test_results_are_what_the_operation_gives(type_: Type, message: str) -> None:
+    a, b, y = Value("a", MATRIX), Value("b", MATRIX), Value("y", type_)
+    assert refused(function(make(MatMul(a=MATRIX, b=MATRIX), a, b, to=(y,)), takes=(a, b), gives=(y,))) == message
+
+
+def test_what_an_operation_refuses_is_told_with_its_operands() -> None:
+    wide = replace(MATRIX, shape=(2, 3))
+    a, b, y = Value("left", wide), Value("right", wide), Value("y", MATRIX)
+    (diagnostic,) = found(function(make(MatMul(a=wide, b=wide), a, b, to=(y,)), takes=(a, b), gives=(y,)))
+    assert (diagnostic.category, diagnostic.operands) == (
+        "shapes",
+        ("a is tensor<2x3xfp32>", "b is tensor<2x3xfp32>"),
+    )
+    assert "%right" in diagnostic.remedy
+
+
+def test_unknown_dimensions_stay_what_they_are() -> None:
+    """The result of a negation has the dimension of its operand, not one of its own."""
+    x = Value("x", OPEN)
+    for dim, sound in (("?x.0", True), ("?y.0", False), ("?", False), (4, False)):
+        y = Value("y", replace(OPEN, shape=(dim, 2)))
+        made = function(negate(x, y), takes=(x,), gives=(y,))
+        if sound:
+            verify(module(made))
+        else:
+            assert refused(made).startswith("shapes:5: negate: the result is tensor<")
+
+
+# Symbols
+
+
+def caller(callee: str, *results: Type, argument: Type = FP32) -> Function:
+    x, to = Value("x", argument), tuple(Value(f"r{i}", type_) for i, type_ in enumerate(results))
+    made = Call(arguments=(argument,), callee=callee, returns=tuple(results))
+    return function(make(made, x, to=to), takes=(x,), gives=to)
+
+
+def callee(takes: Type, gives: Type, **rest: Any) -> Function:
+    p, c = Value("p", takes), Value("c", gives)
+    body = (negate(p, c),) if takes == gives else (make(Constant(value=0, dtype=dtype("int32")), to=(c,)),)
+    return replace(function(*body, takes=(p,), gives=(c,)), name="g", **rest)
+
+
+def test_a_call_gives_what_the_signature_says() -> None:
+    verify(module(caller("g", FP32), callee(FP32, FP32)))
+    verify(module(caller("g", INT32), callee(FP32, INT32)))
+    assert "returns" in refused(caller("g", INT32), callee(FP32, FP32))
+    assert refused(caller("h", FP32), callee(FP32, FP32)).startswith("types:5: call: unknown function @h")
+    assert "the arguments are (int32)" in refused(caller("g", FP32, argument=INT32), callee(FP32, FP32))
+
+
+def test_a_call_binds_the_dimensions_of_the_callee() -> None:
+    named, fixed = Tensor(("N", 2), dtype("fp32")), Tensor((7, 2), dtype("fp32"))
+    verify(module(caller("g", fixed, argument=fixed), callee(named, named)))
+    verify(module(caller("g", OPEN, argument=OPEN), callee(named, named)))
+    verify(module(caller("g", OPEN, argument=OPEN), callee(OPEN, OPEN)))
+    wrong = replace(fixed, shape=(8, 2))
+    assert "call" in refused(caller("g", wrong, argument=fixed), callee(named, named))
+
+
+def test_a_kernel_is_not_called() -> None:
+    kernel = replace(callee(MATRIX, MATRIX), kernel=True)
+    assert "@g is a kernel" in refused(caller("g", MATRIX, argument=MATRIX), kernel)
+    verify(module(kernel))
+
+
+def test_functions_do_not_come_back_to_themselves() -> None:
+    g, h = replace(caller("h", FP32), name="g"), replace(caller("g", FP32), name="h")
+    message = refused(g, h)
+    assert "recursion: @" in message
+    assert message.count("calls") == 2
+    assert "recursion: @f calls @f" in refused(caller("f", FP32))
+
+
+def test_a_kernel_returns_its_buffers() -> None:
+    n, a, b = Value("n", INT32), Value("a", MATRIX), Value("b", replace(MATRIX, shape=(3, 3)))
+    sound = replace(function(takes=(n, a, b), gives=(a, b)), kernel=True)
+    verify(module(sound))
+    for gives in ((a,), (b, a), (n, a, b)):
+        broken = replace(function(takes=(n, a, b), gives=gives), kernel=True)
+        assert "the kernel @f has other results than its tensor parameters" in refused(broken)
+
+
+def test_returns_fit_the_signature() -> None:
+    x = Value("x", OPEN)
+    for dim, sound in (("?", True), ("?x.0", True), ("N", True), (4, False), ("?y.0", True)):
+        signature = replace(function(takes=(x,), gives=(x,)), results=(replace(OPEN, shape=(dim, 2)),))
+        if sound:
+            verify(module(signature))
+        else:
+            assert "its signature has (tensor<4x2xfp32>)" in refused(signature)
+
+
+def test_a_name_of_a_signature_is_one_dimension() -> None:
+    x, y = Value("x", OPEN), Value("y", replace(OPEN, shape=("?y.0", 2)))
+    same = replace(OPEN, shape=("N", 2))
+    verify(module(replace(function(takes=(x, y), gives=(x, x)), results=(same, same))))
+    assert "returns" in refused(replace(function(takes=(x, y), gives=(x, y)), results=(same, same)))
+
+
+def reduce(axis: str, group: int, mesh: str | None = None) -> Function:
+    x, y = Value("x", FP32), Value("y", FP32)
+    made = AllReduce(x=FP32, axis=axis, op="sum", mesh=mesh, group=group)
+    return function(make(made, x, to=(y,)), takes=(x,), gives=(y,))
+
+
+def test_a_collective_works_along_an_axis_of_a_mesh() -> None:
+    meshes = {"a": Mesh(("dp", "tp"), (4, 2)), "b": Mesh(("dp",), (8,))}
+    verify(module(reduce("dp", 4, "a"), meshes=meshes))
+    verify(module(reduce("dp", 8, "b"), meshes=meshes))
+    assert refused(reduce("tp", 2, "b"), meshes=meshes) == "distributed:5: all_reduce: mesh b has no axis 'tp'"
+    assert "its group" in refused(reduce("dp", 4, "b"), meshes=meshes)
+    assert "which mesh" in refused(reduce("dp", 4), meshes=meshes)
+    assert "the module declares none" in refused(reduce("dp", 4))
+
+
+@pytest.mark.parametrize("mesh", [Mesh(("dp",), (4, 2)), Mesh(("dp", "dp"), (4, 2)), Mesh(("dp",), (0,))])
+def test_a_mesh_has_an_extent_for_each_axis(mesh: Mesh) -> None:
+    assert refused(function(), meshes={"g": mesh}).startswith("distributed:1: ")
+
+
+def test_symbols_of_a_module_have_names_of_their_own() -> None:
+    assert refused(function(), meshes={"f": Mesh(("dp",), (4,))}) == "types:1: @f is a function and a mesh"
+
+
+COMMON: list[tuple[dict[str, Any], str]] = [
+    ({"shape": (2, 2), "dtype": dtype("fp32"), "layout": "row_major"}, ""),
+    ({"numerics_profile": "strict", "precision": "bf16", "mesh_axes": ("dp",)}, ""),
+    ({"shape": (2, 3)}, "shapes"),
+    ({"shape": (2,)}, "shapes"),
+    ({"dtype": dtype("bf16")}, "types"),
+    ({"layout": "col_major"}, "layouts"),
+    ({"mesh_axes": ("dp", "tp")}, "distributed"),
+    ({"precision": "int8"}, "numerics"),
+    ({"precision": "half"}, "numerics"),
+    ({"numerics_profile": "exact"}, "numerics"),
+]
+
+
+@pytest.mark.parametrize(("attributes", "category"), COMMON)
+def test_attributes_that_any_operation_may_carry(attributes: dict[str, Any], category: str) -> None:
+    a, y = Value("a", MATRIX), Value("y", MATRIX)
+    made = make(MatMul(a=MATRIX, b=MATRIX), a, a, to=(y,), attributes=attributes)
+    meshes = {"g": Mesh(("dp",), (4,))}
+    if category:
+        assert refused(function(made, takes=(a,), gives=(y,)), meshes=meshes).startswith(f"{category}:5: matmul: ")
+    else:
+        verify(module(function(made, takes=(a,), gives=(y,)), meshes=meshes))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "category"),
+    [
+        ({"numerics_profile": "fast"}, ""),
+        ({"numerics_profile": "exact"}, "numerics"),
+        ({"mesh_axes": ("z",)}, "distributed"),
+    ],
+)
+def test_attributes_of_functions(attributes: dict[str, Any], category: str) -> None:
+    made = replace(function(), attributes=attributes)
+    if category:
+        assert refused(made).startswith(f"{category}:1: ")
+    else:
+        verify(module(made))
+
+
+def default(name: str, values: Any) -> dict[str, Array]:
+    return {"x": Array(dtype(name), np.asarray(values, dtype(name).carrier))}
+
+
+@pytest.mark.parametrize(
+    ("type_", "defaults", "sound"),
+    [
+        (FP32, default("fp32", 1.5), True),
+        (MATRIX, default("fp32", [[1, 2], [3, 4]]), True),
+        (OPEN, default("fp32", [[1, 2], [3, 4], [5, 6]]), True),
+        (FP32, default("int32", 1), False),
+        (FP32, default("fp32", [1.5]), False),
+        (MATRIX, default("fp32", [[1, 2]]), False),
+        (OPEN, default("fp32", [[1], [3]]), False),
+    ],
+)
+def test_defaults_are_of_the_type_of_their_parameter(type_: Type, defaults: dict[str, Array], sound: bool) -> None:
+    x = Value("x", type_)
+    made = replace(function(takes=(x,), gives=(x,)), defaults=defaults)
+    if sound:
+        verify(module(made))
+    else:
+        assert "the default of x is " in refused(made)
+    strange = replace(function(takes=(x,), gives=(x,)), defaults={"y": defaults["x"]})
+    assert "the default of y is " in refused(strange)
+
+
+def test_everything_wrong_is_told_in_the_order_of_the_source() -> None:
+    x, y, z = (Value(name, FP32) for name in "xyz")
+    whole = function(negate(z, y, 9), negate(x, Value("w", INT32), 3), negate(x, y, 6), takes=(x,), gives=(y,))
+    assert [diagnostic.span.line for diagnostic in found(whole)] == [3, 6, 9]
+
+
+def test_a_thousand_nested_regions() -> None:
+    c, x = Value("c", BOOL), Value("x", FP32)
+    build: Callable[[int, Block], Block] = lambda i, inner: block(branches(c, inner, block(), (), line=i))  # noqa: E731
+    inner = block(negate(x, Value("deep", FP32)))
+    for depth in range(1000):
+        inner = build(depth + 1, inner)
+    verify(module(function(*inner.instructions, takes=(c, x))))
+    broken = block(negate(Value("lost", FP32), Value("deep", FP32), 7))
+    for depth in range(1000):
+        broken = build(depth + 8, broken)
+    assert refused(function(*broken.instructions, takes=(c, x))) == "types:7: %lost is not defined"
