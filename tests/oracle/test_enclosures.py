@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.bounds.intervals import Interval
+from tessera_conformance.oracle.directed import fraction
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, values_of
 from tessera_conformance.tensors import Tensor
@@ -16,8 +19,8 @@ from tessera_conformance.vectors.counter import counted
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
 UNARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "erf", "sqrt"]
-UNARY += ["rsqrt", "reciprocal", "sigmoid", "silu", "gelu", "relu", "negate", "transpose"]
-BINARY = ["add", "subtract", "multiply", "divide", "pow"]
+UNARY += ["rsqrt", "reciprocal", "sigmoid", "silu", "gelu", "relu", "negate", "transpose", "abs"]
+BINARY = ["add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"]
 ALONG = ["sum", "mean", "prod", "max", "min", "softmax", "logsumexp"]
 
 
@@ -138,3 +141,22 @@ def test_known_orders_lie_within_bounds_of_their_own(known: dict[str, str]) -> N
         for one, other in zip(limits, anything, strict=True)
         if known != {"tree": "fold"} and known != {"tree": "ring(3)"}
     )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_elements_that_are_moved_and_added_lie_within(dtype: str) -> None:
+    x, updates = counted(dtype, (3, 4), 11), counted(dtype, (5, 4), 12)
+    indices = Tensor.from_words("int32", (5,), [2, 0, 2, 2, 0])
+    check("scatter_add", [x, indices, updates], {"axis": 0})
+    check("gather", [x, indices], {"axis": 0})
+    check("concat", [x, updates], {"axis": 0})
+    check("pad", [x], {"low": [1, 0], "high": [0, 2], "value": "0.1"})
+    check("clamp", [x, *(Tensor.from_words(dtype, (), [word]) for word in x.words().tolist()[:2])])
+    check("select", [Tensor.from_words("bool", (4,), [1, 0, 1, 1]), x, x])
+
+
+def test_signs_and_magnitudes_of_an_interval_are_exact() -> None:
+    """gmpy2's own unary minus and abs would round to 53 bits and leave the number outside."""
+    third = Interval.around(Fraction(1, 3))
+    assert fraction((-third).low) == -fraction(third.high) and fraction((-third).high) == -fraction(third.low)
+    assert fraction((-third).magnitude) == fraction(third.high)

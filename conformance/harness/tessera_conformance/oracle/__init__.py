@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessera_conformance.oracle.activations import gelu, relu, sigmoid, silu
+from tessera_conformance.oracle.attention import flash_attention
 from tessera_conformance.oracle.casts import cast
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.oracle.compositions import add_to_product, attention, multiply_add, scale
@@ -49,10 +50,29 @@ from tessera_conformance.oracle.elementwise import (
     negate,
     not_equal,
     subtract,
-    transpose,
 )
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.fourier import fft, ifft
+from tessera_conformance.oracle.movement import (
+    abs_,
+    broadcast,
+    clamp,
+    concat,
+    const_tensor,
+    gather,
+    iota,
+    layout_cast,
+    maximum,
+    minimum,
+    pad,
+    reshape,
+    scatter_add,
+    select,
+    slice_,
+    transpose,
+)
+from tessera_conformance.oracle.normalization import batch_norm, layer_norm, rms_norm
+from tessera_conformance.oracle.optimizers import adamw, sgd
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.quantization import dequantize, error_feedback, quantize, top_k
 from tessera_conformance.oracle.randomness import dropout, normal, philox, uniform
@@ -97,6 +117,23 @@ _ELEMENTWISE = (
     sigmoid,
     silu,
     subtract,
+)
+_MOVEMENT = (
+    abs_,
+    broadcast,
+    clamp,
+    concat,
+    const_tensor,
+    gather,
+    iota,
+    layout_cast,
+    maximum,
+    minimum,
+    pad,
+    reshape,
+    scatter_add,
+    select,
+    slice_,
     transpose,
 )
 _REDUCTIONS = (
@@ -104,20 +141,24 @@ _REDUCTIONS = (
     all_reduce,
     argmax,
     attention,
+    batch_norm,
     fft,
+    flash_attention,
     ifft,
+    layer_norm,
     logsumexp,
     matmul,
     max_,
     mean,
     min_,
     prod,
+    rms_norm,
     softmax,
     sum_,
 )
-_OTHERS = (dequantize, dropout, error_feedback, normal, philox, quantize, top_k, uniform)
+_OTHERS = (adamw, dequantize, dropout, error_feedback, normal, philox, quantize, sgd, top_k, uniform)
 
-_PUBLISHED: tuple[Callable[..., Any], ...] = (*_ELEMENTARY, *_ELEMENTWISE, *_REDUCTIONS, *_OTHERS)
+_PUBLISHED: tuple[Callable[..., Any], ...] = (*_ELEMENTARY, *_ELEMENTWISE, *_MOVEMENT, *_REDUCTIONS, *_OTHERS)
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     f"oracle.{function.__name__.rstrip('_')}": function for function in _PUBLISHED
@@ -127,12 +168,19 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 __all__ = [
     "FUNCTIONS",
     "BadArgument",
+    "abs_",
+    "adamw",
     "add",
     "add_to_product",
     "all_reduce",
     "argmax",
     "attention",
+    "batch_norm",
+    "broadcast",
     "cast",
+    "clamp",
+    "concat",
+    "const_tensor",
     "cos",
     "cosh",
     "dequantize",
@@ -145,10 +193,15 @@ __all__ = [
     "exp2",
     "expm1",
     "fft",
+    "flash_attention",
+    "gather",
     "gelu",
     "greater",
     "greater_or_equal",
     "ifft",
+    "iota",
+    "layer_norm",
+    "layout_cast",
     "less",
     "less_or_equal",
     "log",
@@ -157,25 +210,34 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max_",
+    "maximum",
     "mean",
     "min_",
+    "minimum",
     "multiply",
     "multiply_add",
     "negate",
     "normal",
     "not_equal",
+    "pad",
     "philox",
     "pow_",
     "prod",
     "quantize",
     "reciprocal",
     "relu",
+    "reshape",
+    "rms_norm",
     "rsqrt",
     "scale",
+    "scatter_add",
+    "select",
+    "sgd",
     "sigmoid",
     "silu",
     "sin",
     "sinh",
+    "slice_",
     "softmax",
     "sqrt",
     "subtract",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tessera_conformance.oracle.elementwise import add, multiply, transpose
+from tessera_conformance.oracle.elementwise import add, multiply
 from tessera_conformance.oracle.formats import tensor_of
+from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.softmax import softmax
 from tessera_conformance.tensors import Tensor

@@ -92,12 +92,6 @@ def greater_or_equal(a: Tensor, b: Tensor) -> Tensor:
     return _comparison(lambda order: order in (0, 1), a, b)
 
 
-def transpose(a: Tensor) -> Tensor:
-    """The axes reversed."""
-    codes = a.words().reshape(a.shape).T
-    return Tensor(a.dtype, tuple(codes.shape), codes.tobytes())
-
-
 def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
     shape, pairs = paired(a, b)
     return tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])

@@ -10,6 +10,7 @@ import numpy as np
 
 from tessera_conformance.check import Check
 from tessera_conformance.oracle import FUNCTIONS, bounds
+from tessera_conformance.oracle.bounds import movement
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.special import settled
 from tessera_conformance.oracle.exact import NAN, finite, is_infinite
@@ -110,10 +111,13 @@ def judge_special(
     check.enclosed(found, _beside_special(name, inputs, given, frozen, settles & ~special), what)
 
 
-COMPONENTWISE = frozenset({"sum", "negate", "transpose", "cast"})
+MOVED = frozenset(function.__name__.rstrip("_") for function in movement.MOVED)
+"""Functions that move, choose or join elements."""
+
+COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED
 """Functions that do not mix the parts of complex numbers."""
 
-ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "transpose", "max", "min", "cast"})
+ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOVED
 """Functions whose finite results beside infinities are exact."""
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nan
+from math import inf, nan, prod
 
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import codes, tensor
+from tessera_conformance.vectors.counter import counted
 
 FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]
 INTEGERS = ["int8", "int16", "int32", "int64"]
 COMPLEX = {"complex64": "fp32", "complex128": "fp64"}
 """The complex dtypes with the dtype of their parts."""
+
+USUAL = 310
+"""The seed of elements that edge values come before."""
 
 
 def pairs(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,6 +76,17 @@ def joined(*tensors: Tensor) -> Tensor:
     """Vectors of one dtype, one after another."""
     words = [word for each in tensors for word in each.words().tolist()]
     return codes(tensors[0].dtype, (len(words) // tensors[0].format.words,), words)
+
+
+def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tensor:
+    """Elements of any dtype to be moved about: edge values first where the seed is the usual one, then counted ones."""
+    if dtype in COMPLEX:
+        return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, each) for each in (seed, seed + 1)))
+    elements = counted(dtype, (prod(shape),), seed)
+    if seed == USUAL and dtype != "bool":
+        edges = float_edges(dtype) if dtype in FLOATS else integer_edges(dtype)
+        elements = joined(edges, elements)
+    return codes(dtype, shape, elements.words().tolist()[: prod(shape)])
 
 
 def complex_of(dtype: str, real: Tensor, imaginary: Tensor) -> Tensor:

@@ -27,8 +27,8 @@ STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
 ROUNDED_ONCE = frozenset({"add", "subtract", "multiply", "divide", "scale", "cast"})
 """Operators that round every result once, but for products of complex numbers."""
 
-EXACT = frozenset({"negate", "relu", "transpose", "max", "min"})
-"""Operators that round nothing."""
+EXACT = frozenset({"negate", "relu", "max", "min"}) | allowances.MOVED
+"""Operators that round nothing, but for a literal."""
 
 COMPOSED = frozenset({"softmax", "logsumexp", "mean", "prod", "sum", "fft", "ifft", "gelu", "silu", "sigmoid"})
 """Functions of several steps whose special values do not depend on their order."""

@@ -39,60 +39,60 @@ COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greate
 
 def matmul(a: Tensor, b: Tensor, out: str | None = None) -> Question:
     """`op.matmul(A, B)`, with another result type on request."""
-    result = _type(out or a.dtype, (*a.shape[:-1], b.shape[-1]))
+    result = type_text(out or a.dtype, (*a.shape[:-1], b.shape[-1]))
     arguments = {} if out is None else {"out": out}
     call = "op.matmul(A, B)" if out is None else f"op.matmul(A, B, out={out})"
     accumulation = (ACCUMULATION[a.dtype], "LANG-10-02") if a.dtype in ACCUMULATION else ()
-    return _question({"A": a, "B": b}, call, result, "matmul", arguments, ("LANG-05.2-02", *accumulation))
+    return question({"A": a, "B": b}, call, result, "matmul", arguments, ("LANG-05.2-02", *accumulation))
 
 
 def matmul_operator(a: Tensor, b: Tensor) -> Question:
     """`A @ B`."""
-    result = _type(a.dtype, (*a.shape[:-1], b.shape[-1]))
-    return _question({"A": a, "B": b}, "A @ B", result, "matmul", {}, ("LANG-02.3-65",))
+    result = type_text(a.dtype, (*a.shape[:-1], b.shape[-1]))
+    return question({"A": a, "B": b}, "A @ B", result, "matmul", {}, ("LANG-02.3-65",))
 
 
 def softmax(x: Tensor, axis: int | None = None) -> Question:
     """`op.softmax(X)`, along the last axis unless another is asked for."""
     arguments = {} if axis is None else {"axis": axis}
     call = "op.softmax(X)" if axis is None else f"op.softmax(X, axis={axis})"
-    return _question({"X": x}, call, _type_of(x), "softmax", arguments, ("LANG-05.2-03", "LANG-15-07"))
+    return question({"X": x}, call, type_of(x), "softmax", arguments, ("LANG-05.2-03", "LANG-15-07"))
 
 
 def binary(operator: str, a: Tensor, b: Tensor) -> Question:
     """A binary operator by its name in `OPERATORS`, on two tensors of one shape, or a tensor and a scalar."""
     symbol, clause = OPERATORS[operator]
     shape = a.shape or b.shape
-    result = _type("bool" if operator in COMPARISONS else a.dtype, shape)
-    return _question({"A": a, "B": b}, f"A {symbol} B", result, operator, {}, (clause,))
+    result = type_text("bool" if operator in COMPARISONS else a.dtype, shape)
+    return question({"A": a, "B": b}, f"A {symbol} B", result, operator, {}, (clause,))
 
 
 def negate(a: Tensor) -> Question:
     """`-A`."""
-    return _question({"A": a}, "-A", _type_of(a), "negate", {}, ("LANG-14.2-02",))
+    return question({"A": a}, "-A", type_of(a), "negate", {}, ("LANG-14.2-02",))
 
 
 def scale(a: Tensor, factor: str) -> Question:
     """`A * factor` with a literal."""
-    return _question({"A": a}, f"A * {factor}", _type_of(a), "scale", {"factor": factor}, ("LANG-02.3-63",))
+    return question({"A": a}, f"A * {factor}", type_of(a), "scale", {"factor": factor}, ("LANG-02.3-63",))
 
 
 def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Question:
     """`A * B + C`."""
     clauses = ("LANG-02.3-61", "LANG-02.3-63")
-    return _question({"A": a, "B": b, "C": c}, "A * B + C", _type_of(a), "multiply_add", {}, clauses)
+    return question({"A": a, "B": b, "C": c}, "A * B + C", type_of(a), "multiply_add", {}, clauses)
 
 
 def add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Question:
     """`C + (A @ B)`."""
     clauses = ("LANG-02.3-61", "LANG-02.3-65")
-    return _question({"A": a, "B": b, "C": c}, "C + (A @ B)", _type_of(c), "add_to_product", {}, clauses)
+    return question({"A": a, "B": b, "C": c}, "C + (A @ B)", type_of(c), "add_to_product", {}, clauses)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     """softmax(Q K' * factor) V, a statement for each step."""
-    scores, result = _type(q.dtype, (q.shape[0], k.shape[0])), _type(q.dtype, (q.shape[0], v.shape[1]))
-    keys = _type(k.dtype, k.shape[::-1])
+    scores, result = type_text(q.dtype, (q.shape[0], k.shape[0])), type_text(q.dtype, (q.shape[0], v.shape[1]))
+    keys = type_text(k.dtype, k.shape[::-1])
     body = [
         f"let T: {keys} = op.transpose(K);",
         f"let S: {scores} = op.matmul(Q, T);",
@@ -109,25 +109,25 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
 
 def function(name: str, x: Tensor) -> Question:
     """`op.exp(X)` and its kin, named as in `ELEMENTARY`."""
-    return _question({"X": x}, f"op.{name}(X)", _type_of(x), name, {}, FUNCTION_CLAUSES, ("elementary-functions",))
+    return question({"X": x}, f"op.{name}(X)", type_of(x), name, {}, FUNCTION_CLAUSES, ("elementary-functions",))
 
 
 def power(a: Tensor, b: Tensor) -> Question:
     """`op.pow(A, B)`."""
     inputs = {"A": a, "B": b}
-    return _question(inputs, "op.pow(A, B)", _type_of(a), "pow", {}, FUNCTION_CLAUSES, ("elementary-functions",))
+    return question(inputs, "op.pow(A, B)", type_of(a), "pow", {}, FUNCTION_CLAUSES, ("elementary-functions",))
 
 
 def activation(name: str, x: Tensor, approximate: str | None = None) -> Question:
     """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, whose tanh form is asked for by `approximate`."""
     arguments = {} if approximate is None else {"approximate": approximate}
     call = f"op.{name}(X)" if approximate is None else f'op.{name}(X, approximate="{approximate}")'
-    return _question({"X": x}, call, _type_of(x), name, arguments, FUNCTION_CLAUSES, ("activations",))
+    return question({"X": x}, call, type_of(x), name, arguments, FUNCTION_CLAUSES, ("activations",))
 
 
 def relu(x: Tensor) -> Question:
     """`op.relu(X)`."""
-    return _question({"X": x}, "op.relu(X)", _type_of(x), "relu", {}, ("LANG-02-04",), ("tensor-ops",))
+    return question({"X": x}, "op.relu(X)", type_of(x), "relu", {}, ("LANG-02-04",), ("tensor-ops",))
 
 
 def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Question:
@@ -136,8 +136,8 @@ def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Questi
     shape[axis : axis + 1 or None] = [1] if keepdims else []
     arguments = {"axis": axis} | ({"keepdims": True} if keepdims else {})
     call = f"op.{name}(X, axis={axis}{', keepdims=true' if keepdims else ''})"
-    result = _type("int32" if name == "argmax" else x.dtype, tuple(shape))
-    return _question({"X": x}, call, result, name, arguments, REDUCTION_CLAUSES, ("reductions",))
+    result = type_text("int32" if name == "argmax" else x.dtype, tuple(shape))
+    return question({"X": x}, call, result, name, arguments, REDUCTION_CLAUSES, ("reductions",))
 
 
 def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
@@ -145,7 +145,7 @@ def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
     arguments = {"dtype": dtype} | ({} if overflow is None else {"overflow": overflow})
     mode = "" if overflow is None else f', overflow="{overflow}"'
     call = f"op.cast(X, dtype={dtype}{mode})"
-    return _question({"X": x}, call, _type(dtype, x.shape), "cast", arguments, ("LANG-03.1-05",), ("casts",))
+    return question({"X": x}, call, type_text(dtype, x.shape), "cast", arguments, ("LANG-03.1-05",), ("casts",))
 
 
 def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
@@ -153,10 +153,10 @@ def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
     arguments = {} if norm is None else {"norm": norm}
     call = f"op.{name}(X)" if norm is None else f'op.{name}(X, norm="{norm}")'
     features = ("inverse-fft",) if name == "ifft" else ()
-    return _question({"X": x}, call, _type_of(x), name, arguments, ("LANG-05.2-04",), features)
+    return question({"X": x}, call, type_of(x), name, arguments, ("LANG-05.2-04",), features)
 
 
-def _question(
+def question(
     inputs: Mapping[str, Tensor],
     expression: str,
     result: str,
@@ -165,6 +165,7 @@ def _question(
     clauses: tuple[str, ...],
     features: tuple[str, ...] = (),
 ) -> Question:
+    """What one expression gives, as the oracle's function of the inputs has it."""
     body = [f"let R: {result} = {expression};", "return R;"]
     check = Check(f"oracle.{function}", tuple(inputs), arguments)
     return Question(_call(inputs, result, body), check, clauses, (*features, *_features(inputs, arguments)))
@@ -182,14 +183,16 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
 
 
 def _program(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> str:
-    parameters = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.items())
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
     lines = "\n".join(f"    {line}" for line in body)
     return f"module m {{\n  func f({parameters}) -> {result} {{\n{lines}\n  }}\n}}\n"
 
 
-def _type_of(value: Tensor) -> str:
-    return _type(value.dtype, value.shape)
+def type_of(value: Tensor) -> str:
+    """A tensor's type as it is written."""
+    return type_text(value.dtype, value.shape)
 
 
-def _type(dtype: str, shape: tuple[int, ...]) -> str:
+def type_text(dtype: str, shape: tuple[int, ...]) -> str:
+    """The type of a tensor, or of a scalar."""
     return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype

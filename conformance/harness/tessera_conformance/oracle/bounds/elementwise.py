@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tessera_conformance.oracle.activations import HALF, TANH_FACTOR
 from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Fast, Steps
-from tessera_conformance.oracle.elementwise import paired, transpose
+from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import Value, finite, is_zero
 from tessera_conformance.oracle.fields import elements_of
@@ -239,10 +239,6 @@ def _rebuilt(x: Tensor, function: Callable[[Value], Fraction]) -> Enclosures:
     return unchanged(values, format_)
 
 
-def _transpose(a: Tensor) -> Enclosures:
-    return unchanged(values_of(transpose(a)), component_format(a.dtype))
-
-
 def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
     target = component_format(dtype)
     values: Sequence[Any] = elements_of(x)
@@ -269,7 +265,6 @@ RULES: Mapping[str, Callable[..., Enclosures]] = {
     "gelu": partial(_activation, {"none": _gelu, "tanh": _gelu_by_tanh}),
     "negate": _negate,
     "relu": _relu,
-    "transpose": _transpose,
     "cast": _cast,
 }
 """The rule of each function."""

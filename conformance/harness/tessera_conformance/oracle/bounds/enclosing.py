@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.oracle.bounds import elementwise, products, random, reductions, softmax, transforms, wires
+from tessera_conformance.oracle.bounds import (
+    attention,
+    elementwise,
+    movement,
+    normalization,
+    products,
+    random,
+    reductions,
+    softmax,
+    transforms,
+    wires,
+)
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.tensors import Tensor
@@ -13,7 +24,10 @@ from tessera_conformance.tensors import Tensor
 Enclosures = list[Enclosure | None]
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
+    **attention.RULES,
     **elementwise.RULES,
+    **movement.RULES,
+    **normalization.RULES,
     **products.RULES,
     **random.RULES,
     **reductions.RULES,

@@ -15,6 +15,7 @@ from tessera_conformance.oracle.exact import Value, finite, is_zero
 PRECISION = 128
 """More than a product of two fp64 significands."""
 DOWN, UP = contexts(PRECISION)
+"""Signs and magnitudes are taken in them too: gmpy2's own `-x` and `abs(x)` round to the precision of a double."""
 ZERO: Number = gmpy2.mpfr(0)
 INFINITE: Number = gmpy2.mpfr("inf")
 
@@ -59,7 +60,7 @@ class Interval:
         return Interval(DOWN.sub(self.low, other.high), UP.sub(self.high, other.low))
 
     def __neg__(self) -> Interval:
-        return Interval(-self.high, -self.low)
+        return Interval(DOWN.minus(self.high), UP.minus(self.low))
 
     def __mul__(self, other: Interval) -> Interval:
         if self.low >= 0 and other.low >= 0:
@@ -76,7 +77,7 @@ class Interval:
     @property
     def magnitude(self) -> Number:
         """The largest absolute value."""
-        return max(abs(self.low), abs(self.high))
+        return max(UP.abs(self.low), UP.abs(self.high))
 
     def hull(self, *others: Interval) -> Interval:
         """The smallest interval that holds this one and others."""

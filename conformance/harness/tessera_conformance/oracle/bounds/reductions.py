@@ -52,12 +52,12 @@ def _sum(
     chosen = (tree if order is None else order) if known_order else None
     if chosen is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
         return _large_sums(x, axis, inner, result)
-    return [_sum_of(row, inner, result, chosen) for row in _rows(x, axis)]
+    return [sum_of(row, inner, result, chosen) for row in _rows(x, axis)]
 
 
 def sums_along(x: Tensor, axis: int, inner: FloatFormat) -> Enclosures:
     """Sums in any order, every node rounded to a format."""
-    return [_sum_of(row, inner, component_format(x.dtype), None) for row in _rows(x, axis)]
+    return [sum_of(row, inner, component_format(x.dtype), None) for row in _rows(x, axis)]
 
 
 def _large_sums(x: Tensor, axis: int, inner: FloatFormat, result: FloatFormat) -> Enclosures:
@@ -79,7 +79,8 @@ def _large_sums(x: Tensor, axis: int, inner: FloatFormat, result: FloatFormat) -
     return found
 
 
-def _sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, order: Tree | None) -> Enclosure | None:
+def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, order: Tree | None = None) -> Enclosure | None:
+    """A sum in a known order, or in any; none where a term is no number."""
     if any(point(value) is None for value in row):
         return None
     values = [finite(value) for value in row]
@@ -110,7 +111,7 @@ def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: boo
     chosen = order.get("order", order.get("tree", "pairwise")) if known_order else None
     found: Enclosures = []
     for row in _rows(x, axis):
-        terms = _sum_of(row, inner, inner, chosen) if row else None
+        terms = sum_of(row, inner, inner, chosen) if row else None
         if terms is None:
             found.append(None)
             continue

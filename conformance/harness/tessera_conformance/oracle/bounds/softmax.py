@@ -113,7 +113,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
     for row in range(q.shape[0]):
         terms = products[row * inner_too : (row + 1) * inner_too]
         try:
-            ideal, actual = (_attended(steps, terms, literal, values, columns, dtype) for steps in (EXACT, FAST))
+            ideal, actual = (attended(steps, terms, literal, values, columns, dtype) for steps in (EXACT, FAST))
         except Unpromised:
             found += [None] * columns
             continue
@@ -122,23 +122,26 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
     return found
 
 
-def _attended(
+def attended(
     steps: Steps,
     terms: Sequence[sums.Terms | None],
     factor: Interval,
     values: Sequence[Interval | None],
     columns: int,
     dtype: str,
+    *,
+    wide_scores: bool = False,
 ) -> Row:
-    """One row of the result; Unpromised where an operand is not finite."""
+    """One row of the result; Unpromised where an operand is not finite. Scores are rounded to the dtype unless wide."""
     result, inner = float_format(dtype), accumulator_of(dtype)
+    score = inner if wide_scores else result
     scores = []
     for term in terms:
         if term is None:
             raise Unpromised("an operand that is not finite")
         error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
-        product = steps.rounded(Interval.around(term.exact, error), result)
-        scores.append(steps.rounded(product * steps.rounded(factor, result), result))
+        product = steps.rounded(Interval.around(term.exact, error), score)
+        scores.append(steps.rounded(product * steps.rounded(factor, score), score))
     weights = softmax(steps, scores, inner, result)
     if dtype == "tf32":
         weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]

@@ -111,8 +111,8 @@ class Fast(Exact):
         """One rounding to nearest; exact only where the result is zero."""
         if x.low == x.high == 0:
             return x
-        low = DOWN.sub(x.low, max(UP.mul(abs(x.low), unit(format_)), _least_loss(format_)))
-        high = UP.add(x.high, max(UP.mul(abs(x.high), unit(format_)), _least_loss(format_)))
+        low = DOWN.sub(x.low, max(UP.mul(UP.abs(x.low), unit(format_)), _least_loss(format_)))
+        high = UP.add(x.high, max(UP.mul(UP.abs(x.high), unit(format_)), _least_loss(format_)))
         return _in_range(flushed(Interval(low, high), format_), format_)
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
@@ -143,8 +143,8 @@ class Fast(Exact):
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
         """gamma(units) of the magnitude of either end, and the underflows."""
         factor = gamma_number(units, format_)
-        low = DOWN.sub(x.low, UP.mul(abs(x.low), factor))
-        high = UP.add(x.high, UP.mul(abs(x.high), factor))
+        low = DOWN.sub(x.low, UP.mul(UP.abs(x.low), factor))
+        high = UP.add(x.high, UP.mul(UP.abs(x.high), factor))
         lost = UP.mul(units, half_smallest(format_))
         return _in_range(flushed(Interval(low, high).widened(lost), format_), format_)
 

@@ -9,7 +9,7 @@ import gmpy2
 
 from tessera_conformance.oracle import quantization
 from tessera_conformance.oracle.bounds.elementwise import composed, points, unchanged
-from tessera_conformance.oracle.bounds.intervals import ZERO, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import DOWN, ZERO, Enclosure, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.reductions import sums_along
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps
 from tessera_conformance.oracle.collectives import all_reduce, stacked
@@ -87,7 +87,7 @@ def _scale(steps: Steps, whole: list[Interval], wire: str, target: FloatFormat) 
     if wire == "bf16":
         return one
     sizes = [value.hull(-value) for value in whole]
-    lows = [ZERO if x.low <= 0 <= x.high else min(abs(x.low), abs(x.high)) for x in whole]
+    lows = [ZERO if x.low <= 0 <= x.high else min(DOWN.abs(x.low), DOWN.abs(x.high)) for x in whole]
     largest = Interval(max(lows), max(size.high for size in sizes))
     if largest.high == 0:
         return one

@@ -1,0 +1,237 @@
+"""Enclosures of derivatives: a program on numbers, gone through backwards.
+
+LANG-05.5-01 says what a gradient is, and no text says in which steps it is computed. So a model of the function is run
+on `Number`s, which know what they were made of, and the textbook adjoint of each step builds its contribution, all in
+the operand's dtype. That is done exactly, which encloses the derivative itself, and with what every step may err by. A
+gradient may lie `BUDGET` times as far from the derivative as that textbook computation may; the slope of an elementary
+function, for which there are forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2, by some units more.
+
+Adjoints build numbers like any other program, so derivatives have derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, reduce
+from itertools import count
+from math import ceil
+from typing import TypeAlias
+
+from tessera_conformance.oracle.bounds import elementwise
+from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.steps import EXACT, FUNCTION_ULPS, Fast
+from tessera_conformance.oracle.exact import finite
+from tessera_conformance.oracle.formats import FloatFormat, float_format, values_of
+from tessera_conformance.tensors import Tensor
+
+BUDGET = 2
+
+_serial = count()
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The format that steps round to, and how they err."""
+
+    format: FloatFormat
+    steps: Fast
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A number of a program: the exact one, what may be computed for it, what it was made of, and by which adjoint."""
+
+    ideal: Interval
+    actual: Interval
+    arithmetic: Arithmetic
+    operands: tuple[Number, ...] = ()
+    adjoint: Callable[[Number], tuple[Number, ...]] = lambda dy: ()
+    serial: int = -1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "serial", next(_serial))
+
+    def beside(self, value: Fraction | int) -> Number:
+        """A literal, rounded once where its format does not hold it."""
+        interval, format_ = Interval.around(value), self.arithmetic.format
+        held = format_.round(Fraction(value)) == value
+        return self.made(interval, interval if held else self.arithmetic.steps.rounded(interval, format_))
+
+    def made(self, ideal: Interval, actual: Interval, *operands: Number, adjoint: Adjoint | None = None) -> Number:
+        """The result of a step; without an adjoint it depends on nothing."""
+        return Number(ideal, actual, self.arithmetic, operands if adjoint else (), adjoint or (lambda dy: ()))
+
+    def __add__(self, other: Number) -> Number:
+        return self._rounded(self.ideal + other.ideal, self.actual + other.actual, other, lambda dy: (dy, dy))
+
+    def __sub__(self, other: Number) -> Number:
+        return self._rounded(self.ideal - other.ideal, self.actual - other.actual, other, lambda dy: (dy, -dy))
+
+    def __mul__(self, other: Number) -> Number:
+        return self._rounded(
+            self.ideal * other.ideal, self.actual * other.actual, other, lambda dy: (dy * other, dy * self)
+        )
+
+    def __truediv__(self, other: Number) -> Number:
+        actual = self.arithmetic.steps.quotient(self.actual, other.actual, self.arithmetic.format)
+        return self.made(
+            self.ideal / other.ideal,
+            actual,
+            self,
+            other,
+            adjoint=lambda dy: (dy / other, -(dy * ((self / other) / other))),
+        )
+
+    @property
+    def spread(self) -> Number:
+        """A slope, which other forms of it may differ from."""
+        units = ceil(2 * self.arithmetic.steps.ulps) + 4
+        actual = self.arithmetic.steps.relative(self.actual, units, self.arithmetic.format)
+        return self.made(self.ideal, actual, self, adjoint=lambda dy: (dy,))
+
+    def __neg__(self) -> Number:
+        return self.made(-self.ideal, -self.actual, self, adjoint=lambda dy: (-dy,))
+
+    @property
+    def constant(self) -> Number:
+        """The same number, which depends on nothing."""
+        return self.made(self.ideal, self.actual)
+
+    def _rounded(self, ideal: Interval, actual: Interval, other: Number, adjoint: Adjoint) -> Number:
+        actual = self.arithmetic.steps.rounded(actual, self.arithmetic.format)
+        return self.made(ideal, actual, self, other, adjoint=adjoint)
+
+
+Adjoint: TypeAlias = Callable[[Number], tuple[Number, ...]]
+Model: TypeAlias = Callable[..., Sequence[Number]]
+"""From a list of numbers for each operand, row-major, to the numbers of the result."""
+
+
+def function(name: str, *operands: Number) -> Number:
+    """An elementary function."""
+    first, format_ = operands[0], operands[0].arithmetic.format
+    ideal = EXACT.function(name, format_, *(operand.ideal for operand in operands))
+    actual = first.arithmetic.steps.function(name, format_, *(operand.actual for operand in operands))
+
+    def adjoint(dy: Number) -> tuple[Number, ...]:
+        return tuple(dy * slope.spread for slope in SLOPES[name](made, *operands))
+
+    made = first.made(ideal, actual, *operands, adjoint=adjoint)
+    return made
+
+
+def sigmoid(x: Number) -> Number:
+    """1 / (1 + exp(-x)), whose derivative is taken from its value."""
+    ideal, actual = (
+        elementwise.sigmoid(steps, x.arithmetic.format, interval)
+        for steps, interval in ((EXACT, x.ideal), (x.arithmetic.steps, x.actual))
+    )
+    made = x.made(ideal, actual, x, adjoint=lambda dy: (dy * (made * (made.beside(1) - made)).spread,))
+    return made
+
+
+def total(terms: Sequence[Number]) -> Number:
+    """A sum, from left to right, which no order errs more than."""
+    return reduce(lambda a, b: a + b, terms)
+
+
+@cache
+def _log_2(x: Arithmetic) -> Number:
+    interval = Interval(DOWN.log(2), UP.log(2))
+    return Number(interval, x.steps.rounded(interval, x.format), x)
+
+
+@cache
+def _two_over_root_pi(x: Arithmetic) -> Number:
+    interval = Interval(DOWN.div(2, UP.sqrt(UP.const_pi())), UP.div(2, DOWN.sqrt(DOWN.const_pi())))
+    return Number(interval, x.steps.rounded(interval, x.format), x)
+
+
+def _pow(y: Number, a: Number, b: Number) -> tuple[Number, ...]:
+    return b * function("pow", a, b - b.beside(1)), y * function("log", a)
+
+
+SLOPES: Mapping[str, Callable[..., tuple[Number, ...]]] = {
+    "exp": lambda y, x: (y,),
+    "exp2": lambda y, x: (y * _log_2(x.arithmetic),),
+    "expm1": lambda y, x: (y + y.beside(1),),
+    "log": lambda y, x: (x.beside(1) / x,),
+    "log2": lambda y, x: (x.beside(1) / (x * _log_2(x.arithmetic)),),
+    "log1p": lambda y, x: (x.beside(1) / (x + x.beside(1)),),
+    "sin": lambda y, x: (function("cos", x),),
+    "cos": lambda y, x: (-function("sin", x),),
+    "tan": lambda y, x: (y * y + y.beside(1),),
+    "sinh": lambda y, x: (function("cosh", x),),
+    "cosh": lambda y, x: (function("sinh", x),),
+    "tanh": lambda y, x: (y.beside(1) - y * y,),
+    "erf": lambda y, x: (_two_over_root_pi(x.arithmetic) * function("exp", -(x * x)),),
+    "sqrt": lambda y, x: (y.beside(1) / (y + y),),
+    "rsqrt": lambda y, x: (-(x.beside(Fraction(1, 2)) * (y * (y * y))),),
+    "reciprocal": lambda y, x: (-(y * y),),
+    "pow": _pow,
+}
+"""The slope of each elementary function in each operand, from the result and the operands."""
+
+
+def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]) -> list[Number]:
+    """The derivative of the sum of seeds times ys with respect to each of xs."""
+    given: dict[int, Number] = {}
+    behind: dict[int, Number] = {}
+
+    def give(target: Number, dy: Number) -> None:
+        given[target.serial] = given[target.serial] + dy if target.serial in given else dy
+        behind[target.serial] = target
+
+    for y, seed in zip(ys, seeds, strict=True):
+        give(y, seed)
+    wanted = {x.serial for x in xs}
+    while rest := behind.keys() - wanted:
+        target = behind.pop(max(rest))
+        for operand, dy in zip(target.operands, target.adjoint(given[target.serial]), strict=True):
+            give(operand, dy)
+    return [given.get(x.serial) or x.beside(0) for x in xs]
+
+
+def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
+    """The elements of a tensor; subnormal ones may be taken for zero.
+
+    Raises:
+        Unpromised: one of them is no number.
+    """
+    found = []
+    for value in values_of(tensor):
+        interval = elementwise.point(value)
+        if interval is None:
+            raise Unpromised("an operand that is not finite")
+        found.append(Number(interval, arithmetic.steps.operand(interval, arithmetic.format), arithmetic))
+    return found
+
+
+def enclosed(
+    model: Model,
+    operands: Sequence[Tensor],
+    weights: Tensor,
+    which: int = 0,
+    *,
+    ulps: float = FUNCTION_ULPS,
+) -> list[Enclosure | None]:
+    """Where the gradient of the weighted sum of a model's results lies, with respect to each element of one operand.
+
+    `ulps` says how far an elementary function may be off. None stands where nothing is promised.
+    """
+    arithmetic = Arithmetic(float_format(operands[which].dtype), Fast(ulps))
+    try:
+        given = [numbers_of(operand, arithmetic) for operand in operands]
+        ys = model(*given)
+        seeds = [ys[0].beside(finite(value)) for value in values_of(weights)]
+        found = gradient(ys, seeds, given[which])
+    except Unpromised:
+        return [None] * operands[which].size
+    return [_within_budget(each) for each in found]
+
+
+def _within_budget(found: Number) -> Enclosure | None:
+    single = enclosure(found.ideal, found.actual, "the textbook adjoint, its error twice")
+    return None if single is None else Enclosure(single.exact, BUDGET * single.error, single.rule)

@@ -1,0 +1,202 @@
+"""Elements moved, joined and counted out: every bit arrives, and arrives where it belongs.
+
+What these operations refuse for its type or shape is in `rejections/`, but for calls that leave something out.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import FIRST_STATEMENT, program, returning, tensor_of, value_of
+from tessera_conformance.vectors.cases import golden, judge
+
+
+@golden("ir/movement")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by where each element comes from."""
+    judge(impl, check, vector)
+
+
+OPERANDS = "A: tensor<2x3xfp32>, B: tensor<2x3xfp32>, a: fp32, m: bool, I: tensor<2xint32>, i: int32"
+
+INCOMPLETE = [
+    ("op.transpose(A)", "op.transpose()"),
+    ("op.transpose(A)", "op.transpose(A, B)"),
+    ("op.reshape(A, shape=[6])", "op.reshape(A)"),
+    ("op.reshape(A, shape=[6])", "op.reshape(shape=[6])"),
+    ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A)"),
+    ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A, B, shape=[2, 3])"),
+    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, starts=[0])"),
+    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, stops=[1])"),
+    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, i, starts=[0], stops=[1])"),
+    ("op.gather(A, I, axis=0)", "op.gather(A, I)"),
+    ("op.gather(A, I, axis=0)", "op.gather(A, axis=0)"),
+    ("op.concat(A, B, axis=0)", "op.concat(A, B)"),
+    ("op.concat(A, B, axis=0)", "op.concat(axis=0)"),
+    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(A, low=[1, 1])"),
+    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(A, B, low=[1, 1], high=[0, 0])"),
+    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, axis=0)"),
+    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, B)"),
+    ("op.iota(shape=[2])", "op.iota()"),
+    ("op.iota(shape=[2])", "op.iota(A, shape=[2])"),
+    ("op.layout_cast(A, to=col_major)", "op.layout_cast(A)"),
+]
+
+
+@clause("LANG-02-04", "LANG-11-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("legal", "illegal"), INCOMPLETE, ids=[illegal for _, illegal in INCOMPLETE])
+def test_an_operand_or_attribute_too_few_or_too_many_is_refused(impl, check, legal, illegal):
+    """Every operation has a fixed number of operands, and attributes without which it says nothing."""
+    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
+    check.rejects(
+        impl.language.verify(source=returning(illegal, OPERANDS)),
+        category=("types", "shapes", "layouts"),
+        at_line=FIRST_STATEMENT,
+    )
+
+
+MALFORMED = [
+    ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1], high=[1, 0])"),
+    ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1, 0], high=[1, 0, 0])"),
+    ("op.slice(A, starts=[0, 0], stops=[2, 3])", "op.slice(A, starts=[0, 0], stops=[2])"),
+    ("op.slice(A, starts=[0], stops=[2], steps=[1])", "op.slice(A, starts=[0], stops=[2], steps=[1, 1])"),
+    ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[0])"),
+    ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[1, 0, 2])"),
+]
+
+
+@clause("LANG-02-04", "LANG-03.2-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("legal", "illegal"), MALFORMED, ids=[illegal for _, illegal in MALFORMED])
+def test_a_list_of_another_length_than_there_are_dimensions_is_refused(impl, check, legal, illegal):
+    """Widths, starts, stops, steps and permutations say one number for each dimension that they are about."""
+    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
+    check.rejects(
+        impl.language.verify(source=returning(illegal, OPERANDS)), category=("shapes", "types"), at_line=FIRST_STATEMENT
+    )
+
+
+NO_CONSTANTS = {
+    "an-operand": "op.const_tensor(A, shape=[2, 2], dtype=int32)",
+    "no-shape": "op.const_tensor(dtype=int32)",
+    "no-dtype": "op.const_tensor(shape=[2, 2])",
+    "uneven-rows": "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2], [3]])",
+    "one-row": "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2]])",
+    "three-numbers": "op.const_tensor(shape=[2, 2], dtype=int32, value=[1, 2, 3])",
+}
+
+
+@clause("LANG-05.2-01")
+@pytest.mark.parametrize("illegal", NO_CONSTANTS.values(), ids=NO_CONSTANTS)
+def test_a_constant_that_is_none_is_refused(impl, check, illegal):
+    """It takes no operands, needs a shape and a dtype, and its numbers make up that shape (AMB-LANG-53)."""
+    legal = "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2], [3, 4]])"
+    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
+    check.rejects(
+        impl.language.verify(source=returning(illegal, OPERANDS)), category=("types", "shapes"), at_line=FIRST_STATEMENT
+    )
+
+
+ROWS = [[1, 2], [3, 4], [5, 6]]
+OUTSIDE = {"extent": 3, "far": 2**31 - 1, "below": -1, "least": -(2**31)}
+
+
+@clause("LANG-02-04", "LANG-12-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize("index", OUTSIDE.values(), ids=OUTSIDE)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_gathered_index_out_of_range_is_an_error_at_its_place(impl, check, index, dtype):
+    """It is neither clamped nor counted from the end: the program is refused while it runs, with its line."""
+    source = program(
+        "let Y: tensor<3x2xint32> = A + A;",
+        "let R: tensor<2x2xint32> = op.gather(Y, I, axis=0);",
+        "return R;",
+        parameters=f"A: tensor<3x2xint32>, I: tensor<2x{dtype}>",
+    )
+    rows = tensor_of("int32", ROWS)
+    check.bits(
+        value_of(impl, check, source, A=rows, I=tensor_of(dtype, [2, 0])), tensor_of("int32", [[10, 12], [2, 4]])
+    )
+    inputs = {"A": rows, "I": tensor_of(dtype, [2, index])}
+    refused = impl.language.execute(source=source, function="f", inputs=inputs)
+    check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT + 1)
+
+
+@clause("LANG-02-04", "LANG-12-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize("index", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_scalar_index_out_of_range_is_an_error_too(impl, check, index):
+    """A single slice is gathered by a scalar; outside there is none."""
+    source = returning("op.gather(A, i, axis=0)", "A: tensor<3x2xint32>, i: int32")
+    rows = tensor_of("int32", ROWS)
+    check.bits(value_of(impl, check, source, A=rows, i=tensor_of("int32", 2)), tensor_of("int32", [5, 6]))
+    refused = impl.language.execute(source=source, function="f", inputs={"A": rows, "i": tensor_of("int32", index)})
+    check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT)
+
+
+@clause("LANG-02-04", "LANG-12-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize("index", OUTSIDE.values(), ids=OUTSIDE)
+def test_an_update_out_of_range_is_an_error_at_its_place(impl, check, index):
+    """An update that belongs nowhere is not dropped."""
+    source = returning(
+        "op.scatter_add(A, I, U, axis=0)", "A: tensor<3x2xint32>, I: tensor<2xint32>, U: tensor<2x2xint32>"
+    )
+    given = {"A": tensor_of("int32", ROWS), "U": tensor_of("int32", [[10, 20], [30, 40]])}
+    value = value_of(impl, check, source, **given, I=tensor_of("int32", [2, 0]))
+    check.bits(value, tensor_of("int32", [[31, 42], [3, 4], [15, 26]]))
+    inputs = {**given, "I": tensor_of("int32", [index, 0])}
+    refused = impl.language.execute(source=source, function="f", inputs=inputs)
+    check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT)
+
+
+LATE = {
+    "reshape": ("op.reshape(X, shape=[2, 3])", [1, 2, 3, 4, 5, 6], [[1, 2, 3], [4, 5, 6]], [1, 2, 3, 4]),
+    "reshape-open": ("op.reshape(X, shape=[-1, 2])", [1, 2, 3, 4], [[1, 2], [3, 4]], [1, 2, 3]),
+    "broadcast": ("op.broadcast(X, shape=[2, 3])", [1, 2, 3], [[1, 2, 3], [1, 2, 3]], [1, 2]),
+    "broadcast-one": ("op.broadcast(X, shape=[3])", [7], [7, 7, 7], [7, 8]),
+    "slice": ("op.slice(X, starts=[1], stops=[3])", [1, 2, 3], [2, 3], [1, 2]),
+    "slice-down": ("op.slice(X, starts=[2], stops=[0], steps=[-1])", [1, 2, 3], [3, 2], [1, 2]),
+}
+
+
+@clause("LANG-03.1-03", "LANG-03.2-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("expression", "fits", "expected", "does_not"), LATE.values(), ids=LATE)
+def test_a_shape_that_is_known_late_is_compared_late(impl, check, expression, fits, expected, does_not):
+    """Over an unknown dimension a shape fits or does not when the function runs."""
+    source = returning(expression, "X: tensor<?xint32>")
+    check.bits(value_of(impl, check, source, X=tensor_of("int32", fits)), tensor_of("int32", expected))
+    refused = impl.language.execute(source=source, function="f", inputs={"X": tensor_of("int32", does_not)})
+    check.rejects(refused, category=("shapes", "types"), at_line=FIRST_STATEMENT)
+
+
+@clause("LANG-03.1-03")
+@feature("tensor-ops")
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("op.pad(X, low=[1], high=[2], value=9)", [9, 1, 2, 9, 9]),
+        ("op.concat(X, X, axis=0)", [1, 2, 1, 2]),
+        ("op.gather(X, I, axis=0)", [2, 2, 1]),
+        ("op.select(X > 1, X, 0)", [0, 2]),
+        ("op.clamp(X, 0, 1)", [1, 1]),
+        ("op.reshape(X, shape=[-1, 1])", [[1], [2]]),
+        ("op.scatter_add(X, I, I, axis=0)", [1, 4]),
+    ],
+    ids=["pad", "concat", "gather", "select", "clamp", "reshape", "scatter_add"],
+)
+def test_unknown_dimensions_are_moved_like_any_other(impl, check, expression, expected):
+    """What an operation makes of a dimension follows when its size is known."""
+    source = returning(expression, "X: tensor<?xint32>, I: tensor<?xint32>")
+    given = {"X": tensor_of("int32", [1, 2]), "I": tensor_of("int32", [1, 1, 0])}
+    check.bits(value_of(impl, check, source, **given), tensor_of("int32", expected))
+
+
+@clause("LANG-05.2-01", "LANG-02.3-35")
+def test_a_tensor_type_as_an_expression_is_a_tensor_of_zeros(impl, check):
+    """`tensor<2x3xint32>` where a value is wanted is a constant without values (AMB-LANG-53)."""
+    source = program("let Z: tensor<2x3xint32> = tensor<2x3xint32>;", "return Z;")
+    check.bits(value_of(impl, check, source), tensor_of("int32", [[0, 0, 0], [0, 0, 0]]))

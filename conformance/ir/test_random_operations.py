@@ -1,0 +1,244 @@
+"""Random operations in programs: effects, streams, gradients, and the bits of a stream that is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.differences import values_of
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.programs import (
+    FIRST_STATEMENT,
+    evaluate,
+    graph_of,
+    program,
+    returning,
+    tensor_of,
+    value_of,
+)
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
+
+DRAWS = ["op.uniform(shape=[64])", "op.normal(shape=[64])", "op.dropout(X, rate=0.5)"]
+NAMES = {call: f"tessera.graph.{call[3:].partition('(')[0]}" for call in DRAWS}
+VECTOR = "tensor<64xfp32>"
+PARAMETERS = f"X: {VECTOR}"
+ONES = tensor_of("fp32", [1.0] * 64)
+
+each_draw = pytest.mark.parametrize("draw", DRAWS, ids=["uniform", "normal", "dropout"])
+
+
+@golden("ir/random")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by the oracle's own generator."""
+    judge(impl, check, vector)
+
+
+def results(impl, check, *statements):
+    """What a program returns whose X is 64 ones."""
+    return evaluate(impl, check, program(*statements, parameters=PARAMETERS), X=ONES)
+
+
+def told(draw, stream):
+    """The same draw of a stream that is told."""
+    return f"{draw[:-1]}, stream={stream})"
+
+
+# Effects
+
+
+@feature("random-ops")
+@clause("LANG-04-06")
+@each_draw
+def test_a_random_operation_says_that_it_has_an_effect(impl, check, draw):
+    """Where operations state their effects, a draw has one and a softmax has none."""
+    graph = graph_of(impl, check, returning(f"op.softmax({draw})", PARAMETERS, VECTOR))
+    for name, pure in ((NAMES[draw], False), ("tessera.graph.softmax", True)):
+        found = graph.named(name)
+        check.equal(len(found), 1, f"the number of {name}")
+        effects = found[0].get("effects")
+        check.true(effects is None or (effects == []) == pure, f"{name} is {'pure' if pure else 'effectful'}", effects)
+
+
+@feature("random-ops")
+@clause("LANG-04-06")
+@each_draw
+def test_a_draw_that_is_not_used_remains(impl, check, draw):
+    """As a value that nobody takes and as a statement: others behind it depend on its having been made."""
+    for unused in (f"let Y: {VECTOR} = {draw};", f"{draw};"):
+        graph = graph_of(impl, check, program(unused, "return X;", parameters=PARAMETERS, result=VECTOR))
+        check.equal(len(graph.named(NAMES[draw])), 1, f"the number of {NAMES[draw]}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06")
+@each_draw
+def test_two_equal_draws_are_two(impl, check, draw):
+    """The same call gives other numbers the second time: each draw takes a stream of its own."""
+    first, second = results(impl, check, f"return {draw}, {draw};")
+    same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
+    check.true(same <= 52, "the numbers of two draws differ", f"{same} of 64 are equal")
+    graph = graph_of(impl, check, program(f"return {draw}, {draw};", parameters=PARAMETERS))
+    check.equal(len(graph.named(NAMES[draw])), 2, f"the number of {NAMES[draw]}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "LANG-04-01")
+@each_draw
+def test_a_program_gives_the_same_numbers_again(impl, check, draw):
+    """Every run begins with the first stream, whatever was run before it."""
+    statements = f"return {draw}, {draw};"
+    before = results(impl, check, statements)
+    results(impl, check, f"{draw};", f"{draw};", f"return {draw};")
+    for again, first in zip(results(impl, check, statements), before, strict=True):
+        check.bits(again, first, "the same numbers")
+
+
+# Streams
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+@pytest.mark.parametrize("draw", DRAWS[:2], ids=["uniform", "normal"])
+def test_draws_are_numbered_in_program_order(impl, check, draw):
+    """The first takes stream 0, the next stream 1; one that nobody uses counts, one that is told its own does not."""
+    found = results(
+        impl,
+        check,
+        f"let A: {VECTOR} = {draw};",
+        "op.uniform(shape=[7]);",
+        f"let B: {VECTOR} = {told(draw, 9)};",
+        f"let C: {VECTOR} = op.dropout(X, rate=0.5);",
+        f"let D: {VECTOR} = {draw};",
+        "return A, B, D;",
+    )
+    expected = results(impl, check, f"return {told(draw, 0)}, {told(draw, 9)}, {told(draw, 3)};")
+    for drawn, wanted, stream in zip(found, expected, (0, 9, 3), strict=True):
+        check.bits(drawn, wanted, f"the numbers of stream {stream}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+@each_draw
+def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
+    """After three turns the last draw is the third; one behind the loop is the fourth."""
+    found = results(
+        impl,
+        check,
+        f"let A: {VECTOR} = X;",
+        f"for (i in 0:3) {{ A = {draw}; }}",
+        f"return A, {draw};",
+    )
+    expected = results(impl, check, f"return {told(draw, 2)}, {told(draw, 3)};")
+    for drawn, wanted, stream in zip(found, expected, (2, 3), strict=True):
+        check.bits(drawn, wanted, f"the numbers of stream {stream}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+@each_draw
+def test_only_the_branch_that_is_taken_draws(impl, check, draw):
+    """What is not executed takes no stream."""
+    source = program(
+        f"let A: {VECTOR} = X;",
+        f"if (n > 0) {{ A = {draw}; }} else {{ {draw}; A = {draw}; }}",
+        f"return A, {draw};",
+        parameters=f"{PARAMETERS}, n: int32",
+    )
+    for number, streams in ((1, (0, 1)), (0, (1, 2))):
+        found = evaluate(impl, check, source, X=ONES, n=tensor_of("int32", number))
+        expected = results(impl, check, f"return {told(draw, streams[0])}, {told(draw, streams[1])};")
+        for drawn, wanted, stream in zip(found, expected, streams, strict=True):
+            check.bits(drawn, wanted, f"the numbers of stream {stream} where n is {number}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-03", "RT-11-04")
+@each_draw
+@pytest.mark.parametrize("setting", ["seed", "stream"])
+def test_another_seed_or_stream_gives_other_numbers(impl, check, draw, setting):
+    """Of 64 draws at most a few are equal by chance, of masks about half."""
+    calls = [f"{draw[:-1]}, {', '.join({'stream': 'stream=1', setting: f'{setting}={n}'}.values())})" for n in (3, 4)]
+    first, second = results(impl, check, f"return {calls[0]}, {calls[1]};")
+    same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
+    check.true(same <= 52, f"numbers of two values of {setting} differ", f"{same} of 64 are equal")
+
+
+@feature("random-ops")
+@clause("LANG-02-04", "RT-11-03")
+@pytest.mark.parametrize("draw", DRAWS[:2], ids=["uniform", "normal"])
+def test_a_shard_draws_its_part(impl, check, draw):
+    """An offset is the index of the first element in the whole."""
+    whole, part = (
+        draw[:-1] + ", seed=5, stream=2)",
+        draw.replace("[64]", "[16]")[:-1] + ", seed=5, stream=2, offset=48)",
+    )
+    found = results(impl, check, f"return {whole}, {part};")
+    last = Tensor("fp32", (16,), found[0].data[-64:])
+    check.bits(found[1], last, "the last quarter")
+
+
+# Dropout
+
+
+@feature("random-ops")
+@clause("LANG-02-04", "LANG-05.5-01")
+def test_the_gradient_of_dropout_has_its_mask(impl, check):
+    """4 where an element was kept at a rate of three quarters, 0 where it was dropped; whatever is drawn in between."""
+    y, gradient = results(
+        impl,
+        check,
+        f"let Y: {VECTOR} = op.dropout(X, rate=0.75);",
+        "op.uniform(shape=[64]);",
+        "return Y, op.grad(Y, X);",
+    )
+    kept = sum(word != 0 for word in y.words().tolist())
+    check.true(2 <= kept <= 36, "about a quarter is kept", kept)
+    check.bits(gradient, y, "the gradient, where every element was 1")
+
+
+@feature("random-ops")
+@clause("LANG-02-04")
+def test_a_rate_of_zero_keeps_everything(impl, check):
+    """Divided by 1."""
+    (found,) = results(impl, check, "return op.dropout(X, rate=0.0);")
+    check.bits(found, ONES)
+
+
+@feature("random-ops")
+@clause("LANG-02-04")
+@pytest.mark.parametrize("dtype", ["fp8_e5m2", "fp16", "bf16", "fp32", "fp64"])
+def test_uniform_numbers_lie_in_the_half_open_interval(impl, check, dtype):
+    """From 0, which is included, to 1, which is not."""
+    source = returning(f"op.uniform(shape=[512], dtype={dtype})", "", f"tensor<512x{dtype}>")
+    values = values_of(value_of(impl, check, source))
+    check.true(all(value is not None and 0 <= value < 1 for value in values), "every number lies in [0, 1)")
+    mean = float(sum(values) / len(values))
+    check.true(0.38 < mean < 0.58, "the mean is near one half", mean)
+
+
+@feature("random-ops")
+@clause("LANG-02-04", "LANG-11-01")
+@pytest.mark.parametrize(
+    ("call", "wrong", "category"),
+    [
+        ("op.uniform(shape=[2])", "op.uniform(dtype=fp32)", "types"),
+        ("op.uniform(shape=[2], dtype=bf16)", "op.uniform(shape=[2], dtype=int32)", "types"),
+        ("op.normal(shape=[2], dtype=fp64)", "op.normal(shape=[2], dtype=bool)", "types"),
+        ("op.normal(shape=[2, 0])", "op.normal(shape=[2, -1])", "shapes"),
+        ("op.uniform(shape=[2], seed=0)", "op.uniform(shape=[2], seed=-1)", ("types", "numerics")),
+        ("op.normal(shape=[2], stream=0)", "op.normal(shape=[2], stream=-1)", ("types", "numerics")),
+        ("op.normal(shape=[2], offset=0)", "op.normal(shape=[2], offset=-1)", ("types", "shapes", "numerics")),
+        ("op.dropout(X, rate=0.5)", "op.dropout(X)", "types"),
+        ("op.dropout(X, rate=0.5)", "op.dropout(X, rate=1.0)", ("types", "numerics")),
+        ("op.dropout(X, rate=0.5)", "op.dropout(X, rate=-0.5)", ("types", "numerics")),
+        ("op.dropout(X, rate=0.5)", "op.dropout(I, rate=0.5)", "types"),
+    ],
+)
+def test_what_no_draw_is_made_of_is_refused(impl, check, call, wrong, category):
+    """Shapes, float dtypes, seeds that are not negative, rates of at least 0 and below 1."""
+    parameters = f"{PARAMETERS}, I: tensor<64xint32>"
+    check.accepts(impl.language.verify(source=returning(call, parameters)))
+    check.rejects(impl.language.verify(source=returning(wrong, parameters)), category=category, at_line=FIRST_STATEMENT)

@@ -1,0 +1,63 @@
+"""Choice among elements: NaN wins, -0 lies below +0, what is not chosen leaves no trace.
+
+What these operations refuse for its type or shape is in `rejections/`, but for calls that leave something out.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import FIRST_STATEMENT, returning, tensor_of, value_of
+from tessera_conformance.vectors.cases import golden, judge
+
+
+@golden("ir/selection")
+def test_golden(impl, check, vector):
+    """The frozen bits, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
+
+
+OPERANDS = "M: tensor<3xbool>, A: tensor<3xfp32>, B: tensor<3xfp32>, a: fp32"
+
+INCOMPLETE = [
+    ("op.select(M, A, B)", "op.select(M, A)"),
+    ("op.select(M, A, B)", "op.select(M, A, B, B)"),
+    ("op.select(M, A, B)", "op.select(A, M, B)"),
+    ("op.maximum(A, B)", "op.maximum(A)"),
+    ("op.maximum(A, B)", "op.maximum(A, B, a)"),
+    ("op.maximum(A, B)", "op.maximum(A, B, axis=0)"),
+    ("op.minimum(A, B)", "op.minimum()"),
+    ("op.clamp(A, a, a)", "op.clamp(A, a)"),
+    ("op.clamp(A, a, a)", "op.clamp(A, low=0.0, high=1.0)"),
+    ("op.abs(A)", "op.abs()"),
+    ("op.abs(A)", "op.abs(A, B)"),
+]
+
+
+@clause("LANG-02-04", "LANG-11-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("legal", "illegal"), INCOMPLETE, ids=[illegal for _, illegal in INCOMPLETE])
+def test_an_operand_too_few_or_too_many_is_refused(impl, check, legal, illegal):
+    """Every operation has a fixed number of operands, and these have no attributes."""
+    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
+    check.rejects(impl.language.verify(source=returning(illegal, OPERANDS)), category="types", at_line=FIRST_STATEMENT)
+
+
+LITERALS = [
+    ("op.maximum(A, 2)", [2, 2, 3]),
+    ("op.minimum(2, A)", [1, 2, 2]),
+    ("op.clamp(A, 2, 2)", [2, 2, 2]),
+    ("op.clamp(A, -1, 2)", [1, 2, 2]),
+    ("op.select(A == 2, 0, A)", [1, 0, 3]),
+    ("op.select(A != 2, A, -128)", [1, -128, 3]),
+]
+
+
+@clause("LANG-02-04", "LANG-02.3-42")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("expression", "expected"), LITERALS, ids=[expression for expression, _ in LITERALS])
+def test_literals_may_be_operands(impl, check, expression, expected):
+    """A number stands for a scalar, here of int32, and meets every element."""
+    value = value_of(impl, check, returning(expression, "A: tensor<3xint32>"), A=tensor_of("int32", [1, 2, 3]))
+    check.bits(value, tensor_of("int32", expected))

@@ -1,0 +1,265 @@
+"""Elements that arrive elsewhere, once too often or not at all (language specification, 2 and 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph.transpose import Transpose
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics import movement as moving
+from tessera_reference.numerics.array import Array
+
+from .changes import changed
+
+Values: TypeAlias = Any
+PLACES, BROADCASTING, CALLS = "LANG-03.2-01", "LANG-03.2-02", "LANG-02-04"
+
+
+def moves(name: str, operation: str, function: str, description: str, wrong: Any, clause: str = PLACES) -> Violation:
+    """One function of the arithmetic's movement answered by another."""
+    return changed(clause, name, description, (moving, function, wrong), only=[operation])
+
+
+def of_values(function: Callable[..., Values]) -> Callable[..., Array]:
+    """A function of the values of its first operand, and of what else it is given."""
+
+    def compute(x: Array, *others: Any) -> Array:
+        return Array(x.dtype, np.ascontiguousarray(function(x.values, *others)))
+
+    return compute
+
+
+# Shapes
+
+
+def known(shape: Sequence[int], count: int) -> list[int]:
+    """A shape with its open extent filled in."""
+    rest = int(np.prod([extent for extent in shape if extent != -1], dtype=int))
+    return [count // rest if extent == -1 else extent for extent in shape]
+
+
+def column_major(x: Values, shape: Sequence[int]) -> Values:
+    """Elements counted with the first axis fastest."""
+    return x.reshape(known(shape, x.size), order="F")
+
+
+def spread_behind(x: Values, shape: Sequence[int]) -> Values:
+    """New axes come behind, where the extents allow it."""
+    padded = x.shape + (1,) * (len(shape) - x.ndim)
+    fits = all(have in (1, want) for have, want in zip(padded, shape, strict=True))
+    return np.broadcast_to(x.reshape(padded) if fits else x, tuple(shape))
+
+
+def tiled(x: Values, shape: Sequence[int]) -> Values:
+    """The flat elements over and over, as often as there is room."""
+    return np.resize(x, tuple(shape)) if x.size else np.zeros(tuple(shape), x.dtype)
+
+
+def each_repeated(x: Values, shape: Sequence[int]) -> Values:
+    """Each element as many times as the result is larger, one behind the other."""
+    return np.repeat(x, int(np.prod(shape)) // x.size).reshape(shape) if x.size else np.zeros(tuple(shape), x.dtype)
+
+
+def once(x: Values, shape: Sequence[int]) -> Values:
+    """The operand in front, and zeros where it is to be repeated."""
+    found = np.zeros(tuple(shape), x.dtype)
+    padded = x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
+    found[tuple(slice(0, extent) for extent in padded.shape)] = padded
+    return found
+
+
+def inverse(perm: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes another."""
+    return tuple(list(perm).index(axis) for axis in range(len(perm)))
+
+
+def transposing(name: str, description: str, order: Callable[[Sequence[int]], Sequence[int]]) -> Violation:
+    """Elements permuted otherwise, where the shape of the result comes out all the same, or into that shape."""
+    usual = arithmetic.transpose
+
+    def execute(self: Transpose, x: Array, env: Any) -> Array:
+        shape = [x.shape[axis] for axis in self.perm]
+        return Array(x.dtype, usual(x, order(self.perm)).values.reshape(shape))
+
+    return changed(PLACES, name, description, (Transpose, "execute", execute), only=["transpose"])
+
+
+SHAPES = [
+    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", of_values(column_major)),
+    moves(
+        "reversed_reshape",
+        "reshape",
+        "reshaped",
+        "reshapes from the last element",
+        of_values(lambda x, shape: x.reshape(-1)[::-1].reshape(known(shape, x.size))),
+    ),
+    moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", of_values(spread_behind), BROADCASTING),
+    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", of_values(tiled), BROADCASTING),
+    moves("element_repeated", "broadcast", "broadcast", "repeats elements", of_values(each_repeated), BROADCASTING),
+    moves("not_repeated", "broadcast", "broadcast", "fills up with zeros", of_values(once), BROADCASTING),
+    transposing("inverse_permutation", "permutes axes the other way round", inverse),
+    transposing("untransposed", "keeps elements where they are", lambda perm: range(len(perm))),
+    transposing(
+        "last_axes_only",
+        "swaps the last two axes only",
+        lambda perm: [*range(len(perm))][:-2] + [*range(len(perm))][:-3:-1],
+    ),
+]
+
+
+# Parts
+
+
+def clamped(x: Array, indices: Array, axis: int) -> Array:
+    """An index outside is the nearest one inside."""
+    inside = np.clip(indices.values, 0, max(x.shape[axis] - 1, 0))
+    return GATHERED(x, Array(indices.dtype, np.asarray(inside, indices.values.dtype)), axis)
+
+
+def from_the_end(x: Array, indices: Array, axis: int) -> Array:
+    """A negative index counts from the end."""
+    extent = x.shape[axis]
+    counted = np.where((indices.values < 0) & (indices.values >= -extent), indices.values + extent, indices.values)
+    return GATHERED(x, Array(indices.dtype, np.asarray(counted, indices.values.dtype)), axis)
+
+
+def filled(x: Array, indices: Array, axis: int) -> Array:
+    """What lies outside is 0, as some libraries have it."""
+    outside = (indices.values < 0) | (indices.values >= x.shape[axis])
+    found = clamped(x, indices, axis).values
+    at = axis % x.rank
+    shape = (1,) * at + outside.shape + (1,) * (x.rank - at - 1)
+    return Array(x.dtype, np.where(outside.reshape(shape), found.dtype.type(0), found))
+
+
+def next_one(x: Array, indices: Array, axis: int) -> Array:
+    """The slice after the one asked for, round the end."""
+    GATHERED(x, indices, axis)
+    extent = max(x.shape[axis], 1)
+    return GATHERED(x, Array(indices.dtype, np.asarray((indices.values + 1) % extent, indices.values.dtype)), axis)
+
+
+def in_ascending_order(x: Array, indices: Array, axis: int) -> Array:
+    """Slices in the order in which they lie in memory."""
+    ordered = np.sort(indices.values.reshape(-1)).reshape(indices.shape)
+    return GATHERED(x, Array(indices.dtype, ordered), axis)
+
+
+def indices_in_front(x: Array, indices: Array, axis: int) -> Array:
+    """The dimensions of the indices come first, whichever the axis; the shape is what it should be."""
+    found = GATHERED(x, indices, axis)
+    front = np.moveaxis(np.take(x.values, indices.values, axis), axis % x.rank, 0)
+    return Array(x.dtype, np.ascontiguousarray(front).reshape(found.shape))
+
+
+GATHERED, SLICED = moving.gathered, moving.sliced
+
+
+def including_the_stop(x: Array, selection: Any) -> Array:
+    """One element more, whose place is taken from the front."""
+    found = SLICED(x, selection)
+    shifted = tuple(
+        replace(part, start=part.start + 1, stop=part.stop + 1)
+        if isinstance(part, moving.Stretch) and part.step == 1 and part.start is not None and part.stop is not None
+        and part.stop < extent
+        else part
+        for part, extent in zip(selection, x.shape, strict=False)
+    )  # fmt: skip
+    moved = SLICED(x, shifted)
+    return moved if moved.shape == found.shape else found
+
+
+def without_steps(x: Array, selection: Any) -> Array:
+    """As many elements as the step leaves, one after another."""
+    found = SLICED(x, selection)
+    starts = [part.start if isinstance(part, moving.Stretch) else None for part in selection]
+    if None in starts or any(part.step < 0 for part in selection):
+        return found
+    places = tuple(slice(start, start + extent) for start, extent in zip(starts, found.shape, strict=False))
+    return Array(x.dtype, x.values[places].copy())
+
+
+def never_down(x: Array, selection: Any) -> Array:
+    """The elements of a slice that goes down, but upwards."""
+    found = SLICED(x, selection).values
+    steps = [part.step if isinstance(part, moving.Stretch) else 1 for part in selection][: found.ndim]
+    return Array(x.dtype, found[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)].copy())
+
+
+PARTS = [
+    moves("gather_clamps", "gather", "gathered", "clamps indices", clamped, CALLS),
+    moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
+    moves("gather_fills", "gather", "gathered", "gathers zeros from outside", filled, CALLS),
+    moves("gather_next", "gather", "gathered", "gathers the next slice", next_one),
+    moves("gather_sorted", "gather", "gathered", "gathers in ascending order", in_ascending_order),
+    moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
+    moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
+    moves("slice_without_steps", "slice", "sliced", "takes the elements of a step together", without_steps),
+    moves("slice_never_down", "slice", "sliced", "takes elements upwards where a slice goes down", never_down),
+]
+
+
+# Joining
+
+
+def joined_backwards(parts: Sequence[Array], axis: int) -> Array:
+    """The last part first."""
+    return Array(parts[0].dtype, np.concatenate([part.values for part in reversed(parts)], axis))
+
+
+def joined_flat(parts: Sequence[Array], axis: int) -> Array:
+    """The parts one after another in memory, whichever the axis."""
+    shape = CONCATENATED(parts, axis).shape
+    return Array(parts[0].dtype, np.concatenate([part.values.reshape(-1) for part in parts]).reshape(shape))
+
+
+def two_parts(parts: Sequence[Array], axis: int) -> Array:
+    """The third part and on are the second one again."""
+    found = CONCATENATED(parts, axis)
+    if len(parts) < 3 or any(part.shape != parts[1].shape for part in parts[2:]):
+        return CONCATENATED([*parts[:2], *(Array(x.dtype, np.zeros_like(x.values)) for x in parts[2:])], axis)
+    return CONCATENATED([*parts[:2], *(parts[1] for _ in parts[2:])], axis) if parts[1:] else found
+
+
+CONCATENATED, PADDED = moving.concatenated, moving.padded
+
+
+def framed(change: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Array]:
+    """Another frame; the shape is that of the right one."""
+
+    def padded(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
+        return PADDED(x, *change(low, high, value))
+
+    return padded
+
+
+def by_the_edge(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
+    """The frame repeats the outermost elements."""
+    if not x.values.size:
+        return PADDED(x, low, high, value)
+    return Array(x.dtype, np.pad(x.values, list(zip(low, high, strict=True)), mode="edge"))
+
+
+def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
+    """Widths listed from the last axis, brought into the shape of the right ones."""
+    shape, right = [list(reversed(each)) for each in (low, high)], PADDED(x, low, high, value)
+    return Array(x.dtype, np.resize(PADDED(x, shape[0], shape[1], value).values, right.shape))
+
+
+JOINING = [
+    moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
+    moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
+    moves("concat_of_two", "concat", "concatenated", "joins two parts only", two_parts),
+    moves("pad_ends_swapped", "pad", "padded", "pads the other end", framed(
+        lambda low, high, value: (high, low, value))),
+    moves("pad_with_zero", "pad", "padded", "pads with 0", framed(lambda low, high, value: (low, high, 0))),
+    moves("pad_all_before", "pad", "padded", "pads before only", framed(
+        lambda low, high, value: ([a + b for a, b in zip(low, high, strict=True)], [0] * len(low), value))),
+    moves("pad_by_the_edge", "pad", "padded", "pads with the outermost elements", by_the_edge),
+    moves("pad_last_axis_first", "pad", "padded", "reads widths from the last axis", last_axis_first),
+]  # fmt: skip

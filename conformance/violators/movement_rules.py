@@ -1,0 +1,216 @@
+"""Elements added up, counted out and given as constants, wrongly; and rules of movement that are not enforced.
+
+Language specification, 2, 3.1 to 3.3, 5.2 and 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph import constant, gathering, layouts, movement, shaping, slicing, transpose
+from tessera_reference.graph.constant import ConstTensor
+from tessera_reference.graph.layouts import LayoutCast
+from tessera_reference.numerics import movement as moving
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.rounding import cast, round_exact
+
+from .changes import changed
+from .language_syntax import rewrites
+
+Values: TypeAlias = Any
+
+
+# Adding
+
+
+def scattering(name: str, description: str, add: Callable[[Values, Values, Values, DType], Values]) -> Violation:
+    """Updates added to rows in another way: takes the rows, the indices, the updates and the dtype."""
+
+    def scattered(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+        SCATTERED(x, indices, updates, axis)
+        at, wide = axis % x.rank, x.dtype.accumulator
+        rows = np.moveaxis(cast(x, wide).values, at, 0).copy()
+        flat = cast(updates, wide).values.reshape(*x.shape[:at], indices.values.size, *x.shape[at + 1 :])
+        with np.errstate(all="ignore"):
+            total = add(rows, indices.values.reshape(-1), np.moveaxis(flat, at, 0), x.dtype)
+        return cast(Array(wide, np.moveaxis(total.astype(wide.carrier), 0, at).copy()), x.dtype)
+
+    return changed("LANG-10-06", name, description, (moving, "scattered", scattered), only=["scatter_add"])
+
+
+SCATTERED = moving.scattered
+
+
+def one_by_one(
+    rows: Values, indices: Values, updates: Values, order: Sequence[int], round_: Callable[..., Values]
+) -> Values:
+    """The updates in some order, each sum rounded in some way."""
+    for place in order:
+        rows[indices[place]] = round_(rows[indices[place]] + updates[place])
+    return rows
+
+
+def unrounded(values: Values) -> Values:
+    """In the accumulator type."""
+    return values
+
+
+def last_wins(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
+    """Of several updates of one row the last alone is added, as numpy's `x[i] += u` has it."""
+    rows[indices] = rows[indices] + updates
+    return rows
+
+
+def replacing(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
+    """Rows are replaced, not added to."""
+    rows[indices] = updates
+    return rows
+
+
+def updates_first(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
+    """The updates among themselves, then the row."""
+    return rows + one_by_one(np.zeros_like(rows), indices, updates, range(len(indices)), unrounded)
+
+
+def in_its_own_type(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
+    """Every sum rounded to the operand's type."""
+
+    def rounded(values: Values) -> Values:
+        return cast(cast(Array(kind.accumulator, values), kind), kind.accumulator).values
+
+    return one_by_one(rows, indices, updates, range(len(indices)), rounded)
+
+
+ADDING = [
+    scattering("last_update_wins", "adds the last update of a place only", last_wins),
+    scattering("updates_replace", "replaces where it should add", replacing),
+    scattering("updates_first", "adds updates among themselves first", updates_first),
+    scattering("updates_backwards", "adds updates from the last to the first", lambda rows, indices, updates, kind:
+               one_by_one(rows, indices, updates, range(len(indices))[::-1], unrounded)),
+    scattering("updates_rounded", "rounds every sum of updates", in_its_own_type),
+    scattering("updates_without_the_operand", "starts from +0", lambda rows, indices, updates, kind:
+               one_by_one(np.zeros_like(rows), indices, updates, range(len(indices)), unrounded)),
+]  # fmt: skip
+
+
+# Out of nothing
+
+
+def counting(name: str, description: str, count: Callable[[Sequence[int], int, DType], Values]) -> Violation:
+    """Positions that are others; takes the shape, the axis and the dtype."""
+
+    def positions(shape: Sequence[int], axis: int, kind: DType) -> Array:
+        return Array(kind, np.ascontiguousarray(np.broadcast_to(count(shape, axis, kind), tuple(shape))))
+
+    return changed("LANG-05.3-01", name, description, (moving, "positions", positions), only=["iota"])
+
+
+def along(shape: Sequence[int], axis: int, start: int = 0) -> Values:
+    """Integers along an axis."""
+    extents = [extent if dimension == axis else 1 for dimension, extent in enumerate(shape)]
+    return np.arange(start, start + shape[axis], dtype=np.int64).reshape(extents)
+
+
+def held(values: Values, kind: DType) -> Values:
+    """Integers in a dtype."""
+    return cast(Array(dtype("int64"), np.asarray(values, np.int64)), kind).values
+
+
+def truncated_positions(shape: Sequence[int], axis: int, kind: DType) -> Values:
+    """Positions rounded towards zero."""
+    exact, nearest = along(shape, axis), held(along(shape, axis), kind)
+    if kind.kind != "float":
+        return nearest
+    last = np.frompyfunc(lambda number: max(n for n in range(number + 1) if round_exact(n, kind) == n), 1, 1)
+    return np.where(nearest > exact, last(exact).astype(kind.carrier), nearest)
+
+
+def constants(
+    name: str, description: str, change: Callable[[Values], Values], clause: str = "LANG-05.2-01"
+) -> Violation:
+    """Constants whose numbers are others: takes and gives an array."""
+    usual = ConstTensor.execute
+
+    def execute(self: ConstTensor, env: Any) -> Array:
+        found = usual(self, env)
+        return Array(found.dtype, np.asarray(change(found.values), found.values.dtype).reshape(found.shape))
+
+    return changed("LANG-05.2-01", name, description, (ConstTensor, "execute", execute), only=["const_tensor"])
+
+
+def stored_transposed(self: LayoutCast, x: Array, env: Any) -> Array:
+    """The elements as they lie in memory in the other layout, read as before."""
+    return Array(x.dtype, x.values.T.reshape(x.shape)) if self.to == "col_major" else x
+
+
+OUT_OF_NOTHING = [
+    counting("iota_from_one", "counts from 1", lambda shape, axis, kind: held(along(shape, axis, 1), kind)),
+    counting("iota_along_the_last", "counts along the last axis", lambda shape, axis, kind:
+             held(along(shape, len(shape) - 1), kind)),
+    counting("iota_along_the_first", "counts along the first axis", lambda shape, axis, kind:
+             held(along(shape, 0), kind)),
+    counting("iota_truncated", "rounds positions towards zero", truncated_positions),
+    constants("constants_of_zeros", "forgets the value of a constant", np.zeros_like),
+    constants("constants_by_columns", "reads the numbers of a constant by columns", lambda x:
+              x.reshape(x.shape[::-1]).T),
+    constants("constants_of_the_first", "fills a constant with its first number", lambda x: x.reshape(-1)[0] + 0 * x),
+    constants("constants_positive", "loses the sign of a constant", np.abs),
+    changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
+            (LayoutCast, "execute", stored_transposed), only=["layout_cast"]),
+]  # fmt: skip
+
+
+# What is refused
+
+
+def lenient(
+    name: str, description: str, *modules: Any, clause: str = "LANG-03.2-01", categories: Sequence[str] = ("shapes",)
+) -> Violation:
+    """Front ends in which some modules refuse nothing of some categories."""
+
+    def refusing(usual: Callable[..., None]) -> Callable[..., None]:
+        def require(condition: bool, category: str, *rest: Any) -> None:
+            if category not in categories:
+                usual(condition, category, *rest)
+
+        return require
+
+    changes = [(module, "require", refusing(module.require)) for module in modules]
+    return replaced(clause, description, make, *changes, name=name)
+
+
+def any_axis(axis: int, rank: int, clause: str = "") -> None:
+    """No axis is out of range."""
+
+
+def any_extents(name: str, extents: Sequence[object], least: int | None = 0, remedy: str = "") -> None:
+    """No extent is negative, and every one an integer."""
+
+
+LENIENT = [
+    lenient("shapes_not_compared", "lets reshape and broadcast take any shape", shaping),
+    lenient("joints_not_compared", "lets concat and pad take any shapes", movement),
+    lenient("updates_not_compared", "lets scatter_add take any shapes", gathering),
+    lenient("any_permutation", "lets transpose take any list", transpose),
+    lenient("slices_not_compared", "lets slices lie outside", slicing, clause="LANG-14.2-07"),
+    lenient("any_joint", "joins and frames whatever dtype", movement, clause="LANG-03.1-05", categories=("types",)),
+    lenient("any_index", "gathers at indices of any dtype", gathering, clause="LANG-11-01", categories=("types",)),
+    lenient("any_update", "adds updates of any dtype", gathering, clause="LANG-03.1-05", categories=("types",)),
+    lenient("any_count", "takes constants of too many and too few numbers", constant, clause="LANG-05.2-01"),
+    lenient("any_layout", "takes any word for a layout", layouts, clause="LANG-02.3-39", categories=("layouts",)),
+    replaced("LANG-03.2-01", "takes axes out of range", make,
+             *((module, "require_axis", any_axis) for module in (movement, gathering)), name="any_axis"),
+    replaced("LANG-05.3-01", "takes negative extents", make,
+             *((module, "require_extents", any_extents) for module in (movement, shaping, constant)),
+             name="negative_extents"),
+    rewrites("default_axis", "LANG-02-04", "joins and gathers along the first axis unless told otherwise",
+             r"op\.(concat|gather)\(([A-Z], [A-Z])\)", r"op.\1(\2, axis=0)"),
+    rewrites("default_widths", "LANG-02-04", "frames nothing unless told otherwise", r"(low=\[1, 1\])\)",
+             r"\1, high=[0, 0])"),
+]  # fmt: skip

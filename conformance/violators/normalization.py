@@ -1,0 +1,273 @@
+"""Norms and attention composed, ordered or rounded otherwise (AMB-LANG-170, AMB-LANG-177)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf
+from typing import Any, TypeAlias
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import normalization as norms
+from tessera_reference.graph.adjoints import Term
+from tessera_reference.graph.attention import FlashAttention
+from tessera_reference.graph.compositions import along_axis, widened
+from tessera_reference.graph.constant import Constant
+from tessera_reference.graph.movement import Iota
+from tessera_reference.graph.normalization import LayerNorm, RmsNorm
+from tessera_reference.ir.operation import Operation
+
+from .changes import changed
+
+Norm: TypeAlias = Callable[[Any, Term, Term, Any], Term]
+"""The operation, x, gamma and beta to the result before its rounding; rms_norm has no beta."""
+
+
+def normed(name: str, clause: str, description: str, operation: type[Operation], norm: Norm) -> Violation:
+    """A norm composed otherwise, in the accumulator type."""
+
+    def decompose(self: Any, build: Any, *operands: Any) -> Any:
+        x, gamma, *beta = (widened(operand, build) for operand in operands)
+        beside = [along_axis(vector, self.axis, self.x.rank) for vector in (gamma, *beta)]
+        return norm(self, x, beside[0], beside[1] if beta else None).cast_to(self.x.dtype).value
+
+    only = [operation.name.rpartition(".")[2]]
+    return changed(clause, name, description, (operation, "decompose", decompose), only=only)
+
+
+def mean(self: Any, x: Term) -> Term:
+    """The mean along the axis of the norm."""
+    return x.mean(axis=self.axis, keepdims=True)
+
+
+def eps_of(self: Any) -> Fraction:
+    """The number under the root."""
+    return Fraction(self.eps)
+
+
+def uncentred(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """The variance as the mean of the squares less the square of the mean."""
+    middle = mean(self, x)
+    variance = mean(self, x * x) - middle * middle
+    return (x - middle) * (variance + eps_of(self)).rsqrt() * gamma + beta
+
+
+def bessel(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """The variance over one less than the count."""
+    centred = x - mean(self, x)
+    count = x.shape[self.axis]
+    total = (centred * centred).sum(axis=self.axis, keepdims=True)
+    variance = total / max(int(count) - 1, 1)
+    return centred * (variance + eps_of(self)).rsqrt() * gamma + beta
+
+
+def eps_outside(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """Added to the root."""
+    centred = x - mean(self, x)
+    root = mean(self, centred * centred).sqrt() + eps_of(self)
+    return centred / root * gamma + beta
+
+
+def divided(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """By the root, which is rounded, and not times its reciprocal, rounded once."""
+    centred = x - mean(self, x)
+    return centred / (mean(self, centred * centred) + eps_of(self)).sqrt() * gamma + beta
+
+
+def factors_first(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """gamma times the root before the difference."""
+    centred = x - mean(self, x)
+    return centred * ((mean(self, centred * centred) + eps_of(self)).rsqrt() * gamma) + beta
+
+
+def without_beta(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """Nothing is added."""
+    centred = x - mean(self, x)
+    return centred * (mean(self, centred * centred) + eps_of(self)).rsqrt() * gamma
+
+
+def without_eps(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """Nothing stands beside the mean square."""
+    return x * mean(self, x * x).rsqrt() * gamma
+
+
+def by_sum(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """The sum of the squares for their mean."""
+    return x * ((x * x).sum(axis=self.axis, keepdims=True) + eps_of(self)).rsqrt() * gamma
+
+
+def rms_divided(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """By the root, which is rounded."""
+    return x / (mean(self, x * x) + eps_of(self)).sqrt() * gamma
+
+
+def unit_rounded(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """What is normalized is rounded to the operand's type before it meets gamma, as some libraries have it."""
+    unit = x * (mean(self, x * x) + eps_of(self)).rsqrt()
+    return unit.cast_to(self.x.dtype).cast_to(unit.dtype) * gamma
+
+
+def in_the_operands_type(value: Any, build: Any) -> Term:
+    """Nothing is widened."""
+    return Term(value, build)
+
+
+def over_the_last_axis(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
+    """Statistics along the last axis, whichever is asked for."""
+    return x * ((x * x).mean(axis=-1, keepdims=True) + eps_of(self)).rsqrt() * gamma
+
+
+NORMS = [
+    normed("uncentred", "LANG-10-06", "subtracts the square of the mean", LayerNorm, uncentred),
+    normed("bessel", "LANG-02-04", "divides by one less than the count", LayerNorm, bessel),
+    normed("eps_outside", "LANG-02-04", "adds eps to the root", LayerNorm, eps_outside),
+    normed("divided", "LANG-10-06", "divides by a rounded root", LayerNorm, divided),
+    normed("factors_first", "LANG-10-06", "multiplies gamma and root first", LayerNorm, factors_first),
+    normed("without_beta", "LANG-02-04", "adds no beta", LayerNorm, without_beta),
+    normed("without_eps", "LANG-02-04", "adds no eps", RmsNorm, without_eps),
+    normed("by_sum", "LANG-02-04", "takes the sum of the squares", RmsNorm, by_sum),
+    normed("rms_divided", "LANG-10-06", "divides by a rounded root mean square", RmsNorm, rms_divided),
+    normed("unit_rounded", "LANG-10-06", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
+    normed("last_axis", "LANG-02-04", "normalizes along the last axis, whatever is asked", RmsNorm, over_the_last_axis),
+    changed(
+        "LANG-10-06",
+        "narrow",
+        "normalizes in the operand's own type",
+        (norms, "widened", in_the_operands_type),
+        only=["layer_norm", "rms_norm"],
+    ),
+]
+
+
+# What is let through
+
+
+def unchecked(name: str, description: str, *rules: str) -> Violation:
+    """A norm that leaves some of its rules out."""
+    substitutions = [(norms, rule, lambda *given, **how: None) for rule in rules]
+    return changed("LANG-11-03", name, description, *substitutions)
+
+
+CHECKS = [
+    unchecked("any_vector", "takes vectors of any extent for gamma and beta", "require_vector_along"),
+    unchecked("any_axis", "takes any axis", "require_axis", "require_vector_along"),
+]
+
+
+# Attention
+
+
+def attended(name: str, clause: str, description: str, decompose: Callable[..., Any]) -> Violation:
+    """Attention composed otherwise."""
+    return changed(clause, name, description, (FlashAttention, "decompose", decompose), only=["flash_attention"])
+
+
+def parts(self: Any, build: Any, operands: Any) -> tuple[Term, Term, Term]:
+    """Scores, behind their mask, and what else is needed."""
+    q, k, v = (Term(operand, build) for operand in operands)
+    rank = self.q.rank
+    scores = q.matmul(k.transpose(perm=(*range(rank - 2), rank - 1, rank - 2)), out=self.q.dtype.accumulator)
+    return scores, q, v
+
+
+def finished(self: Any, weights: Term, v: Term) -> Any:
+    """The weighted values."""
+    return weights.matmul(v.cast_to(weights.dtype), out=self.q.dtype).value
+
+
+def scores_rounded(self: Any, build: Any, *operands: Any) -> Any:
+    """Scores in the operands' type, as four statements have them."""
+    scores, _, v = parts(self, build, operands)
+    scores = (scores * self._scale(scores)).cast_to(self.q.dtype).cast_to(scores.dtype)
+    masked = self._masked(scores) if self.causal else scores
+    return finished(self, masked.softmax(axis=-1), v)
+
+
+def weights_rounded(self: Any, build: Any, *operands: Any) -> Any:
+    """Weights in the operands' type, as matrix units take them."""
+    scores, _, v = parts(self, build, operands)
+    scores = scores * self._scale(scores)
+    masked = self._masked(scores) if self.causal else scores
+    return finished(self, masked.softmax(axis=-1).cast_to(self.q.dtype).cast_to(scores.dtype), v)
+
+
+def queries_scaled(self: Any, build: Any, *operands: Any) -> Any:
+    """The scale goes to the queries, before the product."""
+    q, k, v = operands
+    wide = widened(q, build)
+    scaled = (wide * self._scale(wide)).cast_to(self.q.dtype)
+    scores, _, values = parts(self, build, (scaled.value, k, v))
+    masked = self._masked(scores) if self.causal else scores
+    return finished(self, masked.softmax(axis=-1), values)
+
+
+def divided_at_the_end(self: Any, build: Any, *operands: Any) -> Any:
+    """Weights that do not add up to 1 until the result is divided by their sum."""
+    scores, _, v = parts(self, build, operands)
+    scores = scores * self._scale(scores)
+    masked = self._masked(scores) if self.causal else scores
+    powers = (masked - masked.max(axis=-1, keepdims=True)).exp()
+    total = powers.sum(axis=-1, keepdims=True)
+    return (powers.matmul(v.cast_to(powers.dtype)) / total).cast_to(self.q.dtype).value
+
+
+def naive(self: Any, build: Any, *operands: Any) -> Any:
+    """Exponentials of the scores as they are."""
+    scores, _, v = parts(self, build, operands)
+    scores = scores * self._scale(scores)
+    powers = (self._masked(scores) if self.causal else scores).exp()
+    return finished(self, powers / powers.sum(axis=-1, keepdims=True), v)
+
+
+def masked_where(relation: str) -> Callable[[Any, Term], Term]:
+    """-inf where a key stands so to its query."""
+
+    def masked(self: Any, scores: Term) -> Term:
+        build, square = scores.build, self.q.shape[-2:-1] * 2
+        query, key = (Term(build(Iota, shape=square, axis=axis), build) for axis in (0, 1))
+        nothing = Term(build(Constant, value=-inf, dtype=scores.dtype), build)
+        return getattr(key, relation)(query).select(nothing, scores)  # type: ignore[no-any-return]
+
+    return masked
+
+
+def scaled(name: str, description: str, scale: Callable[[Any, Term], Term]) -> Violation:
+    """Another factor of the scores."""
+    return changed("LANG-02-04", name, description, (FlashAttention, "_scale", scale), only=["flash_attention"])
+
+
+ATTENTION = [
+    attended("scores_rounded", "LANG-10-02", "rounds scores to the operands' type", scores_rounded),
+    attended("weights_rounded", "LANG-10-06", "rounds weights to the operands' type", weights_rounded),
+    attended("queries_scaled", "LANG-10-06", "scales the queries", queries_scaled),
+    attended("divided_at_the_end", "LANG-10-06", "divides behind the second product", divided_at_the_end),
+    attended("naive", "LANG-10-03", "does not subtract the maximum of the scores", naive),
+    scaled("unscaled", "scales by 1", lambda self, scores: scores.beside(1)),
+    scaled("by_the_width", "scales by 1 over the width", lambda self, scores: scores.beside(1) / self.q.shape[-1]),
+    *(
+        changed(
+            "LANG-02-04",
+            name,
+            description,
+            (FlashAttention, "_masked", masked_where(relation)),
+            only=["flash_attention"],
+        )
+        for name, description, relation in (
+            ("own_key_masked", "masks the key at the query's own place", "greater_equal"),
+            ("past_masked", "masks the keys before the query", "less"),
+        )
+    ),
+    changed(
+        "LANG-02-04",
+        "unmasked",
+        "forgets the mask",
+        (FlashAttention, "_masked", lambda self, scores: scores),
+        only=["flash_attention"],
+    ),
+    changed(
+        "LANG-11-03",
+        "any_attention",
+        "does not compare the shapes of queries, keys and values",
+        (FlashAttention, "_require_shapes", lambda self: None),
+    ),
+]

@@ -1,0 +1,206 @@
+"""Choice among elements that goes wrong at special values, or takes the other one (language spec, 2 and 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph import selection
+from tessera_reference.graph.selection import Abs, Clamp, Maximum, Minimum, Select
+from tessera_reference.ir.operation import Refusal
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
+
+from .changes import changed
+from .misrounding import without_subnormals
+
+Values: TypeAlias = Any
+CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
+
+
+# Maximum and minimum
+
+
+def extremes(name: str, description: str, larger: Callable[[Values, Values], Values]) -> Violation:
+    """A maximum of two arrays of values that is another one, and the minimum that mirrors it."""
+
+    def maximum(a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return Array(a.dtype, np.asarray(larger(a.values, b.values), a.values.dtype))
+
+    def minimum(a: Array, b: Array) -> Array:
+        if a.dtype.kind == "int":
+            return arithmetic.minimum(a, b)
+        with np.errstate(all="ignore"):
+            return Array(a.dtype, np.asarray(-larger(-a.values, -b.values), a.values.dtype))
+
+    changes = [(Maximum, "compute", staticmethod(maximum)), (Minimum, "compute", staticmethod(minimum))]
+    return changed(BROADCASTING, name, description, *changes, only=["maximum", "minimum"])
+
+
+def by_comparison(a: Values, b: Values) -> Values:
+    """a > b ? a : b, as C programs have it: NaN only where it stands on the right, and the zero on the right."""
+    return np.where(a > b, a, b)
+
+
+def by_other_comparison(a: Values, b: Values) -> Values:
+    """a < b ? b : a: NaN only where it stands on the left."""
+    return np.where(a < b, b, a)
+
+
+def ignoring_zero_signs(a: Values, b: Values) -> Values:
+    """NaN wins; of two zeros the first one does."""
+    return np.where(np.isnan(b) | (b > a), b, a)
+
+
+def by_magnitude(a: Values, b: Values) -> Values:
+    """The element of larger magnitude."""
+    return np.where(np.isnan(a) | (np.abs(a) > np.abs(b)), a, b)
+
+
+EXTREMES = [
+    extremes("numbers_before_nan", "lets numbers win over NaN", np.fmax),
+    extremes("c_maximum", "takes NaN from the right only", by_comparison),
+    extremes("c_maximum_turned", "takes NaN from the left only", by_other_comparison),
+    extremes("zeros_alike", "takes -0 and +0 for equal", ignoring_zero_signs),
+    extremes("by_magnitude", "compares magnitudes", by_magnitude),
+    changed(BROADCASTING, "minimum_for_maximum", "takes the minimum for the maximum",
+            (Maximum, "compute", staticmethod(arithmetic.minimum)), only=["maximum"]),
+    changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", (Maximum, "compute", staticmethod(
+        lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
+]  # fmt: skip
+
+
+def flushed(x: Array) -> Array:
+    """Without subnormal numbers."""
+    return Array(x.dtype, without_subnormals(x.values, x.dtype)) if x.dtype.kind == "float" else x
+
+
+# Clamp, magnitude, select
+
+
+def executes(name: str, clause: str, description: str, operation: type[Any], execute: Any) -> Violation:
+    """An operation that computes something else."""
+    return changed(clause, name, description, (operation, "execute", execute), only=[operation.__name__.lower()])
+
+
+def upper_bound_first(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
+    """maximum(minimum(x, high), low): the lower bound where the bounds cross."""
+    return arithmetic.maximum(arithmetic.minimum(x, high), low)
+
+
+def into_bounds(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
+    """By comparisons: a NaN among the bounds is no bound."""
+    with np.errstate(all="ignore"):
+        raised = np.where(x.values < low.values, low.values, x.values)
+        return Array(x.dtype, np.where(raised > high.values, high.values, raised))
+
+
+def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
+    """As hardware that saturates: NaN becomes the lower bound."""
+    found = arithmetic.minimum(arithmetic.maximum(x, low), high).values
+    bound = np.broadcast_to(low.values, found.shape)
+    lost = np.broadcast_to(np.isnan(x.values), found.shape)
+    return Array(x.dtype, np.where(lost, bound, found))
+
+
+def upper_bound_forgotten(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
+    """A maximum only."""
+    return Array(x.dtype, np.maximum(arithmetic.maximum(x, low).values, np.full_like(high.values, low.values.min())))
+
+
+def negated_below_zero(self: Abs, x: Array, env: Any) -> Array:
+    """x < 0 ? -x : x keeps -0."""
+    with np.errstate(all="ignore"):
+        return Array(x.dtype, np.where(x.values < 0, -x.values, x.values))
+
+
+def saturating(self: Abs, x: Array, env: Any) -> Array:
+    """The magnitude of the least integer is the largest."""
+    if x.dtype.kind != "int":
+        return arithmetic.absolute(x)
+    return Array(x.dtype, np.abs(np.maximum(x.values, -x.dtype.int_max)))
+
+
+def by_product(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
+    """c * a + (1 - c) * b, which NaN and infinities spoil."""
+    if a.dtype.kind != "float":
+        return USUAL_SELECT(self, condition, a, b, env)
+    with np.errstate(all="ignore"):
+        chosen = condition.values.astype(a.values.dtype)
+        return Array(a.dtype, chosen * a.values + (1 - chosen) * b.values)
+
+
+def turned(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
+    """The other operand."""
+    return USUAL_SELECT(self, Array(condition.dtype, ~condition.values), a, b, env)
+
+
+def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
+    """One operand for all elements, by the first of the conditions."""
+    if not condition.values.size:
+        return USUAL_SELECT(self, condition, a, b, env)
+    first = np.full(condition.shape, condition.values.reshape(-1)[0])
+    return USUAL_SELECT(self, Array(condition.dtype, first), a, b, env)
+
+
+def canonical_zeros(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
+    """What is chosen has been added to 0, so that -0 is lost."""
+    found = USUAL_SELECT(self, condition, a, b, env)
+    return Array(found.dtype, found.values + 0) if found.dtype.kind == "float" else found
+
+
+USUAL_SELECT = Select.execute
+
+CHOICE = [
+    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp, upper_bound_first),
+    executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", Clamp, into_bounds),
+    executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", Clamp, nan_to_lower_bound),
+    executes("clamp_from_below_only", BROADCASTING, "forgets the upper bound", Clamp, upper_bound_forgotten),
+    executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", Abs, negated_below_zero),
+    executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", Abs, saturating),
+    executes("select_by_product", BROADCASTING, "chooses by products", Select, by_product),
+    executes("select_turned", BROADCASTING, "chooses the other operand", Select, turned),
+    executes("select_wholly", BROADCASTING, "chooses for all elements at once", Select, wholly),
+    executes("select_loses_signs", BROADCASTING, "loses the sign of chosen zeros", Select, canonical_zeros),
+]
+
+
+# What is refused
+
+
+def any_order(x: Any) -> None:
+    """Everything has an order."""
+
+
+def any_dtypes(a: Any, b: Any) -> None:
+    """Operands of two dtypes go together."""
+
+
+def any_condition(condition: bool, category: str, *rest: Any) -> None:
+    """Nothing is refused."""
+
+
+def first_shape(dtype: Any, *operands: Any) -> Any:
+    """The shape of the operand with most elements, whether or not the others fit."""
+    try:
+        return USUAL_SHAPE(dtype, *operands)
+    except Refusal:
+        return max(operands, key=lambda operand: len(operand.shape)).with_dtype(dtype)
+
+
+USUAL_SHAPE = selection.elementwise
+
+LENIENT = [
+    replaced("LANG-11-01", "orders truths", make, (selection, "require_ordered", any_order), name="ordered_truths"),
+    replaced("LANG-03.1-05", "chooses from two dtypes", make, (selection, "require_one_dtype", any_dtypes),
+             name="choice_of_dtypes"),
+    replaced("LANG-11-01", "takes any number for a condition", make, (selection, "require", any_condition),
+             name="any_condition"),
+    replaced("LANG-03.2-03", "chooses from shapes that do not fit", make, (selection, "elementwise", first_shape),
+             name="choice_of_shapes"),
+]  # fmt: skip

@@ -1,0 +1,261 @@
+"""Batch norms and optimizers that count as pure, keep their state, or compute otherwise (AMB-LANG-173 to -176)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph.adjoints import Term
+from tessera_reference.graph.compositions import number, widened
+from tessera_reference.graph.optimizers import AdamW, Sgd
+from tessera_reference.graph.stateful import BatchNorm, Stateful
+from tessera_reference.ir.operation import Operation
+
+from .changes import changed
+from .random_operations import cleaned, without_twins, without_unused
+
+NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
+
+
+# Effects
+
+
+def counted_as_pure(name: str, clause: str, description: str, *operations: type[Operation]) -> Violation:
+    """Operations that state no effect."""
+    substitutions: list[tuple[Any, str, Any]] = [(operation, "effects", frozenset()) for operation in operations]
+    return replaced(clause, description, make, *substitutions, name=name)
+
+
+EFFECTS = [
+    counted_as_pure("pure_norm", NORM, "says that a batch norm has no effect", BatchNorm),
+    counted_as_pure("pure_step", OPTIMIZER, "says that optimizers have no effect", Sgd, AdamW),
+    cleaned("unused_norms_left_out", NORM, "leaves out batch norms that nobody uses", without_unused(BatchNorm)),
+    cleaned("unused_steps_left_out", OPTIMIZER, "leaves out steps that nobody uses", without_unused(Sgd, AdamW)),
+    cleaned("equal_norms_merged", NORM, "takes equal batch norms for one", without_twins(BatchNorm)),
+    cleaned("equal_steps_merged", OPTIMIZER, "takes equal steps for one", without_twins(Sgd, AdamW)),
+]
+
+
+def remembering(operation: type[Stateful], state: int) -> Callable[..., Any]:
+    """State is what the operation gave the last time, where that has the shape; what is passed begins it."""
+    steps = operation.steps
+    kept: dict[Any, Any] = {}
+
+    def run(self: Any, *operands: Any, env: Any) -> Any:
+        given = list(operands)
+        held = kept.get((self.name, operands[0].shape, operands[0].dtype))
+        if held is not None:
+            given[state] = held
+        results = yield from steps(self, *given, env=env)
+        if self.only is None:
+            kept[self.name, operands[0].shape, operands[0].dtype] = results[1]
+        return results
+
+    return run
+
+
+MEMORY = [
+    replaced(
+        NORM,
+        "goes on with the mean that it gave the last time",
+        make,
+        (BatchNorm, "steps", remembering(BatchNorm, 3)),
+        name="remembers_means",
+    ),
+    replaced(
+        OPTIMIZER,
+        "goes on with the velocity that it gave the last time",
+        make,
+        (Sgd, "steps", remembering(Sgd, 2)),
+        name="remembers_velocities",
+    ),
+    replaced(
+        OPTIMIZER,
+        "goes on with the average that it gave the last time",
+        make,
+        (AdamW, "steps", remembering(AdamW, 2)),
+        name="remembers_averages",
+    ),
+]
+
+
+# Batch norm
+
+
+def batch_normed(name: str, clause: str, description: str, attribute: str, substitute: Any) -> Violation:
+    """A batch norm that does one thing otherwise."""
+    return changed(clause, name, description, (BatchNorm, attribute, substitute), only=["batch_norm"])
+
+
+def by_difference(self: Any, old: Term, new: Term) -> Term:
+    """The old statistic and a share of what it is off by."""
+    return old + (new - old) * number(self.momentum)
+
+
+def exchanged(self: Any, old: Term, new: Term) -> Term:
+    """The momentum is the share of the old one, as some libraries have it."""
+    share = number(self.momentum)
+    return old * share + new * (1 - share)
+
+
+def in_another_order(self: Any, x: Term) -> Term:
+    """The elements of a channel with the last axis first."""
+    channel = self.axis % self.x.rank
+    others = [axis for axis in range(self.x.rank) if axis != channel]
+    return x.transpose(perm=(channel, *others[::-1])).reshape(shape=(x.shape[channel], -1))
+
+
+def computed(change: Callable[[Any, tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]) -> Callable[..., Any]:
+    """The results changed, given the operation and its operands."""
+    compute = BatchNorm.compute
+
+    def other(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
+        return change(self, compute(self, build, *operands), (build, *operands))
+
+    return other
+
+
+def unbiased(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The variance that is kept over one less than the count."""
+    build, variance = given[0], given[-1]
+    extents = [extent for axis, extent in enumerate(self.x.shape) if axis != self.axis % self.x.rank]
+    count = 1
+    for extent in extents:
+        count *= extent
+    if not self.training or count < 2:
+        return results
+    taken = widened(results[2], build) - widened(variance, build) * (1 - number(self.momentum))
+    moved = widened(variance, build) * (1 - number(self.momentum)) + taken * Fraction(count, count - 1)
+    return results[0], results[1], moved.cast_to(self.running_variance.dtype).value
+
+
+def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Statistics that move without training too."""
+    build, *operands = given
+    if self.training:
+        return results
+    moved = [widened(each, build) * (1 - number(self.momentum)) for each in operands[3:]]
+    kinds = (self.running_mean.dtype, self.running_variance.dtype)
+    return results[0], *(each.cast_to(kind).value for each, kind in zip(moved, kinds, strict=True))
+
+
+def never_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Statistics that stay as they are."""
+    return results[0], *given[4:]
+
+
+NORMS = [
+    batch_normed(
+        "by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved", by_difference
+    ),
+    batch_normed(
+        "exchanged", "LANG-02-04", "takes the momentum for the share of the old statistics", "_moved", exchanged
+    ),
+    batch_normed("channel_order", "LANG-10-06", "adds a channel up last axis first", "_of_channels", in_another_order),
+    batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", computed(unbiased)),
+    batch_normed("always_moving", NORM, "moves statistics without training", "compute", computed(always_moving)),
+    batch_normed("never_moving", NORM, "never moves statistics", "compute", computed(never_moving)),
+]
+
+
+# Optimizers
+
+
+def stepped(
+    name: str, clause: str, description: str, operation: type[Stateful], compute: Callable[..., Any]
+) -> Violation:
+    """A step computed otherwise."""
+    only = [operation.name.rpartition(".")[2]]
+    return changed(clause, name, description, (operation, "compute", compute), only=only)
+
+
+def sgd(step: Callable[[Any, Term, Term, Term], tuple[Term, Term]]) -> Callable[..., Any]:
+    """A step from parameter, gradient and velocity to parameter and velocity."""
+
+    def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
+        parameter, velocity = step(self, *(widened(operand, build) for operand in operands))
+        return parameter.cast_to(self.parameter.dtype).value, velocity.cast_to(self.velocity.dtype).value
+
+    return compute
+
+
+def nesterov(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+    """One step ahead."""
+    moved = u * number(self.momentum) + g
+    return p - (moved * number(self.momentum) + g) * number(self.rate), moved
+
+
+def dampened(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+    """The gradient times 1 - momentum."""
+    moved = u * number(self.momentum) + g * (1 - number(self.momentum))
+    return p - moved * number(self.rate), moved
+
+
+def rate_in_velocity(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+    """The velocity is what is taken off."""
+    moved = u * number(self.momentum) + g * number(self.rate)
+    return p - moved, moved
+
+
+def velocity_before(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+    """The parameter takes the velocity of the step before."""
+    return p - u * number(self.rate), u * number(self.momentum) + g
+
+
+def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+    """The parameter takes the velocity as it is stored."""
+    moved = u * number(self.momentum) + g
+    return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * number(self.rate), moved
+
+
+def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Callable[..., Any]:
+    """A step without bias correction, eps inside the root, or the decay in the gradient or before the step."""
+
+    def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
+        p, g, m, v = (widened(operand, build) for operand in operands[:4])
+        beta1, beta2, eps, lost = (number(getattr(self, name)) for name in ("beta1", "beta2", "eps", "decay"))
+        g = g + p * lost if decay == "gradient" else g
+        m = m * beta1 + g * (1 - beta1)
+        v = v * beta2 + (g * g) * (1 - beta2)
+        time = Term(operands[4], build).cast_to(p.dtype)
+        first, second = ((1 - p.beside(beta).pow(time)) if bias else p.beside(1) for beta in (beta1, beta2))
+        mean, square = m / first, v / second
+        root = (square + eps).sqrt() if inside else square.sqrt() + eps
+        change = mean / root + (p * lost if decay == "beside" else p.beside(0))
+        start = p * (1 - number(self.rate) * lost) if decay == "before" else p
+        results = (start - change * number(self.rate), m, v)
+        kinds = (self.parameter.dtype, self.m.dtype, self.v.dtype)
+        return tuple(each.cast_to(kind).value for each, kind in zip(results, kinds, strict=True))
+
+    return compute
+
+
+STEPS = [
+    stepped("nesterov", OPTIMIZER, "steps ahead", Sgd, sgd(nesterov)),
+    stepped("dampened", OPTIMIZER, "dampens the gradient", Sgd, sgd(dampened)),
+    stepped("rate_in_velocity", OPTIMIZER, "keeps the rate in the velocity", Sgd, sgd(rate_in_velocity)),
+    stepped("velocity_before", OPTIMIZER, "takes the velocity of the step before", Sgd, sgd(velocity_before)),
+    stepped("velocity_rounded", "LANG-02-04", "takes the velocity as it is stored", Sgd, sgd(velocity_rounded)),
+    stepped("uncorrected", "LANG-02-04", "does not make up for what averages lack", AdamW, adamw(bias=False)),
+    stepped("eps_inside", "LANG-02-04", "adds eps under the root", AdamW, adamw(inside=True)),
+    stepped("decay_in_gradient", "LANG-02-04", "adds the decay to the gradient", AdamW, adamw(decay="gradient")),
+    stepped("decay_before", "LANG-02-04", "takes the decay off before the step", AdamW, adamw(decay="before")),
+    stepped("no_decay", "LANG-02-04", "forgets the decay", AdamW, adamw(decay="none")),
+    stepped("step_0", "LANG-02-04", "takes step 0", AdamW, adamw()),
+]
+
+
+# Results
+
+RESULTS = [
+    replaced(
+        OPTIMIZER,
+        "gives the first result whichever is asked for",
+        make,
+        (Stateful, "_taken", lambda self, results: results if self.only is None else results[:1]),
+        name="always_the_first",
+    ),
+]
