@@ -17,6 +17,7 @@ import harness_overhead
 import interpreter
 import matmul_bf16
 import matmul_fp32
+import parse
 import probe
 import rpc_call
 import softmax
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "attention": attention.measure,
     "transformer": transformer.measure,
     "interpreter": interpreter.measure,
+    "parse": parse.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

@@ -21,7 +21,7 @@ from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .ir.module import Function, Module
 from .ir.text import print_module
-from .language import CompiledModule, compile_source
+from .language import CompiledModule, compile_source, decode, format_program, parse, print_tree
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
 from .run_files import run
@@ -134,9 +134,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _fmt(options: argparse.Namespace) -> int:
-    from .language.formatter import format_program
-
-    formatted, text = format_program(_read(options)), options.source_text
+    formatted, text = format_program(_read(options), options.file), options.source_text
     if options.check:
         return 0 if formatted == text else 1
     if not options.write:
@@ -153,9 +151,6 @@ def _fmt(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace) -> int:
     if options.level == "ast":
-        from .language import parse
-        from .language.formatter import print_tree
-
         print(print_tree(parse(_read(options), options.file)), end="")
         return 0
     for module in _compile(options).modules:
@@ -189,12 +184,10 @@ def _read(options: argparse.Namespace) -> str:
         if options.file == "-" and sys.stdin is None:
             raise BadInput("standard input is closed")
         data = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
-        options.source_text = data.decode("utf-8")
     except OSError as error:
         raise BadInput(f"{options.file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{options.file}: not UTF-8 text (byte {error.start})") from error
-    return str(options.source_text)
+    options.source_text = data.decode("utf-8", errors="replace")
+    return decode(data, options.file)
 
 
 def _compile(options: argparse.Namespace) -> CompiledModule:

@@ -89,3 +89,39 @@ def test_explain_names_operations_effects_and_lines(capsys: pytest.CaptureFixtur
     assert "kernel @double(A: tensor<2xfp32>, B: tensor<2xfp32>)" in out
     assert "   1 x tessera.graph.all_reduce: " in out
     assert "effects: communication; line 3; " in out
+
+
+UNTIDY = "module m {\n func f( x:fp32 )->fp32{ // why\n return x+1.0 ;}}"
+TIDY = "module m {\n  func f(x: fp32) -> fp32 { // why\n    return x + 1.0;\n  }\n}\n"
+
+
+def test_fmt_prints_checks_and_writes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_text(UNTIDY)
+    assert main(["fmt", "u.tsr"]) == 0
+    assert capsys.readouterr().out == TIDY
+    assert main(["fmt", "--check", "u.tsr"]) == 1
+    assert main(["fmt", "--write", "u.tsr"]) == 0
+    assert (files / "u.tsr").read_text() == TIDY
+    assert main(["fmt", "--check", "u.tsr"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_fmt_refuses_what_is_no_program(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_text("module m {")
+    assert main(["fmt", "--write", "u.tsr"]) == 2
+    assert "error[syntax]: " in capsys.readouterr().err
+    assert (files / "u.tsr").read_text() == "module m {"
+
+
+def test_bytes_that_are_no_text_are_named_by_their_place(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_bytes(b"module m {\n  \xff}")
+    assert main(["verify", "u.tsr"]) == 2
+    assert "  --> u.tsr:2:3\n" in capsys.readouterr().err
+
+
+def test_print_shows_the_tree_or_the_ir(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["print", "p.tsr", "--level", "ast"]) == 0
+    end = len(PROGRAM.splitlines()[2]) + 1
+    assert f"FunctionDecl 3:3-3:{end} name='total'" in capsys.readouterr().out
+    assert main(["print", "p.tsr"]) == 0
+    assert '"tessera.graph.all_reduce"(%X)' in capsys.readouterr().out

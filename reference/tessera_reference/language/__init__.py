@@ -1,11 +1,24 @@
 """The Tessera DSL (spec sections 2, 3, 14): text to syntax tree to Graph IR.
 
-`compile_source` is the front door. The grammar is whole; what the lowering does not carry out yet is told apart from
-what is illegal: the first is an `UnsupportedConstruct`, the second a `Rejection`.
+`compile_source` is the front door. What the reference does not carry out is told apart from what is illegal: the first
+is an `UnsupportedConstruct`, the second a `Rejection`.
 """
 
 from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .compiler import CompiledModule, compile_source
-from .parser import parse
+from .dump import print_tree
+from .formatter import format_program
+from .parser import decode, parse
 
-__all__ = ["CompiledModule", "Diagnostic", "Rejection", "UnsupportedConstruct", "compile_source", "parse", "render"]
+__all__ = [
+    "CompiledModule",
+    "Diagnostic",
+    "Rejection",
+    "UnsupportedConstruct",
+    "compile_source",
+    "decode",
+    "format_program",
+    "parse",
+    "print_tree",
+    "render",
+]

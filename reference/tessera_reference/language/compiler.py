@@ -9,8 +9,10 @@ from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Module
 from ..ir.verifier import verify
 from .lower import lower_program
+from .nesting import room_for
 from .parser import parse, too_deep
 from .scope import Findings
+from .syntax import Program
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,12 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
 
 def _compile(source: str, filename: str) -> CompiledModule:
     program = parse(source, filename)
+    with room_for(program):
+        return _lower(program, source)
+
+
+def _lower(program: Program, source: str) -> CompiledModule:
+    filename = program.filename
     findings = Findings(source, filename)
     modules = lower_program(program, findings)
     errors = [diagnostic for diagnostic in findings.diagnostics if diagnostic.severity == "error"]

@@ -8,7 +8,7 @@ and nothing more is said about what it is used in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph.constant import Constant, ConstTensor
@@ -46,6 +46,8 @@ class Expressions:
 
     scope: Scope
     around: Surroundings
+    literals: bool = False
+    """Known to be inside an expression of literals only."""
 
     def lower(self, expr: s.Expr, wanted: DType | None = None, hint: str = "") -> Value | None:
         """The value of an expression; literals in it become `wanted`. Nothing after a reported error."""
@@ -143,9 +145,10 @@ class Expressions:
         """Both operands, of one dtype: a literal's follows from the other operand."""
         if expr.operator in COMPARISONS or expr.operator == "@":
             wanted = None
-        if is_untyped(expr.left) and is_untyped(expr.right):
+        if self.literals or (is_untyped(expr.right) and is_untyped(expr.left)):
             both = wanted or default_dtype(expr.left, expr.right)
-            return self.lower(expr.left, both), self.lower(expr.right, both)
+            inside = replace(self, literals=True)
+            return inside.lower(expr.left, both), inside.lower(expr.right, both)
         if is_untyped(expr.left):
             right = self.lower(expr.right, wanted)
             return (self.lower(expr.left, dtype_of(right.type)) if right else None), right

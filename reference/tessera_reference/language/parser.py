@@ -1,213 +1,156 @@
-"""Parsing: text to `Program`, and syntax errors in the reader's words (spec sections 2.1, 2.3, 14).
+"""Parsing: text to `Program` (spec sections 2.1, 2.3, 14).
 
-A character that starts no token is a lexical error, a token out of place a parse error; both have category `syntax`.
-The first error ends the parse.
+One pass over the tokens drives the automaton of the grammar and makes the syntax tree from its leaves up, without
+recursion. It stops at the first thing that is wrong; `diagnose` then reads the text once more and says what there is.
 """
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from importlib.resources import files
-from typing import NoReturn
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
-from lark.exceptions import VisitError
-
-from ..ir.diagnostics import Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct
+from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct
+from . import messages
+from .automaton import reread
+from .lexer import RESERVED, Lexer, Token
+from .nesting import CHAIN_LIMIT, NESTING_LIMIT, STEPS
+from .recovery import diagnose
 from .syntax import Program
-from .tree import MisplacedArgument, TreeBuilder
+from .tables import END, Production, tables
+from .tree import MAKERS, MisplacedArgument
 
-RESERVED = frozenset(
-    [
-        "module",
-        "func",
-        "kernel",
-        "let",
-        "return",
-        "if",
-        "else",
-        "for",
-        "while",
-        "in",
-        "schedule",
-        "dist",
-        "op",
-        "mesh",
-        "type",
-        "dtype",
-        "layout",
-        "precision",
-        "numerics",
-        "pipeline",
-        "barrier",
-        "shared",
-        "align",
-        "asm",
-        "import",
-        "from",
-        "as",
-    ]
-)
-"""The reserved words of section 2.1."""
+__all__ = ["RESERVED", "decode", "parse", "parse_bytes", "too_deep"]
 
-# What a set of expected terminals means, tried in order: a phrase stands for its terminals wherever all are expected.
-PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
-    ("an operator", frozenset({"SIGN", "FACTOR", "AT"})),
-    ("an expression", frozenset({"IDENT", "INT", "FLOAT", "STRING", "LPAR", "SIGN", "_OP", "_TENSOR"})),
-    ("a name", frozenset({"IDENT", "_MODULE", "_ASM"})),
-    ("a statement", frozenset({"IDENT", "_LET", "_RETURN", "_BARRIER"})),
-    ("a declaration", frozenset({"_FUNC", "_KERNEL", "_TYPE"})),
-    ("a type", frozenset({"IDENT", "_TENSOR", "_MEMREF"})),
-    ("a value", frozenset({"IDENT", "INT", "STRING", "LSQB"})),
-    ("a dimension", frozenset({"INT", "UNKNOWN"})),
-)
-
-# What may follow a phrase and is still worth a word.
-CLOSERS = frozenset({"SEMICOLON", "RPAR", "RBRACE", "RSQB", "COMMA", "COLON"})
-
-# What a terminal is called when it stands alone; the rest are shown as they are spelled.
-NAMES = {
-    "IDENT": "a name",
-    "INT": "an integer",
-    "FLOAT": "a number",
-    "STRING": "a string",
-    "SHAPE_NAME": "a dtype",
-    "SIGN": "'+' or '-'",
-    "FACTOR": "'*' or '/'",
-    "_ATTRIBUTES": "'@{'",
-    "$END": "the end of the text",
-    "_EXTENTS": "'shape'",
-    "_X": "'x'",
-}
-
-HINTS = {
-    "&&": "there is no logical 'and': nest two ifs",
-    "||": "there is no logical 'or': nest two ifs",
-    "!": "did you mean '!='?",
-    "%": "there is no remainder operator",
-    "'": 'strings stand in double quotes: "text"',
-}
-
-COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+CHAINS = frozenset({"binary", "index"})
+"""The nodes that may lie inside one another without a bracket between them."""
 
 
-@cache
-def grammar() -> Lark:
-    """The compiled grammar; building it takes a tenth of a second, once."""
-    text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        text,
-        start="program",
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+class _Stuck(Exception):
+    """The text is no program; `diagnose` says why."""
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
-    """The syntax tree of `source`. Raises `Rejection` with phase lex or parse."""
+    """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
+    lexer = Lexer(source)
+    builder = _Builder(filename)
     try:
-        return TreeBuilder(filename).transform(grammar().parse(source))
-    except UnexpectedCharacters as error:
-        _lexical(source, filename, error)
-    except UnexpectedToken as error:
-        _misplaced(source, filename, error)
-    except RecursionError:
-        raise too_deep(filename) from None
-    except VisitError as error:
-        if isinstance(error.orig_exc, RecursionError):
-            raise too_deep(filename) from None
-        if not isinstance(error.orig_exc, MisplacedArgument):
-            raise error.orig_exc from error
-        message = "a positional argument stands after a keyword argument"
-        _reject("parse", message, error.orig_exc.span, filename, "AMB-LANG-14", "positional arguments come first")
+        with _no_collection():
+            for token in lexer:
+                if lexer.problems:
+                    raise _Stuck
+                builder.feed(token)
+    except (_Stuck, MisplacedArgument):
+        raise Rejection(diagnose(source, filename)) from None
+    span, modules = builder.values[0]
+    return Program(span, modules, filename)
+
+
+def parse_bytes(data: bytes, filename: str = "<source>") -> Program:
+    """The syntax tree of a file's bytes. Raises `Rejection` as `parse` does, and where they are not UTF-8."""
+    return parse(decode(data, filename), filename)
+
+
+def decode(data: bytes, filename: str = "<source>") -> str:
+    """The text of a file's bytes. Raises `Rejection` at the first byte that is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        raise Rejection([messages.undecodable(data[error.start], before, filename)]) from None
 
 
 def too_deep(filename: str) -> UnsupportedConstruct:
-    """The answer to a program nested deeper than Python's stack allows."""
+    """The answer to a program nested deeper than a later pass can follow."""
     return UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2)))
 
 
-def _lexical(source: str, filename: str, error: UnexpectedCharacters) -> NoReturn:
-    rest = source[error.pos_in_stream :]
-    start = Span(error.line, error.column, error.line, error.column + 1)
-    if rest.startswith("/*"):
-        _reject("lex", "this comment is never closed", start, filename, "LANG-14.1-10", "close it with */")
-    if rest.startswith('"'):
-        _open_string(rest, start, filename)
-    remedy = HINTS.get(rest[:2], HINTS.get(rest[0], ""))
-    _reject("lex", f"unexpected character {rest[0]!r}", start, filename, "LANG-14.1-01", remedy)
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A growing tree has no garbage in circles; looking for some again and again takes longer than parsing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
-def _open_string(rest: str, start: Span, filename: str) -> NoReturn:
-    legal = re.match(r'"([^"\\]|\\["\\nrt])*', rest)
-    assert legal is not None
-    if legal.end() >= len(rest) - 1:
-        _reject("lex", "this string is never closed", start, filename, "LANG-14.1-04", 'close it with "')
-    before = rest[: legal.end()]
-    line = start.line + before.count("\n")
-    column = len(before) - before.rfind("\n") if "\n" in before else start.column + len(before)
-    escape = rest[legal.end() : legal.end() + 2]
-    place = Span(line, column, line, column + 2)
-    _reject("lex", f"unknown escape {escape} in a string", place, filename, "LANG-14.1-04", r"escapes: \\ \" \n \r \t")
+class _Builder:
+    """The automaton; for each symbol on its stack the value, the first token and the longest chain in it."""
 
+    def __init__(self, filename: str) -> None:
+        grammar = tables()
+        self.values: list[Any] = []
+        self._filename = filename
+        self._actions, self._gotos, self._productions = grammar.actions, grammar.gotos, grammar.productions
+        self._states = [grammar.start]
+        self._firsts: list[Token] = []
+        self._chains: list[int] = []
+        self._level = 0
+        self._last: Token | None = None
 
-def _misplaced(source: str, filename: str, error: UnexpectedToken) -> NoReturn:
-    token = error.token
-    if token.type == "$END":
-        lines = source.rstrip().split("\n")
-        place = Span(len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
-        found = "the end of the text"
-    else:
-        place = Span(token.line, token.column, token.end_line, token.end_column)
-        found = f"the reserved word {str(token)!r}" if token in RESERVED else repr(str(token))
-    expected = _expectation(error.accepts or error.expected)
-    message = f"found {found}, expected {expected}"
-    _reject("parse", message, place, filename, "LANG-02.3-01", _remedy(source, token, error))
+    def feed(self, token: Token) -> None:
+        """Reduce as far as the token asks for it, then shift it."""
+        kind = token[0]
+        states, actions = self._states, self._actions
+        while (action := actions[states[-1]].get(kind)) is not None and action < 0:
+            self._reduce(self._productions[~action], token)
+        if action is None:
+            self._reread(token)
+            return
+        states.append(action)
+        self.values.append(token[1])
+        self._firsts.append(token)
+        self._chains.append(0)
+        self._last = token
+        if kind in STEPS:
+            self._level += STEPS[kind]
+        if self._level > NESTING_LIMIT:
+            raise Rejection([messages.nested_too_deep(token.span, self._filename)])
 
+    def _reread(self, token: Token) -> None:
+        """What to do with a token that the grammar does not take as it is."""
+        if token.kind == END and self._states[-1] == tables().end:
+            return
+        parts = reread(self._actions[self._states[-1]], token)
+        if parts is None:
+            raise _Stuck
+        for part in parts:
+            self.feed(part)
 
-def _remedy(source: str, token: Token, error: UnexpectedToken) -> str:
-    """A word about the mistakes that people bring from other languages."""
-    before, after = source[: token.start_pos].rstrip(), source[token.end_pos :]
-    accepts = error.accepts or set()
-    if token in COMPARISONS and "AT" in accepts:
-        return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
-    if token == "if" and before.endswith("else"):
-        return "else takes a block: else { if (...) { ... } }"
-    if re.fullmatch(r"x[0-9A-Fa-f]*", token) and before.endswith("0"):
-        return "integers are decimal (LANG-02.1-02)"
-    if token == "," and re.match(r"\s*layout\b", after):
-        return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
-    if token == "," and re.search(r"(?:tensor|memref)\s*<[^;<>]*$", before):
-        return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
-    if token in {"func", "mesh", "kernel", "type", "let"} and "_MODULE" in accepts:
-        return "declarations stand inside a module { ... } (AMB-LANG-11)"
-    if token == "." and after[:1].isdigit():
-        return "digits stand before a point: 0.5"
-    if "SEMICOLON" in accepts and "\n" in source[len(before) : token.start_pos]:
-        return "is a ';' missing at the end of the line before?"
-    return ""
+    def _reduce(self, production: Production, token: Token) -> None:
+        """Replace the symbols of a rule by the one that it defines."""
+        size, origin, node, gather, only, levels = production
+        states = self._states
+        if size == 1 and only == 0:
+            states.pop()
+        else:
+            values, firsts, chains = self.values, self._firsts, self._chains
+            start = len(values) - size
+            first, chain = (firsts[start], max(chains[start:])) if size else (token, 0)
+            arguments = gather(values[start:])
+            if only >= 0:
+                (value,) = arguments
+            elif node:
+                span = self._span(first)
+                value = MAKERS[node](span, *arguments)
+                if node in CHAINS:
+                    chain += 1
+                    if chain > CHAIN_LIMIT:
+                        raise Rejection([messages.chained_too_far(span, self._filename)])
+            else:
+                value = arguments
+            del states[len(states) - size :], values[start:], firsts[start:], chains[start:]
+            values.append(value)
+            firsts.append(first)
+            chains.append(chain)
+        self._level -= levels
+        states.append(self._gotos[states[-1]][origin])
 
-
-def _expectation(terminals: set[str]) -> str:
-    """Expected terminals as a phrase: what closes the construct first, then what may go on."""
-    phrase = next((phrase for phrase, group in PHRASES if group <= terminals), None)
-    named = terminals & CLOSERS if phrase else terminals
-    words = sorted(NAMES.get(name) or _spelling(name) for name in named)
-    words = [*words, phrase] if phrase == "an operator" else [phrase, *words] if phrase else words
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _spelling(terminal: str) -> str:
-    for definition in grammar().terminals:
-        if definition.name == terminal:
-            return repr(str(definition.pattern.value).split("(?")[0])
-    return repr(terminal)
-
-
-def _reject(phase: Phase, message: str, span: Span, filename: str, clause: str, remedy: str = "") -> NoReturn:
-    requirement = "a token of section 14.1" if phase == "lex" else "the grammar of section 2.3"
-    diagnostic = Diagnostic("syntax", phase, message, span, filename, (), requirement, clause, remedy)
-    raise Rejection([diagnostic]) from None
+    def _span(self, first: Token) -> Span:
+        """From a token to the last one read; nothing at all stands at the beginning."""
+        last = self._last
+        return Span(first[2], first[3], last[4], last[5]) if last else Span(1, 1, 1, 1)

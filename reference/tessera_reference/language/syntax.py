@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..ir.diagnostics import Span
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Node:
     """Anything with a place in the source."""
 
@@ -21,7 +21,7 @@ class Node:
 # Types -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LayoutSpec(Node):
     """`row_major` or `blocked(bm=128, bn=128)` (AMB-LANG-24)."""
 
@@ -29,14 +29,14 @@ class LayoutSpec(Node):
     parameters: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Dimension(Node):
     """Digits, `?` or a name (AMB-LANG-08)."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorType(Node):
     """`tensor<128x64xbf16; layout=row_major>`."""
 
@@ -45,14 +45,14 @@ class TensorType(Node):
     layout: LayoutSpec | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NamedType(Node):
     """A dtype, or a type alias (AMB-LANG-50)."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MemrefType(Node):
     """`memref<128x64xbf16>[addrspace=shared]`."""
 
@@ -61,7 +61,7 @@ class MemrefType(Node):
     address_space: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FragmentType(Node):
     """`fragment<16,16,16,bf16; layout=row_major>`."""
 
@@ -72,7 +72,7 @@ class FragmentType(Node):
     layout: LayoutSpec | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MeshType(Node):
     """`mesh<axes=[dp, tp], shape=[4, 2]>`."""
 
@@ -80,7 +80,7 @@ class MeshType(Node):
     shape: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FunctionType(Node):
     """`fn(tensor<4xfp32>) -> fp32`."""
 
@@ -94,56 +94,56 @@ TypeExpr = TensorType | NamedType | MemrefType | FragmentType | MeshType | Funct
 # Expressions and attribute values ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class IntLiteral(Node):
     """Decimal digits, in an attribute value with their sign."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FloatLiteral(Node):
     """A decimal number with a point or an exponent, in an attribute value with its sign."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StringLiteral(Node):
     """A string, its escapes resolved."""
 
     value: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BoolLiteral(Node):
     """`true` or `false`."""
 
     value: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Name(Node):
     """A variable; in attributes a bare word."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ListValue(Node):
     """`[1, 0]` in an attribute or a keyword argument."""
 
     items: tuple[AttributeValue, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group(Node):
     """A parenthesized expression."""
 
     inner: Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unary(Node):
     """`-a` or `+a`."""
 
@@ -151,7 +151,7 @@ class Unary(Node):
     operand: Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Binary(Node):
     """`a + b`, with one of the eleven operators."""
 
@@ -160,7 +160,7 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SliceRange(Node):
     """`[start]:[stop][:step]` (AMB-LANG-23)."""
 
@@ -169,7 +169,7 @@ class SliceRange(Node):
     step: Expr | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Index(Node):
     """`X[i, a:b]`."""
 
@@ -177,14 +177,14 @@ class Index(Node):
     slices: tuple[Expr | SliceRange, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorExpr(Node):
     """A tensor type in expression position."""
 
     type: TensorType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """`name=value`, in an attribute block."""
 
@@ -192,7 +192,7 @@ class Attribute(Node):
     value: AttributeValue
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Keyword(Node):
     """`name=value`, among the arguments (AMB-LANG-14)."""
 
@@ -200,7 +200,7 @@ class Keyword(Node):
     value: Expr | ListValue
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call(Node):
     """`op.softmax(X, axis=1) @{...}`; the callee is its dotted name."""
 
@@ -223,14 +223,14 @@ AttributeValue = Literal | Name | ListValue
 # Statements --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Block(Node):
     """`{ ... }`."""
 
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Let(Node):
     """`let name: type = value;`, as a statement or a declaration."""
 
@@ -239,7 +239,7 @@ class Let(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assign(Node):
     """`name[slices] = value;`."""
 
@@ -248,14 +248,14 @@ class Assign(Node):
     value: Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallStatement(Node):
     """A call for its effect."""
 
     call: Call
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class If(Node):
     """`if (condition) {...} else {...}`."""
 
@@ -264,7 +264,7 @@ class If(Node):
     otherwise: Block | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class For(Node):
     """`for (i in start:stop:step) {...}`; two names parse and mean nothing (AMB-LANG-28)."""
 
@@ -275,7 +275,7 @@ class For(Node):
     body: Block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class While(Node):
     """`while (condition) {...}`."""
 
@@ -283,21 +283,21 @@ class While(Node):
     body: Block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Return(Node):
     """`return a, b;`."""
 
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Barrier(Node):
     """`barrier("label");`."""
 
     label: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assert(Node):
     """`assert(condition, "message");`."""
 
@@ -311,7 +311,7 @@ Statement = Let | Assign | CallStatement | If | For | While | Return | Barrier |
 # Declarations ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Parameter(Node):
     """`name: type = default`."""
 
@@ -320,7 +320,7 @@ class Parameter(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Annotation(Node):
     """`@schedule(...)` (AMB-LANG-16)."""
 
@@ -328,7 +328,7 @@ class Annotation(Node):
     keywords: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FunctionDecl(Node):
     """A `func`; a `kernel` is its subclass. `name_span` is where its name stands."""
 
@@ -341,12 +341,12 @@ class FunctionDecl(Node):
     body: Block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KernelDecl(FunctionDecl):
     """A `kernel`, an entry point for a device."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TypeDecl(Node):
     """`type name = type;`."""
 
@@ -354,7 +354,7 @@ class TypeDecl(Node):
     type: TypeExpr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MeshDecl(Node):
     """`mesh name = mesh<...>;`."""
 
@@ -365,7 +365,7 @@ class MeshDecl(Node):
 Declaration = FunctionDecl | KernelDecl | TypeDecl | Let | MeshDecl
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModuleDecl(Node):
     """`module name { ... }`."""
 
@@ -373,7 +373,7 @@ class ModuleDecl(Node):
     declarations: tuple[Declaration, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Program(Node):
     """A possibly empty list of modules (LANG-02.3-01), and the file they came from."""
 

@@ -1,260 +1,207 @@
-# ruff: noqa: D102 - the methods are named after the productions, which say what they are
-"""From Lark's tree to the syntax tree: one method per production, no decisions.
+"""From the rules of the grammar to the syntax tree: what each rule makes, no decisions.
 
-Positions come from Lark's metadata, which counts the punctuation a production swallows. What a production cannot say,
-that keyword arguments follow the positional ones, is checked here (AMB-LANG-14).
+A maker is given the span of its construct and the values of what the grammar keeps of it, in their order; what is
+optional and absent is None, a token is its text. Makers are called from the leaves up, so that nothing here recurses.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from lark import Token, Transformer, v_args
 
 from ..ir.diagnostics import Span
 from . import syntax as s
+from .lexer import ESCAPES
 
-ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+Maker = Callable[..., Any]
+Arguments = tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]
 
 
 class MisplacedArgument(Exception):
-    """A positional argument after a keyword argument."""
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
-        super().__init__(span)
-
-
-def span_of(meta: Any) -> Span:
-    """The span Lark recorded; an empty production has none and gets the start of the text."""
-    if getattr(meta, "empty", True):
-        return Span(1, 1, 1, 1)
-    return Span(meta.line, meta.column, meta.end_line, meta.end_column)
-
-
-def token_span(token: Token) -> Span:
-    """The span of one token."""
-    return Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
+    """A positional argument stands after a keyword argument (AMB-LANG-14)."""
 
 
 def unescape(literal: str) -> str:
     """The value of a string token; the lexer let only known escapes pass."""
-    parts = literal[1:-1].split("\\\\")
-    for escape, character in ESCAPES.items():
-        if escape != "\\":
-            parts = [part.replace("\\" + escape, character) for part in parts]
-    return "\\".join(parts)
+    return re.sub(r"\\(.)", lambda escape: ESCAPES[escape[1]], literal[1:-1])
 
 
-@v_args(meta=True)
-class TreeBuilder(Transformer[Token, s.Program]):
-    """Builds frozen syntax nodes bottom up."""
+def _module_decl(span: Span, name: str, *declarations: s.Declaration) -> s.ModuleDecl:
+    return s.ModuleDecl(span, name, declarations)
 
-    def __init__(self, filename: str) -> None:
-        super().__init__(visit_tokens=False)
-        self.filename = filename
 
-    # Declarations
+def _function(kind: type[s.FunctionDecl]) -> Maker:
+    def make(
+        span: Span,
+        before: tuple[s.Annotation, ...] | None,
+        name: tuple[str, Span],
+        parameters: tuple[s.Parameter, ...] | None,
+        result: s.TypeExpr | None,
+        between: tuple[s.Annotation, ...] | None,
+        attributes: tuple[s.Attribute, ...] | None,
+        after: tuple[s.Annotation, ...] | None,
+        body: s.Block,
+    ) -> s.FunctionDecl:
+        annotations = (*(before or ()), *(between or ()), *(after or ()))
+        return kind(span, *name, parameters or (), result, attributes or (), annotations, body)
 
-    def program(self, meta: Any, modules: list[s.ModuleDecl]) -> s.Program:
-        return s.Program(span_of(meta), tuple(modules), self.filename)
+    return make
 
-    def module_decl(self, meta: Any, children: list[Any]) -> s.ModuleDecl:
-        return s.ModuleDecl(span_of(meta), str(children[0]), tuple(children[1:]))
 
-    def type_decl(self, meta: Any, children: list[Any]) -> s.TypeDecl:
-        return s.TypeDecl(span_of(meta), str(children[0]), children[1])
+def _several(_: Span, *items: Any) -> tuple[Any, ...]:
+    return items
 
-    def const_decl(self, meta: Any, children: list[Any]) -> s.Let:
-        return s.Let(span_of(meta), str(children[0]), children[1], children[2])
 
-    def mesh_decl(self, meta: Any, children: list[Any]) -> s.MeshDecl:
-        return s.MeshDecl(span_of(meta), str(children[0]), children[1])
+def _func_name(span: Span, name: str) -> tuple[str, Span]:
+    return name, span
 
-    def func_decl(self, meta: Any, children: list[Any]) -> s.FunctionDecl:
-        return s.FunctionDecl(span_of(meta), *self._header(children))
 
-    def kernel_decl(self, meta: Any, children: list[Any]) -> s.KernelDecl:
-        return s.KernelDecl(span_of(meta), *self._header(children))
+def _annotation(span: Span, arguments: Arguments | None) -> s.Annotation:
+    return s.Annotation(span, *(arguments or ((), ())))
 
-    @staticmethod
-    def _header(children: list[Any]) -> tuple[Any, ...]:
-        at = next(i for i, child in enumerate(children) if isinstance(child, Token))
-        name, parameters, result, after, attributes, last, *body = children[at:]
-        annotations = (*children[:at], *(after or ()), *(last or ()))
-        return str(name), token_span(name), parameters or (), result, attributes or (), annotations, body[0]
 
-    def annotations(self, meta: Any, children: list[Any]) -> tuple[s.Annotation, ...]:
-        return tuple(children)
+def _signed_integer(span: Span, sign: str | None, digits: str) -> s.IntLiteral:
+    return s.IntLiteral(span, (sign or "") + digits)
 
-    def annotation(self, meta: Any, children: list[Any]) -> s.Annotation:
-        return s.Annotation(span_of(meta), *(children[0] or ((), ())))
 
-    def param_list(self, meta: Any, children: list[s.Parameter]) -> tuple[s.Parameter, ...]:
-        return tuple(children)
+def _signed_float(span: Span, sign: str | None, digits: str) -> s.FloatLiteral:
+    return s.FloatLiteral(span, (sign or "") + digits)
 
-    def param(self, meta: Any, children: list[Any]) -> s.Parameter:
-        return s.Parameter(span_of(meta), str(children[0]), children[1], children[2])
 
-    # Attributes
+def _value_list(span: Span, *items: s.AttributeValue) -> s.ListValue:
+    return s.ListValue(span, items)
 
-    def attr_block(self, meta: Any, children: list[Any]) -> tuple[s.Attribute, ...]:
-        return tuple(child for child in children if child is not None)
 
-    def attr(self, meta: Any, children: list[Any]) -> s.Attribute:
-        return s.Attribute(span_of(meta), children[0], children[1])
+def _block(span: Span, *statements: s.Statement) -> s.Block:
+    return s.Block(span, statements)
 
-    def signed_int(self, meta: Any, children: list[Any]) -> s.IntLiteral:
-        return s.IntLiteral(span_of(meta), "".join(child for child in children if child is not None))
 
-    def signed_float(self, meta: Any, children: list[Any]) -> s.FloatLiteral:
-        return s.FloatLiteral(span_of(meta), "".join(child for child in children if child is not None))
+def _return_stmt(span: Span, values: tuple[s.Expr, ...] | None) -> s.Return:
+    return s.Return(span, values or ())
 
-    def value_list(self, meta: Any, children: list[Any]) -> s.ListValue:
-        return s.ListValue(span_of(meta), tuple(child for child in children if child is not None))
 
-    # Statements
+def _barrier_stmt(span: Span, label: s.StringLiteral | None) -> s.Barrier:
+    return s.Barrier(span, label.value if label else None)
 
-    def block(self, meta: Any, children: list[s.Statement]) -> s.Block:
-        return s.Block(span_of(meta), tuple(children))
 
-    def var_decl(self, meta: Any, children: list[Any]) -> s.Let:
-        return s.Let(span_of(meta), str(children[0]), children[1], children[2])
+def _assert_stmt(span: Span, condition: s.Expr, message: s.StringLiteral | None) -> s.Assert:
+    return s.Assert(span, condition, message.value if message else None)
 
-    def assign(self, meta: Any, children: list[Any]) -> s.Assign:
-        return s.Assign(span_of(meta), str(children[0]), children[1], children[2])
 
-    def call_stmt(self, meta: Any, children: list[s.Call]) -> s.CallStatement:
-        return s.CallStatement(span_of(meta), children[0])
+def _binary(span: Span, left: s.Expr, operator: str, right: s.Expr) -> s.Binary:
+    return s.Binary(span, operator, left, right)
 
-    def if_stmt(self, meta: Any, children: list[Any]) -> s.If:
-        return s.If(span_of(meta), *children)
 
-    def for_stmt(self, meta: Any, children: list[Any]) -> s.For:
-        first, second, start, stop, step, body = children
-        names = (str(first),) if second is None else (str(first), str(second))
-        return s.For(span_of(meta), names, start, stop, step, body)
+def _string(span: Span, literal: str) -> s.StringLiteral:
+    return s.StringLiteral(span, unescape(literal))
 
-    def while_stmt(self, meta: Any, children: list[Any]) -> s.While:
-        return s.While(span_of(meta), *children)
 
-    def return_stmt(self, meta: Any, children: list[Any]) -> s.Return:
-        return s.Return(span_of(meta), tuple(child for child in children if child is not None))
+def _boolean(span: Span, word: str) -> s.BoolLiteral:
+    return s.BoolLiteral(span, word == "true")
 
-    def barrier_stmt(self, meta: Any, children: list[Any]) -> s.Barrier:
-        return s.Barrier(span_of(meta), children[0].value if children[0] else None)
 
-    def assert_stmt(self, meta: Any, children: list[Any]) -> s.Assert:
-        return s.Assert(span_of(meta), children[0], children[1].value if children[1] else None)
+def _call_expr(
+    span: Span, callee: tuple[str, ...], arguments: Arguments | None, attributes: tuple[s.Attribute, ...] | None
+) -> s.Call:
+    return s.Call(span, callee, *(arguments or ((), ())), attributes or ())
 
-    # Expressions
 
-    def binary(self, meta: Any, children: list[Any]) -> s.Binary:
-        left, operator, right = children
-        return s.Binary(span_of(meta), str(operator), left, right)
+def _qual_ident(_: Span, *words: str) -> tuple[str, ...]:
+    return words[::2]
 
-    def compare(self, meta: Any, children: list[Token]) -> str:
-        return str(children[0])
 
-    def unary(self, meta: Any, children: list[Any]) -> s.Unary:
-        return s.Unary(span_of(meta), str(children[0]), children[1])
+def _arg_list(_: Span, *arguments: Any) -> Arguments:
+    *positional, keywords = arguments
+    return tuple(positional), keywords or ()
 
-    def index(self, meta: Any, children: list[Any]) -> s.Index:
-        return s.Index(span_of(meta), children[0], children[1])
 
-    def int_literal(self, meta: Any, children: list[Token]) -> s.IntLiteral:
-        return s.IntLiteral(span_of(meta), str(children[0]))
+def _tensor_type(span: Span, *parts: Any) -> s.TensorType:
+    *shape, dtype, layout = parts
+    return s.TensorType(span, tuple(shape), dtype, layout)
 
-    def float_literal(self, meta: Any, children: list[Token]) -> s.FloatLiteral:
-        return s.FloatLiteral(span_of(meta), str(children[0]))
 
-    def string_literal(self, meta: Any, children: list[Token]) -> s.StringLiteral:
-        return s.StringLiteral(span_of(meta), unescape(children[0]))
+def _memref_type(span: Span, *parts: Any) -> s.MemrefType:
+    *shape, dtype, space = parts
+    return s.MemrefType(span, tuple(shape), dtype, space)
 
-    def true_literal(self, meta: Any, children: list[Any]) -> s.BoolLiteral:
-        return s.BoolLiteral(span_of(meta), True)
 
-    def false_literal(self, meta: Any, children: list[Any]) -> s.BoolLiteral:
-        return s.BoolLiteral(span_of(meta), False)
-
-    def name(self, meta: Any, children: list[Token]) -> s.Name:
-        return s.Name(span_of(meta), str(children[0]))
-
-    def group(self, meta: Any, children: list[Any]) -> s.Group:
-        return s.Group(span_of(meta), children[0])
-
-    def tensor_expr(self, meta: Any, children: list[s.TensorType]) -> s.TensorExpr:
-        return s.TensorExpr(span_of(meta), children[0])
-
-    def call_expr(self, meta: Any, children: list[Any]) -> s.Call:
-        callee, arguments, attributes = children
-        positional, keywords = arguments or ((), ())
-        return s.Call(span_of(meta), callee, positional, keywords, attributes or ())
-
-    def qual_ident(self, meta: Any, children: list[Token | str]) -> tuple[str, ...]:
-        return tuple(str(child) for child in children if child != ".")
-
-    def arg_list(self, meta: Any, children: list[Any]) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
-        keywords = tuple(child for child in children if isinstance(child, s.Keyword))
-        first_keyword = len(children) - len(keywords)
-        for child in children[first_keyword:]:
-            if not isinstance(child, s.Keyword):
-                raise MisplacedArgument(child.span)
-        return tuple(children[:first_keyword]), keywords
-
-    def keyword(self, meta: Any, children: list[Any]) -> s.Keyword:
-        return s.Keyword(span_of(meta), children[0], children[1])
-
-    def slice_list(self, meta: Any, children: list[Any]) -> tuple[Any, ...]:
-        return tuple(children)
-
-    def slice_range(self, meta: Any, children: list[Any]) -> s.SliceRange:
-        return s.SliceRange(span_of(meta), *children)
-
-    def word(self, meta: Any, children: list[Token]) -> str:
-        return str(children[0])
-
-    # Types
-
-    def tensor_type(self, meta: Any, children: list[Any]) -> s.TensorType:
-        *shape, dtype, layout = children
-        return s.TensorType(span_of(meta), tuple(shape), str(dtype), layout)
-
-    def scalar_type(self, meta: Any, children: list[Token]) -> s.NamedType:
-        return s.NamedType(span_of(meta), str(children[0]))
-
-    def memref_type(self, meta: Any, children: list[Any]) -> s.MemrefType:
-        *shape, dtype, space = children
-        return s.MemrefType(span_of(meta), tuple(shape), str(dtype), space)
-
-    def address_space(self, meta: Any, children: list[Token]) -> str:
-        return str(children[0])
-
-    def fragment_type(self, meta: Any, children: list[Any]) -> s.FragmentType:
-        m, n, k, dtype, layout = children
-        return s.FragmentType(span_of(meta), str(m), str(n), str(k), str(dtype), layout)
-
-    def mesh_type(self, meta: Any, children: list[Any]) -> s.MeshType:
-        return s.MeshType(span_of(meta), *children)
-
-    def axis_names(self, meta: Any, children: list[Token]) -> tuple[str, ...]:
-        return tuple(str(child) for child in children)
-
-    def axis_extents(self, meta: Any, children: list[Token]) -> tuple[str, ...]:
-        return tuple(str(child) for child in children)
-
-    def fn_type(self, meta: Any, children: list[Any]) -> s.FunctionType:
-        return s.FunctionType(span_of(meta), children[0] or (), children[1])
-
-    def parameter_types(self, meta: Any, children: list[Any]) -> tuple[s.TypeExpr, ...]:
-        return tuple(children)
-
-    def dim(self, meta: Any, children: list[Token]) -> s.Dimension:
-        return s.Dimension(span_of(meta), str(children[0]))
-
-    def layout(self, meta: Any, children: list[Any]) -> s.LayoutSpec:
-        name, *parameters = children
-        return s.LayoutSpec(span_of(meta), str(name), tuple(pair for pair in parameters if pair is not None))
-
-    def layout_argument(self, meta: Any, children: list[Any]) -> tuple[str, str]:
-        return children[0], str(children[1])
+def _fn_type(span: Span, parameters: tuple[s.TypeExpr, ...] | None, result: s.TypeExpr) -> s.FunctionType:
+    return s.FunctionType(span, parameters or (), result)
+
+
+def _misplaced(span: Span, argument: s.Expr) -> s.Expr:
+    raise MisplacedArgument
+
+
+def _program(span: Span, *modules: s.ModuleDecl) -> tuple[Span, tuple[s.ModuleDecl, ...]]:
+    return span, modules
+
+
+def _layout_spec(span: Span, name: str, parameters: tuple[tuple[str, str], ...] | None) -> s.LayoutSpec:
+    return s.LayoutSpec(span, name, parameters or ())
+
+
+MAKERS: Mapping[str, Maker] = {
+    "program": _program,
+    "module_decl": _module_decl,
+    "type_decl": s.TypeDecl,
+    "const_decl": s.Let,
+    "mesh_decl": s.MeshDecl,
+    "func_decl": _function(s.FunctionDecl),
+    "kernel_decl": _function(s.KernelDecl),
+    "func_name": _func_name,
+    "annotations": _several,
+    "annotation": _annotation,
+    "param_list": _several,
+    "param": s.Parameter,
+    "attr_block": _several,
+    "attr": s.Attribute,
+    "signed_integer": _signed_integer,
+    "signed_float": _signed_float,
+    "value_list": _value_list,
+    "block": _block,
+    "var_decl": s.Let,
+    "assign": s.Assign,
+    "if_stmt": s.If,
+    "for_stmt": s.For,
+    "while_stmt": s.While,
+    "iter_decl": _several,
+    "return_stmt": _return_stmt,
+    "call_stmt": s.CallStatement,
+    "barrier_stmt": _barrier_stmt,
+    "assert_stmt": _assert_stmt,
+    "expr_list": _several,
+    "binary": _binary,
+    "unary": s.Unary,
+    "index": s.Index,
+    "call_expr": _call_expr,
+    "qual_ident": _qual_ident,
+    "arg_list": _arg_list,
+    "keywords": _several,
+    "keyword": s.Keyword,
+    "misplaced": _misplaced,
+    "slice_list": _several,
+    "slice_range": s.SliceRange,
+    "tensor_expr": s.TensorExpr,
+    "group": s.Group,
+    "name": s.Name,
+    "integer": s.IntLiteral,
+    "float": s.FloatLiteral,
+    "string": _string,
+    "boolean": _boolean,
+    "tensor_type": _tensor_type,
+    "scalar_type": s.NamedType,
+    "memref_type": _memref_type,
+    "fragment_type": s.FragmentType,
+    "mesh_type": s.MeshType,
+    "fn_type": _fn_type,
+    "type_list": _several,
+    "axes": _several,
+    "extents": _several,
+    "dim": s.Dimension,
+    "layout_spec": _layout_spec,
+    "layout_arguments": _several,
+    "layout_argument": _several,
+}
+"""What the rules of the grammar make."""

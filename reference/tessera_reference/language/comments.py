@@ -1,0 +1,146 @@
+"""Comments and blank lines of a text, put into the canonical spelling where they stood (spec section 2.1).
+
+The spelling has the tokens of the text in their order, so that a comment keeps its place between two of them. One that
+ends its line stays behind the token before it; one that begins a line keeps a line of its own, or stays before the
+token that it shares the line with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .lexer import Token
+from .spelling import APART, BREAK, DEDENT, GAP, LINE, SPACE, Mark, Part
+
+CLOSING = frozenset({")", "]", "}", ",", ";", ":", ">", ".", ""})
+"""A comment on their line belongs to what stands before them."""
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment between two tokens."""
+
+    text: str
+    own_line: bool
+    """Whether it has a line of its own."""
+    after_blank: bool = False
+    """Whether a blank line comes before it."""
+    tight: bool = False
+    """Whether it sticks to the bracket before it."""
+
+    @property
+    def ends_line(self) -> bool:
+        """Whether a new line follows."""
+        return self.own_line or self.text.startswith("//") or "\n" in self.text
+
+
+@dataclass(frozen=True)
+class BlankLine:
+    """A blank line before the next token."""
+
+
+OPENING = frozenset("([<")
+
+BLANKS = frozenset({SPACE, BREAK, LINE, GAP, APART})
+
+Woven: TypeAlias = Part | Comment | BlankLine
+
+
+def woven(parts: Iterable[Part], tokens: Sequence[Token], comments: Sequence[Token]) -> Iterator[Woven]:
+    """The parts of a spelling with the comments and the blank lines of the text that has these tokens."""
+    text = _Text(tokens, comments)
+    marks: list[Mark] = [LINE]
+    for part in parts:
+        if isinstance(part, Mark):
+            marks.append(part)
+            continue
+        yield from text.between(part, marks)
+        yield part
+        marks = []
+    yield from text.between("", marks)
+
+
+class _Text:
+    """The tokens and comments of a text, as far as they are not yet spelled."""
+
+    def __init__(self, tokens: Sequence[Token], comments: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._comments = comments
+        self._token = 0
+        self._comment = 0
+        self._spelled = 0
+        """How much of the token is spelled: a word in a shape may be several parts."""
+        self._end_line = 0
+        """The line in which the last token ends."""
+
+    def between(self, part: str, marks: Sequence[Mark]) -> Iterator[Woven]:
+        """What stands before the next part: marks, comments and blank lines."""
+        if self._spelled:
+            yield from marks
+        else:
+            while self._is_empty_block():
+                self._token += 3
+            token = self._tokens[self._token]
+            found = []
+            while self._comment < len(self._comments) and self._comments[self._comment][2:4] < token[2:4]:
+                found.append(self._comments[self._comment])
+                self._comment += 1
+            yield from self._placed(found, marks, token)
+        self._consume(part)
+
+    def _is_empty_block(self) -> bool:
+        """Whether the token opens an attribute block without attributes, which is not spelled."""
+        return [token.kind for token in self._tokens[self._token : self._token + 3]] == ["_ATTRIBUTES", "{", "}"]
+
+    def _consume(self, part: str) -> None:
+        token = self._tokens[self._token]
+        rest = token.text[self._spelled :]
+        if token.kind == "STRING" or {part, rest} == {",", ";"}:
+            rest = part
+        assert rest.startswith(part), f"{part!r} is spelled where the text has {rest!r}"
+        self._spelled += len(part)
+        if rest == part:
+            self._end_line = token.end_line
+            self._token += 1
+            self._spelled = 0
+
+    def _placed(self, comments: list[Token], marks: Sequence[Mark], token: Token) -> Iterator[Woven]:
+        if not comments and not (GAP in marks or APART in marks):
+            yield from marks
+            return
+        trailing, own, leading = self._divided(comments, token)
+        before = self._tokens[self._token - 1].text if self._token else ""
+        tight = before in OPENING and not BLANKS & set(marks)
+        yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in trailing)
+        end_line = trailing[-1].end_line if trailing else self._end_line
+        place = marks.index(DEDENT) if DEDENT in marks else len(marks)
+        listed = bool({GAP, APART, LINE} & set(marks))
+        blank_allowed = GAP in marks
+        yield from marks[:place]
+        for comment in own:
+            blank = listed and blank_allowed and comment.line > end_line + 1
+            yield Comment(_tidy(comment), own_line=True, after_blank=blank)
+            end_line, blank_allowed = comment.end_line, True
+        first = leading[0] if leading else token
+        if listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.text:
+            yield BlankLine()
+        yield from marks[place:]
+        yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in leading)
+
+    def _divided(self, comments: list[Token], token: Token) -> tuple[list[Token], list[Token], list[Token]]:
+        """Those that end the line of the last token, those in between, those on the line of the next token."""
+        rest = list(comments)
+        leading: list[Token] = []
+        line = token.line
+        while rest and token.text not in CLOSING and rest[-1].text.startswith("/*") and rest[-1].line == line:
+            leading.insert(0, rest.pop())
+        trailing: list[Token] = []
+        while rest and rest[0].line == self._end_line and not (trailing and "\n" in trailing[-1].text):
+            trailing.append(rest.pop(0))
+        return trailing, rest, leading
+
+
+def _tidy(comment: Token) -> str:
+    return comment.text.rstrip() if comment.text.startswith("//") else comment.text
