@@ -207,6 +207,16 @@ def test_branches_of_different_extents_give_an_unknown_one() -> None:
     assert str(function.results[0]) == "tensor<?x4xfp32>"
 
 
+def test_a_signature_does_not_know_more_than_its_returns(rejected: Reject) -> None:
+    for stated, sound in (("?", True), ("N", True), ("4", False)):
+        text = module(func("tessera.graph.return %x", "%x: tensor<?x4xfp32>", f"tensor<{stated}x4xfp32>"))
+        if sound:
+            read_module(text)
+        else:
+            (found,) = rejected(text)
+            assert found.message == "@f returns (tensor<?x4xfp32>), its signature has (tensor<4x4xfp32>)"
+
+
 # Refusals. Each is a body that is read, and what is changed in it.
 
 CONSTANT = '%n = "tessera.graph.constant"() {value = 3} : () -> int32'
@@ -312,6 +322,13 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     ),
     "unknown attribute": ('{accum = "fp32"}', '{acum = "fp32"}', 7, "types", "there is no attribute 'acum'"),
     "kind of an attribute": ('{accum = "fp32"}', "{accum = 32}", 7, "types", "accum is not a dtype"),
+    "kind of an attribute that may be left out": (
+        '{accum = "fp32"}',
+        "{out = [1]}",
+        7,
+        "types",
+        "out is not a dtype",
+    ),
     "dtype of an attribute": ('{accum = "fp32"}', '{accum = "fp23"}', 7, "types", "unknown dtype 'fp23'"),
     "missing attribute": ("{value = 3}", "", 6, "types", "the attribute value is missing"),
     "a constant out of range": ("{value = 3}", "{value = 2147483648}", 6, "types", "2147483648 is no value of int32"),

@@ -158,6 +158,15 @@ def test_an_error_is_told_at_its_place(name: str) -> None:
     assert message in found.message
 
 
+def test_the_place_of_an_error_is_the_token() -> None:
+    found = error('"t.f"() {\n  axis 0}')
+    assert (found.span.line, found.span.column, found.span.end_line, found.span.end_column) == (2, 8, 2, 9)
+    found = error('"t.f"() {a = false, a = true}')
+    assert (found.span.column, found.span.end_column) == (21, 22)
+    found = error('"t.f"() {')
+    assert (found.span.column, found.span.end_column) == (10, 11)
+
+
 def test_a_wrong_type_has_its_own_category() -> None:
     found = error('"t.f"() :\n  tensor<4xfp31>')
     assert (found.category, found.span.line, found.span.column, found.span.end_column) == ("types", 2, 3, 17)

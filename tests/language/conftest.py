@@ -1,10 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 
-from tessera_reference.language import CompiledModule, Diagnostic, Rejection, UnsupportedConstruct, compile_source
+from tessera_reference.ir.diagnostics import Span
+from tessera_reference.language import (
+    CompiledModule,
+    Diagnostic,
+    Rejection,
+    UnsupportedConstruct,
+    compile_source,
+    parse,
+)
+from tessera_reference.language.syntax import Node
 
 HEADER = "module m {\nfunc f(A: tensor<4x8xfp32>, B: tensor<6x8xfp32>, H: tensor<4x8xbf16>, i: int32, c: bool) {\n"
 """A body stands in lines 3 and following."""
@@ -54,3 +64,38 @@ def unsupported() -> Callable[[str], UnsupportedConstruct]:
         return caught.value
 
     return check
+
+
+@pytest.fixture
+def syntax_errors() -> Callable[[str], tuple[Diagnostic, ...]]:
+    """All that is wrong with a text, nothing where it parses."""
+
+    def check(source: str) -> tuple[Diagnostic, ...]:
+        refusal = None
+        try:
+            parse(source, "t.tsr")
+        except Rejection as rejection:
+            refusal = rejection
+        if refusal is None:
+            return ()
+        assert refusal.diagnostics
+        assert {found.category for found in refusal.diagnostics} == {"syntax"}
+        assert {found.phase for found in refusal.diagnostics} <= {"lex", "parse"}
+        return refusal.diagnostics
+
+    return check
+
+
+@pytest.fixture
+def bare() -> Callable[[object], object]:
+    """A tree without its places: equal for two texts that mean the same tree."""
+
+    def strip(item: object) -> object:
+        if isinstance(item, tuple):
+            return tuple(strip(part) for part in item)
+        if isinstance(item, Node):
+            kept = (getattr(item, field.name) for field in fields(item))
+            return type(item).__name__, *(strip(value) for value in kept if not isinstance(value, Span))
+        return item
+
+    return strip

@@ -27,6 +27,7 @@ FEATURES = (
     "fused-attention",
     "graph-ir-text",
     "inverse-fft",
+    "layout-casts",
     "matmul-out",
     "mesh-collectives",
     "mesh-execution",

@@ -174,11 +174,3 @@ Type = Tensor | Scalar | Memref | Fragment | Mesh | FunctionType
 def dtype_of(type_: Type | None) -> DType | None:
     """The dtype of a tensor or scalar type; nothing for any other."""
     return type_.dtype if isinstance(type_, Tensor | Scalar) else None
-
-
-def admits(wanted: Type, given: Type) -> bool:
-    """Whether a value of type `given` is one of type `wanted`, whose unknown dimensions may be any."""
-    if not isinstance(wanted, Tensor) or not isinstance(given, Tensor):
-        return wanted == given
-    same = (wanted.dtype, wanted.layout, wanted.rank) == (given.dtype, given.layout, given.rank)
-    return same and all(is_unknown(w) or w == g for w, g in zip(wanted.shape, given.shape, strict=True))

@@ -33,16 +33,24 @@ class _Stuck(Exception):
 
 def parse(source: str, filename: str = "<source>") -> Program:
     """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
+    tree = _tree(source, filename)
+    if tree is None:
+        raise Rejection(diagnose(source, filename))
+    return tree
+
+
+def _tree(source: str, filename: str) -> Program | None:
+    """The syntax tree, or None where something is wrong."""
     lexer = Lexer(source)
     builder = _Builder(filename)
     try:
         with _no_collection():
             for token in lexer:
                 if lexer.problems:
-                    raise _Stuck
+                    return None
                 builder.feed(token)
     except (_Stuck, MisplacedArgument):
-        raise Rejection(diagnose(source, filename)) from None
+        return None
     span, modules = builder.values[0]
     return Program(span, modules, filename)
 
