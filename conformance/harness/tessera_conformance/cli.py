@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from tessera_conformance import __version__, first_steps, run, serve_command
+from tessera_conformance.fuzz import commands as fuzz
 from tessera_conformance.probe import commands as probe
 from tessera_conformance.registry import commands as clauses
 from tessera_conformance.reports import commands as reports
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vectors.add_parser(subparsers)
     strength.add_parser(subparsers)
     probe.add_parser(subparsers)
+    fuzz.add_parser(subparsers)
     first_steps.add_parser(subparsers)
     serve_command.add_parser(subparsers)
     parsed, rest = parser.parse_known_args(arguments)

@@ -1,0 +1,32 @@
+"""Generated programs for fuzzing any front end through the protocol (docs/fuzzing.md).
+
+The generator decides through a `Chooser`, so that the command line replays it from a seed and hypothesis, which is
+needed for `programs` and `trials` only, draws and shrinks the same programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from tessera_conformance.fuzz.generator import GeneratedProgram, generate
+from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, make_trial
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["KINDS", "GeneratedProgram", "Kind", "Trial", "generate", "make_trial", "programs", "trials"]
+
+
+def programs(features: Collection[str] = ()) -> SearchStrategy[GeneratedProgram]:
+    """A hypothesis strategy of legal programs, of the core and of the features given."""
+    from tessera_conformance.fuzz import strategies
+
+    return strategies.programs(features)
+
+
+def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> SearchStrategy[Trial]:
+    """A hypothesis strategy of what the command tries: programs with what is known of them."""
+    from tessera_conformance.fuzz import strategies
+
+    return strategies.trials(features, kinds)

@@ -1,0 +1,92 @@
+"""Where the generator's decisions come from: one method, `below`, behind which anything may choose.
+
+Every decision of the generator is a number below a bound, and 0 is always the simplest choice, so that a source may
+be a seeded generator, a recorded tape, or hypothesis, which shrinks numbers towards 0.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Chooser(ABC):
+    """A source of decisions."""
+
+    @abstractmethod
+    def below(self, bound: int) -> int:
+        """A number from 0 to bound - 1; 0 is the simplest choice."""
+
+    @abstractmethod
+    def place(self) -> int:
+        """Where the next decision stands, for `part`."""
+
+    @abstractmethod
+    def part(self, start: int) -> None:
+        """The decisions since `start` made one part, such as a statement, which can be left out as a whole."""
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options; the first is the simplest."""
+        return options[self.below(len(options))]
+
+    def chance(self, once_in: int) -> bool:
+        """True once in so many times; False is simpler."""
+        return self.below(once_in) == once_in - 1
+
+    def between(self, lowest: int, highest: int) -> int:
+        """A number from lowest to highest, both included."""
+        return lowest + self.below(highest - lowest + 1)
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """The items in some order; their own is the simplest."""
+        rest = list(items)
+        return [rest.pop(self.below(len(rest))) for _ in items]
+
+
+class RecordingChooser(Chooser):
+    """Decisions that are kept on `tape`, and which stretches of them are the parts of what was made."""
+
+    def __init__(self) -> None:
+        self.tape: list[int] = []
+        self.parts: list[tuple[int, int]] = []
+
+    def place(self) -> int:
+        """How many decisions there were."""
+        return len(self.tape)
+
+    def part(self, start: int) -> None:
+        """Keep the stretch."""
+        self.parts.append((start, len(self.tape)))
+
+
+class SeededChooser(RecordingChooser):
+    """Decisions that follow from a seed, the same on every machine."""
+
+    def __init__(self, seed: str) -> None:
+        super().__init__()
+        self._next = random.Random(seed).random
+
+    def below(self, bound: int) -> int:
+        """The next number of the generator, scaled."""
+        number = int(self._next() * bound)
+        self.tape.append(number)
+        return number
+
+
+class TapeChooser(RecordingChooser):
+    """Decisions read from a tape; one that is too large for its bound is cut, and after the end all are 0."""
+
+    def __init__(self, given: Sequence[int]) -> None:
+        super().__init__()
+        self._given = given
+
+    def below(self, bound: int) -> int:
+        """The next number that was given."""
+        place = len(self.tape)
+        number = min(self._given[place], bound - 1) if place < len(self._given) else 0
+        self.tape.append(number)
+        return number

@@ -1,0 +1,374 @@
+"""From trees to tokens: what the spelling of a program is free to choose is chosen here (language spec, section 2.3).
+
+A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
+argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tessera_conformance.fuzz import tree as t
+from tessera_conformance.fuzz.choices import Chooser
+
+TIGHT_BEFORE = frozenset({",", ";", ")", "]", ":", "(", "[", ".", ">"})
+TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a tree is spelled; without a chooser plainly, everything as a keyword argument, no parenthesis too many."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    chooser: Chooser | None = None
+    parentheses: bool = False
+    respelled: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """The tokens of a text; those at `tight` places join the token before them where the text is laid out plainly."""
+
+    tokens: Sequence[str]
+    tight: frozenset[int]
+
+
+def render(program: t.Program, style: Style) -> Text:
+    """The tokens of a program."""
+    writer = _Writer(style)
+    for module in program.modules:
+        writer.module(module)
+    return Text(writer.tokens, frozenset(writer.tight))
+
+
+def names_of(program: t.Program) -> list[str]:
+    """Every name that a program chose itself, dimensions included, in order of appearance."""
+    writer = _Writer(Style())
+    for module in program.modules:
+        writer.module(module)
+    return list(writer.used)
+
+
+def type_text(type_: t.Type) -> str:
+    """A type as one text, without its alias."""
+    writer = _Writer(Style())
+    writer.type(t.Type(type_.dtype, type_.shape, type_.layout))
+    return "".join(token if token != ";" else "; " for token in writer.tokens)
+
+
+class _Writer:
+    """Tokens so far."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self.tokens: list[str] = []
+        self.tight: set[int] = set()
+        self.used: dict[str, None] = {}
+
+    def put(self, *tokens: str) -> None:
+        """Append tokens."""
+        self.tokens.extend(tokens)
+
+    def join(self, *tokens: str) -> None:
+        """Append tokens that stand close to the ones before them."""
+        start = len(self.tokens)
+        self.tokens.extend(tokens)
+        self.tight.update(range(start, len(self.tokens)))
+
+    def name(self, name: str) -> t.Name:
+        """A name of the program's own, as the style has it."""
+        self.used[name] = None
+        return t.Name(self.style.names.get(name, name))
+
+    def chance(self, once_in: int) -> bool:
+        """A free decision of the style."""
+        return self.style.chooser is not None and self.style.chooser.chance(once_in)
+
+    # Declarations
+
+    def module(self, module: t.Module) -> None:
+        """A module."""
+        self.put("module", self.name(module.name), "{")
+        for declaration in module.declarations:
+            self.declaration(declaration)
+        self.put("}")
+
+    def declaration(self, declaration: t.Decl) -> None:
+        """Anything that stands in a module."""
+        match declaration:
+            case t.Function():
+                self.function(declaration)
+            case t.Alias(name, meaning):
+                self.put("type", self.name(name), "=")
+                if isinstance(meaning, t.Type):
+                    self.type(meaning)
+                else:
+                    self.raw(meaning)
+                self.join(";")
+            case t.Mesh(name, axes, extents):
+                self.put("mesh", self.name(name), "=", "mesh")
+                self.join("<", "axes", "=", "[", *_separated([self.name(axis) for axis in axes]), "]", ",")
+                self.put("shape")
+                self.join("=", "[", *_separated([str(extent) for extent in extents]), "]", ">", ";")
+            case t.Let() | t.Raw():
+                self.statement(declaration)
+
+    def function(self, function: t.Function) -> None:
+        """A func or kernel."""
+        self.put(function.keyword, self.name(function.name))
+        self.join("(")
+        for position, parameter in enumerate(function.parameters):
+            if position:
+                self.join(",")
+            self.put(self.name(parameter.name))
+            self.join(":")
+            self.type(parameter.type)
+            if parameter.default is not None:
+                self.put("=")
+                self.expr(parameter.default)
+        self.join(")")
+        if function.result is not None:
+            self.put("->")
+            self.type(function.result)
+        if function.attributes:
+            self.attribute_block(function.attributes)
+        self.block(function.body)
+
+    def type(self, type_: t.Type) -> None:
+        """A scalar or tensor type, or its alias."""
+        if type_.alias:
+            self.put(self.name(type_.alias))
+            return
+        if not type_.shape:
+            self.put(type_.dtype)
+            return
+        shape = "x".join(self.extent(extent) for extent in type_.shape)
+        self.put("tensor")
+        self.join("<", f"{shape}x{type_.dtype}")
+        if type_.layout != "row_major" or self.chance(8):
+            self.join(";")
+            self.put("layout")
+            self.join("=", type_.layout)
+        self.join(">")
+
+    def extent(self, extent: t.Extent) -> str:
+        """A dimension."""
+        if isinstance(extent, int):
+            return str(extent)
+        return "?" if extent.startswith("?") else self.name(extent)
+
+    # Statements
+
+    def block(self, block: t.Block) -> None:
+        """Statements in braces."""
+        self.put("{")
+        for statement in block:
+            self.statement(statement)
+        self.put("}")
+
+    def statement(self, statement: t.Stmt) -> None:
+        """One statement with its semicolon, where it has one."""
+        match statement:
+            case t.If(condition, then, otherwise):
+                self.put("if", "(")
+                self.expr(condition)
+                self.join(")")
+                self.block(then)
+                if otherwise is not None:
+                    self.put("else")
+                    self.block(otherwise)
+            case t.For():
+                self.loop(statement)
+            case t.While(condition, body):
+                self.put("while", "(")
+                self.expr(condition)
+                self.join(")")
+                self.block(body)
+            case t.Raw():
+                self.raw(statement)
+            case _:
+                self.simple(statement)
+                self.join(";")
+
+    def simple(self, statement: t.Let | t.Assign | t.Return | t.Assert | t.Barrier | t.Call) -> None:
+        """A statement that ends with a semicolon."""
+        match statement:
+            case t.Let(name, type_, value):
+                self.put("let", self.name(name))
+                self.join(":")
+                self.type(type_)
+                if value is not None:
+                    self.put("=")
+                    self.expr(value)
+            case t.Assign(name, items, value):
+                self.put(self.name(name))
+                if items:
+                    self.items(items)
+                self.put("=")
+                self.expr(value)
+            case t.Return(values):
+                self.put("return")
+                self.list(values)
+            case t.Assert(condition, message):
+                self.put("assert")
+                self.join("(")
+                self.expr(condition)
+                if message:
+                    self.join(",")
+                    self.put(message)
+                self.join(")")
+            case t.Barrier(label):
+                self.put("barrier")
+                self.join("(", *([label] if label else []), ")")
+            case t.Call():
+                self.call(statement)
+
+    def loop(self, loop: t.For) -> None:
+        """A `for` statement."""
+        self.put("for", "(", self.name(loop.name), "in")
+        self.expr(loop.start)
+        self.join(":")
+        self.expr(loop.stop)
+        if loop.step is not None:
+            self.join(":")
+            self.expr(loop.step)
+        self.join(")")
+        self.block(loop.body)
+
+    def raw(self, raw: t.Raw) -> None:
+        """Tokens as they are; those that the program named are renamed with the others."""
+        for token in raw.tokens:
+            written = self.name(token) if isinstance(token, t.Name) else token
+            previous = self.tokens[-1] if self.tokens else ""
+            if token in TIGHT_BEFORE or previous in TIGHT_AFTER:
+                self.join(written)
+            else:
+                self.put(written)
+
+    # Expressions
+
+    def expr(self, expr: t.Expr, lowest: int = 1) -> None:
+        """An expression, in parentheses where it binds looser than `lowest`, or where the style likes them."""
+        needed = t.level_of(expr) < lowest
+        literal = isinstance(expr, t.Literal)
+        if needed or (self.style.parentheses and not (literal and lowest > 4) and self.chance(3)):
+            self.put("(")
+            start = len(self.tokens)
+            self.expr(expr)
+            self.tight.add(start)
+            self.join(")")
+            return
+        match expr:
+            case t.Literal(text):
+                self.put(text)
+            case t.Var(name):
+                self.put(self.name(name))
+            case t.Unary(operator, operand):
+                self.put(operator)
+                start = len(self.tokens)
+                self.expr(operand, 5)
+                self.tight.add(start)
+            case t.Binary(operator, left, right):
+                self.binary(operator, left, right)
+            case t.Call():
+                self.call(expr)
+            case t.Index(base, items):
+                self.expr(base, 6)
+                self.items(items)
+            case t.TensorValue(type_):
+                self.type(t.Type(type_.dtype, type_.shape, type_.layout))
+
+    def binary(self, operator: str, left: t.Expr, right: t.Expr) -> None:
+        """Two operands: equal levels associate to the left, and comparisons do not chain (AMB-LANG-20)."""
+        if operator == "@" and self.style.respelled and self.chance(2):
+            self.call(t.Call("op.matmul", (left, right)))
+            return
+        level = t.LEVELS.get(operator, 1)
+        self.expr(left, max(level, 2))
+        self.put(operator)
+        self.expr(right, level + 1)
+
+    def call(self, call: t.Call) -> None:
+        """A call; its attributes stand among the arguments or in the block."""
+        if call.own:
+            self.put(self.name(call.callee))
+        else:
+            first, *rest = call.callee.split(".")
+            self.put(first)
+            for word in rest:
+                self.join(".", word)
+        in_block = [each for each in call.attributes if not each.fixed and self.style.respelled and self.chance(2)]
+        self.join("(")
+        start = len(self.tokens)
+        self.list(call.arguments)
+        for attribute in call.attributes:
+            if attribute not in in_block:
+                if len(self.tokens) > start:
+                    self.join(",")
+                self.attribute(attribute)
+        self.tight.add(start)
+        self.join(")")
+        if in_block:
+            self.attribute_block(in_block)
+
+    def attribute_block(self, attributes: Sequence[t.Attribute]) -> None:
+        """Attributes in the block behind an at-sign."""
+        self.put("@")
+        self.join("{")
+        for position, attribute in enumerate(attributes):
+            if position:
+                self.join(",")
+            self.attribute(attribute)
+        self.join("}")
+
+    def attribute(self, attribute: t.Attribute) -> None:
+        """`name = value`."""
+        self.put(self.name(attribute.name) if attribute.fixed else attribute.name)
+        self.join("=")
+        start = len(self.tokens)
+        if isinstance(attribute.value, t.Word):
+            self.put(attribute.value.text)
+        elif isinstance(attribute.value, t.Var) and not attribute.fixed:  # a name in an attribute block stands bare
+            self.put(self.name(attribute.value.name))
+        else:
+            self.expr(attribute.value)
+        self.tight.add(start)
+
+    def items(self, items: Sequence[t.Expr | t.Range]) -> None:
+        """Indices and slices in brackets."""
+        self.join("[")
+        for position, item in enumerate(items):
+            if position:
+                self.join(",")
+            start = len(self.tokens)
+            if isinstance(item, t.Range):
+                self.range(item)
+            else:
+                self.expr(item)
+            if not position:
+                self.tight.add(start)
+        self.join("]")
+
+    def range(self, item: t.Range) -> None:
+        """`start:stop:step`."""
+        if item.start is not None:
+            self.expr(item.start)
+        self.join(":")
+        if item.stop is not None:
+            self.expr(item.stop)
+        if item.step is not None:
+            self.join(":")
+            self.expr(item.step)
+
+    def list(self, exprs: Sequence[t.Expr]) -> None:
+        """Expressions with commas between them."""
+        for position, each in enumerate(exprs):
+            if position:
+                self.join(",")
+            self.expr(each)
+
+
+def _separated(tokens: Sequence[str]) -> list[str]:
+    """Tokens with a comma between any two."""
+    return [part for token in tokens for part in (",", token)][1:]

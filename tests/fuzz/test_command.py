@@ -1,0 +1,169 @@
+"""The command: exit codes, findings told, saved, reduced and tried again, shards, and features as they are claimed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.cli import main
+from tessera_conformance.fuzz.commands import FEATURES, claimed
+from tessera_conformance.fuzz.findings import MalformedFinding, load, save
+from tessera_conformance.fuzz.judging import Tally
+from tessera_conformance.fuzz.running import Plan, run, tried
+from tessera_conformance.fuzz.trials import KINDS, Subject, Trial, trial_from, trial_message
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.programs import tensor_of
+from tessera_conformance.protocol import Hello
+from tessera_conformance.registry import load_registry
+from tessera_conformance.session import Session
+from tessera_conformance.transports.direct import DirectTransport
+
+
+@pytest.fixture(autouse=True)
+def front_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def fuzz(name: str, *options: str) -> int:
+    return main(["fuzz", f"--impl=py:fuzzed_front_ends:{name}", *options])
+
+
+def test_a_crash_is_found_reduced_saved_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Crashes", "--count=150", f"--save={tmp_path}", "--only=legal") == 1
+    told = capsys.readouterr().out
+    assert "crash: language.verify: ZeroDivisionError: while" in told
+    path = min(tmp_path.glob("*.json"))
+    finding = load(path)
+    assert "while" in finding.minimal.subject.source
+    assert len(finding.minimal.subject.source) <= len(finding.trial.subject.source)
+    assert len(finding.minimal.subject.source.splitlines()) == 9
+    assert path.with_suffix(".tsr").read_text(encoding="utf-8") == finding.minimal.subject.source
+    assert fuzz("Crashes", f"--replay={path}") == 1
+    assert "reduced: crash" in capsys.readouterr().out
+    assert fuzz("Fake", f"--replay={path}") == 0
+    assert "reduced: nothing found" in capsys.readouterr().out
+
+
+def test_a_mutated_text_is_reduced_to_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Crashes", "--count=300", "--only=mutant") == 1
+    assert "  | while" in capsys.readouterr().out.splitlines()
+
+
+def test_a_hang_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Hangs", "--count=25", "--only=mutant", "--deadline=0.05") == 1
+    assert "hang: language.verify: no answer within 0.05 s" in capsys.readouterr().out
+
+
+def test_a_refused_legal_program_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Refuses", "--count=60", "--only=legal") == 1
+    assert "legal program refused: rejected in phase verify with types: no loops" in capsys.readouterr().out
+
+
+def test_an_accepted_illegal_program_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Fake", "--count=3", "--only=illegal") == 1
+    assert "illegal program accepted" in capsys.readouterr().out
+
+
+def test_values_that_change_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Miscounts", "--count=8", "--only=variant") == 1
+    assert "two texts of one meaning, two answers" in capsys.readouterr().out
+
+
+def test_nothing_judged_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Knows", "--count=20") == 1
+    assert "nothing was judged" in capsys.readouterr().out
+
+
+def test_a_front_end_without_fault_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Fake", "--count=30", "--only=legal") == 0
+    told = capsys.readouterr().out
+    assert "30 trials" in told and "0 findings of 0 sorts" in told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--impl=py:fuzzed_front_ends:DoesNotStart",),
+        ("--impl=nonsense",),
+        ("--impl=py:fuzzed_front_ends:Fake", "--replay=no-such-file.json"),
+        ("--impl=py:fuzzed_front_ends:Fake", f"--replay={__file__}"),
+    ],
+)
+def test_what_cannot_be_asked_ends_with_2(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", *options]) == 2
+    assert capsys.readouterr().err.startswith(("error: ", "cannot use"))
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "x"])
+def test_a_wrong_shard_is_refused(shard: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        fuzz("Fake", f"--shard={shard}")
+    assert stop.value.code == 2
+
+
+def test_shards_are_the_whole() -> None:
+    whole = list(Plan(count=23).indices())
+    parts = [list(Plan(count=23, shard=(number, 4)).indices()) for number in (1, 2, 3, 4)]
+    assert sorted(index for part in parts for index in part) == whole == list(range(23))
+
+
+def test_a_trial_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz("Fake", "--seed=5", "--show=7") == 0
+    told = capsys.readouterr().out
+    trial, _ = Plan(5).trial(7)
+    assert trial.subject.source in told
+
+
+def test_a_finding_survives_the_file(tmp_path: Path) -> None:
+    import fuzzed_front_ends as fakes  # type: ignore[import-not-found]
+
+    session = Session(DirectTransport(fakes.Crashes, "fake"))
+    outcome = run(session, Plan(count=120, features=("casts",), kinds=("variant", "legal")))
+    assert outcome.findings
+    for finding in outcome.findings:
+        assert load(save(finding, tmp_path)) == finding
+        assert trial_from(json.loads(json.dumps(trial_message(finding.trial)))) == finding.trial
+        again = tried(session, finding.minimal, Tally())
+        assert again is not None and again.signature == finding.problem.signature
+
+
+def test_the_smaller_form_has_the_same_problem() -> None:
+    import fuzzed_front_ends as fakes  # type: ignore[import-not-found]
+
+    outcome = run(Session(DirectTransport(fakes.GoesWrongTwice, "fake")), Plan(count=120, kinds=("legal",)))
+    assert {finding.problem.name for finding in outcome.findings} == {"crash", "legal program refused"}
+    for finding in outcome.findings:
+        assert ("while" in finding.minimal.subject.source) is (finding.problem.name == "crash")
+
+
+def test_ranks_survive_the_file() -> None:
+    trial = Trial("variant", "x", Subject("a", "f", {"A": tensor_of("bf16", [1.0])}, 4), Subject("b", "g", {}, 2))
+    assert trial_from(json.loads(json.dumps(trial_message(trial)))) == trial
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "seed": 0}'])
+def test_another_file_is_no_finding(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(text)
+    with pytest.raises(MalformedFinding, match="no finding of format 1"):
+        load(path)
+
+
+def test_features_follow_the_claims() -> None:
+    hello = Hello("x", "1", capabilities={"casts": "enforced", "reductions": "unsupported", "philox": "enforced"})
+    assert claimed(hello) == ("casts",)
+    assert set(FEATURES) <= set(load_registry(clauses_directory()).features())
+
+
+def test_every_kind_is_tried() -> None:
+    made = {Plan(2).trial(index)[0].kind for index in range(60)}
+    assert made == set(KINDS)
+
+
+def test_the_harness_needs_no_hypothesis() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import tessera_conformance.cli, tessera_conformance.fuzz"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
