@@ -15,6 +15,7 @@ from tessera_conformance.programs import (
     program,
     returning,
     tensor_of,
+    tensor_type,
     value_of,
 )
 
@@ -23,10 +24,10 @@ BIG = 2.0**24
 
 
 def lowered(impl, check, source):
-    """The Graph IR: what it says of its functions, and its text. Programs of equal lines have equal locations."""
-    graph = check.accepts(impl.language.lower(source=source, to="graph"))
-    check.equal(len(graph["functions"]), 1, "the number of functions")
-    return graph
+    """What Graph IR says of the one function."""
+    functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
+    check.equal(len(functions), 1, "the number of functions")
+    return functions[0]
 
 
 # @schedule(...)
@@ -150,7 +151,7 @@ def test_a_numerics_statement_of_another_profile_is_refused(impl, check, legal, 
     """Only fast, deterministic and strict are profiles."""
     check.accepts(impl.language.verify(source=program(f"numerics.profile({legal});")))
     source = program(f"numerics.profile({illegal});")
-    check.rejects(impl.language.verify(source=source), category=("numerics", "types"), at_line=3)
+    check.rejects(impl.language.verify(source=source), category=("numerics", "types"))
 
 
 @clause("LANG-02-07", "LANG-04-04")
@@ -185,17 +186,48 @@ STATED = {
     "softmax-bf16": ("op.softmax(H, axis=0{0}){1}", "tessera.graph.softmax", [4], "bf16"),
     "const-tensor": ("op.const_tensor(value=1{0}){1}", "tessera.graph.const_tensor", [5, 1], "int8"),
 }
+OPERANDS = f"{parameters_of('A', MATRIX)}, B: tensor<3x2xfp32>, H: tensor<4xbf16>"
+spellings = pytest.mark.parametrize("form", [(", {}", ""), ("", " @{{{}}}")], ids=["keyword", "block"])
 
 
-@pytest.mark.parametrize(("expression", "operation", "shape", "dtype"), STATED.values(), ids=STATED)
-@pytest.mark.parametrize("form", [(", {}", ""), ("", " @{{{}}}")], ids=["keyword", "block"])
+def stating(expression, form, attributes):
+    """A program that returns an expression with attributes, which are keywords or stand in a block."""
+    return returning(expression.format(*(each.format(attributes) for each in form)), OPERANDS)
+
+
 @clause("LANG-05.3-01", "LANG-05.3-02")
+@pytest.mark.parametrize(("expression", "operation", "shape", "dtype"), STATED.values(), ids=STATED)
+@spellings
 def test_shape_and_dtype_are_attributes_of_any_operation(impl, check, expression, operation, shape, dtype, form):
-    """Stated for the result, in either spelling, they are accepted and kept in the IR (AMB-LANG-83)."""
+    """Stated for the result, in either spelling, they are what the IR says of it (AMB-LANG-83)."""
     stated = f"shape=[{', '.join(map(str, shape))}], dtype={dtype}"
-    call = expression.format(*(each.format(stated) for each in form))
-    parameters = f"{parameters_of('A', MATRIX)}, B: tensor<3x2xfp32>, H: tensor<4xbf16>"
-    found = graph_of(impl, check, returning(call, parameters)).named(operation)
+    found = graph_of(impl, check, stating(expression, form, stated)).named(operation)
     check.equal(len(found), 1, f"the number of {operation}")
-    check.equal(found[0]["attributes"].get("shape"), shape, "the attribute shape")
-    check.equal(found[0]["attributes"].get("dtype"), dtype, "the attribute dtype")
+    kinds = [tensor_type(text) for text in found[0]["result_types"]]
+    check.true(len(kinds) == 1 and kinds[0] is not None, "the result is one tensor", found[0]["result_types"])
+    check.equal((kinds[0].shape, kinds[0].dtype), (tuple(map(str, shape)), dtype), "shape and dtype of the result")
+    for name, value in (("shape", shape), ("dtype", dtype)):
+        check.equal(found[0]["attributes"].get(name, value), value, f"the attribute {name}, where the IR has it")
+
+
+LIES = {
+    "extent": ("shape=[{0}, 3]", 2, 3, "LANG-05.3-01"),
+    "last-extent": ("shape=[2, {0}]", 3, 4, "LANG-05.3-01"),
+    "rank": ("shape=[{0}]", "2, 3", 6, "LANG-05.3-01"),
+    "longer": ("shape=[{0}]", "2, 3", "2, 3, 1", "LANG-05.3-01"),
+    "narrower": ("dtype={0}", "fp32", "bf16", "LANG-05.3-02"),
+    "wider": ("dtype={0}", "fp32", "fp64", "LANG-05.3-02"),
+    "integer": ("dtype={0}", "fp32", "int32", "LANG-05.3-02"),
+}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "true", "untrue"),
+    [pytest.param(*lie, id=name, marks=clause(tag)) for name, (*lie, tag) in LIES.items()],
+)
+@spellings
+def test_a_shape_or_dtype_that_is_not_that_of_the_result_is_refused(impl, check, attribute, true, untrue, form):
+    """What an operation states of its result is true of it (AMB-LANG-182)."""
+    check.accepts(impl.language.verify(source=stating("op.softmax(A{0}){1}", form, attribute.format(true))))
+    source = stating("op.softmax(A{0}){1}", form, attribute.format(untrue))
+    check.rejects(impl.language.verify(source=source), category=("shapes", "types"))

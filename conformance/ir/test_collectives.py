@@ -3,11 +3,11 @@
 import pytest
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import SYNTAX, func, graph_of, module, tensor_of, tensor_type, value_of
+from tessera_conformance.programs import SYNTAX, func, graph_of, module, tensor_type
 
 MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
-LINE = 4
-"""The line of a function's first statement: the mesh stands before it."""
+UNDECLARED = ("distributed", "types")
+"""What an axis or an op that is missing or unknown may be told as."""
 VECTOR = "tensor<4xfp32>"
 ALL_REDUCE = "tessera.graph.all_reduce"
 
@@ -41,7 +41,6 @@ def test_a_collective_under_another_prefix_is_unknown(impl, check, callee):
     check.rejects(
         impl.language.verify(source=source.replace("dist.all_reduce", callee)),
         category=("types", "distributed", "syntax"),
-        at_line=LINE,
     )
 
 
@@ -100,13 +99,11 @@ def test_a_dist_statement_of_another_form_is_refused(impl, check, statement):
 
 @clause("LANG-02.3-54")
 def test_a_dist_statement_yields_no_tensor(impl, check):
-    """It leaves its operand as it was, and stands in Graph IR as no operation with a result (AMB-LANG-13)."""
+    """It stands in Graph IR as no operation whose result is a tensor (AMB-LANG-13)."""
     source = meshed('dist.all_reduce(X, axis=dp, op="sum");', "return X;")
     graph = graph_of(impl, check, source)
-    produced = [operation["name"] for operation in graph.operations if operation["result_types"]]
-    check.equal(produced, [], "operations with results")
-    x = tensor_of("fp32", [1, 2, 3, 4])
-    check.bits(value_of(impl, check, source, X=x), x, "the operand after the statement")
+    produced = [operation["name"] for operation in graph.operations if any(map(tensor_type, operation["result_types"]))]
+    check.equal(produced, [], "operations that yield tensors")
 
 
 @clause("LANG-02.3-54")
@@ -126,21 +123,19 @@ def test_a_dist_statement_communicates_nothing(impl, check):
 )
 def test_a_dist_statement_changes_the_ir(impl, check, statement):
     """What it says about distribution is in the lowered program, which differs from one with an empty line instead."""
-    lowered = [
-        check.accepts(impl.language.lower(source=meshed(line, "return X;"), to="graph")) for line in (statement, "")
-    ]
-    check.true(lowered[0] != lowered[1], "the IR with the statement differs from the IR without")
+    stated, plain = (graph_of(impl, check, meshed(line, "return X;")) for line in (statement, ""))
+    check.true(stated.operations != plain.operations, "the IR with the statement differs from the IR without")
 
 
 @clause("LANG-02.3-80")
 def test_different_dist_statements_change_the_ir_differently(impl, check):
     """Axis and op are part of what is said."""
-    texts = []
-    for axis, op in (("dp", "sum"), ("tp", "sum"), ("dp", "max")):
-        source = meshed(f'dist.all_reduce(X, axis={axis}, op="{op}");', "return X;")
-        texts.append(check.accepts(impl.language.lower(source=source, to="graph")))
-    check.true(texts[0] != texts[1], "another axis is another IR")
-    check.true(texts[0] != texts[2], "another op is another IR")
+    one, other_axis, other_op = (
+        graph_of(impl, check, meshed(f'dist.all_reduce(X, axis={axis}, op="{op}");', "return X;")).operations
+        for axis, op in (("dp", "sum"), ("tp", "sum"), ("dp", "max"))
+    )
+    check.true(one != other_axis, "another axis is another IR")
+    check.true(one != other_op, "another op is another IR")
 
 
 # Declarations
@@ -178,7 +173,7 @@ def test_an_all_reduce_of_another_op_is_refused(impl, check, op):
     """sum, max and min are all there is (AMB-LANG-76)."""
     check.accepts(impl.language.verify(source=reducing(attributes='axis=dp, op="max"')))
     source = reducing(attributes=f"axis=dp, op={op}")
-    check.rejects(impl.language.verify(source=source), category=("distributed", "types"), at_line=LINE)
+    check.rejects(impl.language.verify(source=source), category=UNDECLARED)
 
 
 @clause("LANG-09-02")
@@ -196,7 +191,7 @@ def test_a_collective_without_an_axis_is_refused(impl, check, call, place):
     """On a mesh of two axes nothing else could say which ranks meet."""
     twin = 'dist.all_reduce(X, axis=dp, op="sum")'
     check.accepts(impl.language.verify(source=meshed(place.format(twin))))
-    check.rejects(impl.language.verify(source=meshed(place.format(call))), category="distributed", at_line=LINE)
+    check.rejects(impl.language.verify(source=meshed(place.format(call))), category=UNDECLARED)
 
 
 @clause("LANG-09-03")
@@ -210,53 +205,50 @@ def test_an_all_reduce_that_does_not_say_what_it_computes_is_refused(impl, check
     """There is no default (AMB-LANG-57)."""
     twin = 'dist.all_reduce(X, axis=dp, op="sum")'
     check.accepts(impl.language.verify(source=meshed(place.format(twin))))
-    check.rejects(impl.language.verify(source=meshed(place.format(call))), category="distributed", at_line=LINE)
+    check.rejects(impl.language.verify(source=meshed(place.format(call))), category=UNDECLARED)
 
 
 @feature("mesh-collectives")
 @pytest.mark.parametrize(
-    "call",
+    ("call", "extent"),
     [
         pytest.param(
-            'dist.reduce_scatter(X, axis=dp, op="sum")', marks=clause("LANG-09-02", "LANG-09-03"), id="scatter"
+            'dist.reduce_scatter(X, axis=dp, op="sum")', 1, marks=clause("LANG-09-02", "LANG-09-03"), id="scatter"
         ),
-        pytest.param("dist.all_gather(X, axis=dp)", marks=clause("LANG-09-02"), id="gather"),
-        pytest.param("dist.broadcast(X, axis=dp)", marks=clause("LANG-09-02"), id="broadcast"),
-        pytest.param("dist.all_to_all(X, axis=dp)", marks=clause("LANG-09-02"), id="all-to-all"),
+        pytest.param("dist.all_gather(X, axis=dp)", 16, marks=clause("LANG-09-02"), id="gather"),
+        pytest.param("dist.broadcast(X, axis=dp)", 4, marks=clause("LANG-09-02"), id="broadcast"),
+        pytest.param("dist.all_to_all(X, axis=dp)", 4, marks=clause("LANG-09-02"), id="all-to-all"),
     ],
 )
-def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, call):
+def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, call, extent):
     """The same with each of its declarations left out is refused (AMB-LANG-141)."""
-    check.accepts(impl.language.verify(source=meshed(f"let Y: tensor<?xfp32> = {call};", "return X;")))
-    for declaration in ("axis=dp", 'op="sum"'):
+    source = meshed(f"let Y: tensor<{extent}xfp32> = {call};", "return X;")
+    check.accepts(impl.language.verify(source=source))
+    for declaration in (", axis=dp", ', op="sum"'):
         if declaration in call:
-            shorter = call.replace(f", {declaration}", "")
-            source = meshed(f"let Y: tensor<?xfp32> = {shorter};", "return X;")
-            check.rejects(impl.language.verify(source=source), category="distributed", at_line=LINE)
+            check.rejects(impl.language.verify(source=source.replace(declaration, "")), category=UNDECLARED)
 
 
 @feature("mesh-collectives")
 @clause("LANG-09-02")
 @pytest.mark.parametrize(
-    ("legal", "illegal"),
+    ("legal", "illegal", "shape"),
     [
-        ('reduce_scatter(X, axis=dp, op="sum")', 'reduce_scatter(X, axis=dp, op="sum", dim=1)'),
-        ("all_to_all(X, axis=dp)", "all_to_all(X, axis=dp, split=1)"),
-        ("broadcast(X, axis=dp, root=3)", "broadcast(X, axis=dp, root=4)"),
-        ("broadcast(X, axis=tp, root=1)", "broadcast(X, axis=tp, root=-1)"),
+        ('reduce_scatter(X, axis=dp, op="sum")', 'reduce_scatter(X, axis=dp, op="sum", dim=1)', "1x6"),
+        ("all_to_all(X, axis=dp)", "all_to_all(X, axis=dp, split=1)", "4x6"),
+        ("broadcast(X, axis=dp, root=3)", "broadcast(X, axis=dp, root=4)", "4x6"),
+        ("broadcast(X, axis=tp, root=1)", "broadcast(X, axis=tp, root=-1)", "4x6"),
     ],
     ids=["scatter", "all-to-all", "root-behind", "root-before"],
 )
-def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illegal):
+def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illegal, shape):
     """Four ranks along dp do not divide 6; they count from 0 to 3 (AMB-LANG-141)."""
-    type_ = "tensor<4x6xfp32>"
-    for call, judged in ((legal, True), (illegal, False)):
-        source = meshed(f"let Y: tensor<?x?xfp32> = dist.{call};", "return;", parameters=f"X: {type_}", result="")
-        observation = impl.language.verify(source=source)
-        if judged:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("distributed", "shapes"), at_line=LINE)
+    twin = meshed(
+        f"let Y: tensor<{shape}xfp32> = dist.{legal};", "return;", parameters="X: tensor<4x6xfp32>", result=""
+    )
+    check.accepts(impl.language.verify(source=twin))
+    source = twin.replace(legal, illegal)
+    check.rejects(impl.language.verify(source=source), category=("distributed", "shapes", "types"))
 
 
 # Effects
@@ -292,7 +284,7 @@ def test_two_equal_collectives_are_two(impl, check):
 @clause("LANG-04-05", "LANG-15-13")
 @pytest.mark.parametrize("order", [("sum", "max", "min"), ("min", "sum", "max")], ids=["sum-first", "min-first"])
 def test_collectives_stay_in_program_order(impl, check, order):
-    """Independent of each other and used backwards; all ranks still meet in the order of the text."""
+    """Independent of each other and used backwards; all ranks meet in the order of the text (AMB-LANG-185)."""
     names = "PQR"
     body = [
         f'let {name}: {VECTOR} = dist.all_reduce(X, axis=dp, op="{op}");' for name, op in zip(names, order, strict=True)

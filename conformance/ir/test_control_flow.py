@@ -7,12 +7,12 @@ import pytest
 
 from tessera_conformance.marks import clause
 from tessera_conformance.programs import (
-    FIRST_STATEMENT,
-    evaluate,
     func,
     graph_of,
+    integers,
     module,
     program,
+    returns,
     tensor_of,
     tensor_type,
 )
@@ -23,22 +23,9 @@ STEPLESS = ("types", "shapes", "numerics")
 """What a step of zero may be told as: no group of section 11 names it."""
 
 
-def integers(**values):
-    """Inputs that are int32, scalars or tensors of them."""
-    return {name: tensor_of("int32", value) for name, value in values.items()}
-
-
 def truth(value):
     """An input that is a bool scalar."""
     return tensor_of("bool", value)
-
-
-def returns(impl, check, source, expected, **inputs):
-    """The func returns these int32 values, in order."""
-    outputs = evaluate(impl, check, source, **inputs)
-    check.equal(len(outputs), len(expected), "the number of returned values")
-    for output, value in zip(outputs, expected, strict=True):
-        check.bits(output, tensor_of("int32", value))
 
 
 EITHER = pytest.mark.parametrize("holds", [True, False], ids=["true", "false"])
@@ -208,7 +195,7 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
     source = program("let d: int32 = 0;", "for (k in a:b:s) { d = d + k; }", "return d;", parameters=SCALARS)
     returns(impl, check, source, [3], **integers(a=0, b=3, s=1))
     observation = impl.language.execute(source=source, function="f", inputs=integers(a=0, b=3, s=0))
-    check.rejects(observation, category=STEPLESS, phase="execute", at_line=FIRST_STATEMENT + 1)
+    check.rejects(observation, category=STEPLESS, phase="execute")
 
 
 @clause("LANG-02-10")
@@ -282,9 +269,7 @@ def test_two_names_over_one_range_parse_and_are_refused(impl, check, names):
     check.accepts(impl.language.verify(source=program(body.format("i"), parameters="a: int32")))
     source = program(body.format(names), parameters="a: int32")
     check.accepts(impl.language.parse(source=source))
-    check.rejects(
-        impl.language.verify(source=source), category=("types", "shapes", "syntax"), phase="verify", at_line=3
-    )
+    check.rejects(impl.language.verify(source=source), category=("types", "shapes", "syntax"), phase="verify")
 
 
 @clause("LANG-02-11", "LANG-02.3-22", "LANG-02.3-25")
@@ -365,15 +350,18 @@ REGIONS = {
     "statement", [pytest.param(text, id=name, marks=clause(tag)) for name, (text, tag) in REGIONS.items()]
 )
 def test_a_control_statement_is_an_operation_with_regions(impl, check, statement):
-    """It has the names that it rebinds as results; its own name is free (AMB-LANG-52, AMB-LANG-85)."""
+    """Its results are the names that it rebinds; what it is called is free (AMB-LANG-52, AMB-LANG-85)."""
     body = ["let d: int32 = 0;", f"let X: {ROW} = A;", statement, "return d, X;"]
     graph = graph_of(impl, check, program(*body, parameters=f"c: bool, A: {ROW}"))
-    carrying = [operation for operation in graph.operations if _kinds(operation) >= {"int32", ("3",)}]
-    check.equal(len(carrying), 1, "the number of operations that yield both a scalar and a tensor")
-    counts = [operation["regions"] for operation in graph.operations if "regions" in operation]
-    if counts:
-        check.true(carrying[0].get("regions", 0) > 0, "that operation owns a region")
-        check.true(sum(counts) == carrying[0]["regions"], "no other operation owns one", counts)
+    owners = _owners(graph)
+    check.true(owners != [], "an operation owns a region", graph.operations)
+    carrying = [operation for operation in owners if _kinds(operation) >= {"int32", ("3",)}]
+    check.true(carrying != [], "an operation with regions yields both the scalar and the tensor", owners)
+
+
+def _owners(graph):
+    """The operations that tell of regions of theirs."""
+    return [operation for operation in graph.operations if operation.get("regions", 0) > 0]
 
 
 def _kinds(operation):
@@ -384,11 +372,9 @@ def _kinds(operation):
 
 @clause("LANG-01-06")
 def test_regions_are_nested_as_blocks_are(impl, check):
-    """A loop in a loop in a branch: three operations own regions; straight-line code owns none."""
-    nested = "if (c) { for (i in 0:3) { while (d < i) { d = d + 1; } } }"
-    for statement, owners in ((nested, 3), ("d = d + 1;", 0)):
-        body = ["let d: int32 = 0;", statement, "return d;"]
-        graph = graph_of(impl, check, program(*body, parameters="c: bool"))
-        counts = [operation["regions"] for operation in graph.operations if "regions" in operation]
-        if counts:
-            check.equal(sum(count > 0 for count in counts), owners, "the number of operations with regions")
+    """A loop in a loop in a branch: three more operations own regions than in straight-line code."""
+    nested, straight = (
+        len(_owners(graph_of(impl, check, program("let d: int32 = 0;", each, "return d;", parameters="c: bool"))))
+        for each in ("if (c) { for (i in 0:3) { while (d < i) { d = d + 1; } } }", "d = d + 1;")
+    )
+    check.true(nested - straight >= 3, "each of the three blocks is a region", (nested, straight))

@@ -8,7 +8,6 @@ import pytest
 
 from tessera_conformance.marks import clause, level
 from tessera_conformance.programs import (
-    FIRST_STATEMENT,
     SYNTAX,
     evaluate,
     func,
@@ -27,27 +26,29 @@ DIRECTIVES = {
     "fuse": "schedule.fuse(C, D);",
     "pipeline": "schedule.pipeline(C, double_buffer=true, depth=3);",
     "pipeline-attributes": "schedule.pipeline(C) @{double_buffer=true, depth=3};",
-    "prefetch": 'schedule.prefetch(A, scope="shared", align=32);',
-    "prefetch-attributes": 'schedule.prefetch(A) @{scope="shared", align=32};',
-    "layout-cast": 'schedule.layout_cast(A, to="row_major");',
-    "several": 'schedule.tile(C, m=2, n=2); schedule.pipeline(C, depth=2); schedule.prefetch(B, scope="global");',
+    "prefetch": 'schedule.prefetch(C, scope="shared", align=32);',
+    "prefetch-attributes": 'schedule.prefetch(C) @{scope="shared", align=32};',
+    "layout-cast": 'schedule.layout_cast(C, to="row_major");',
+    "several": 'schedule.tile(C, m=2, n=2); schedule.pipeline(C, depth=2); schedule.prefetch(D, scope="global");',
 }
 """The operations of section 6.1 as statements, settings as keywords or in an attribute block (AMB-LANG-14)."""
 directives = pytest.mark.parametrize("directive", DIRECTIVES.values(), ids=DIRECTIVES)
+SEEN = {name: text for name, text in DIRECTIVES.items() if name != "layout-cast"}
+"""Those that ask for something: a product is row_major before it is cast to that."""
 
 
 def products(directive, declare=func, name="f"):
-    """A product and a sum, A @ B and A + B, with a statement after them."""
-    body = [f"let C: {MATRIX} = A @ B;", f"let D: {MATRIX} = A + B;", directive]
+    """A product and another of its result, with a statement after them."""
+    body = [f"let C: {MATRIX} = A @ B;", f"let D: {MATRIX} = C @ B;", directive]
     end = "return C, D;" if declare is func else "A = C; B = D;"
     return module(declare(*body, end, parameters=parameters_of("AB", MATRIX), name=name))
 
 
 def lowered(impl, check, source):
-    """The Graph IR: what it says of its functions, and its text. Programs of equal lines have equal locations."""
-    graph = check.accepts(impl.language.lower(source=source, to="graph"))
-    check.equal(len(graph["functions"]), 1, "the number of functions")
-    return graph
+    """What Graph IR says of the one function."""
+    functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
+    check.equal(len(functions), 1, "the number of functions")
+    return functions[0]
 
 
 @clause("LANG-02.3-43")
@@ -92,27 +93,28 @@ def test_a_malformed_schedule_statement_is_refused(impl, check, illegal):
 @clause("LANG-02.3-53")
 @pytest.mark.parametrize(
     "form",
-    ["let C: {0} = {1};", "return {1};", "return A + {1};", "return op.softmax({1});", "A = {1};", "A[0, :] = {1};"],
+    ["let E: {0} = {1};", "return {1};", "return A + {1};", "return op.softmax({1});", "A = {1};", "A[0, :] = {1};"],
     ids=["variable", "result", "operand", "argument", "assignment", "slice-assignment"],
 )
 @pytest.mark.parametrize(
-    "call", ["schedule.tile(A, m=2, n=2)", "schedule.pipeline(A) @{depth=2}", "schedule.fuse(A, A)"]
+    "call", ["schedule.tile(C, m=2, n=2)", "schedule.pipeline(C) @{depth=2}", "schedule.fuse(C, D)"]
 )
 def test_a_schedule_call_is_no_value(impl, check, form, call):
     """Where a tensor is wanted it is a types error (AMB-LANG-110); as a statement it is legal."""
-    check.accepts(impl.language.verify(source=program(f"{call};", parameters=f"A: {MATRIX}")))
-    source = program(form.format(MATRIX, call), parameters=f"A: {MATRIX}")
-    check.rejects(impl.language.verify(source=source), category=("types", "syntax"), at_line=FIRST_STATEMENT)
+    products = [f"let C: {MATRIX} = A @ A;", f"let D: {MATRIX} = C @ A;"]
+    check.accepts(impl.language.verify(source=program(*products, f"{call};", parameters=f"A: {MATRIX}")))
+    source = program(*products, form.format(MATRIX, call), parameters=f"A: {MATRIX}")
+    check.rejects(impl.language.verify(source=source), category=("types", "syntax"))
 
 
 @clause("LANG-02.3-79", "LANG-02.3-53")
-@directives
+@pytest.mark.parametrize("directive", SEEN.values(), ids=SEEN)
 def test_a_schedule_statement_changes_metadata_of_the_ir(impl, check, directive):
     """The IR differs from that without it, and not in the types of arguments and results."""
     plain, scheduled = (lowered(impl, check, products(text)) for text in ("", directive))
     check.true(plain != scheduled, "the directive is seen in the IR", scheduled)
     for types in ("arguments", "results"):
-        check.equal(scheduled["functions"][0][types], plain["functions"][0][types], f"the {types}")
+        check.equal(scheduled[types], plain[types], f"the {types}")
 
 
 @clause("LANG-02.3-79")
@@ -124,7 +126,7 @@ def test_a_schedule_statement_changes_metadata_of_the_ir(impl, check, directive)
         ("schedule.tile(C, m=2, n=2);", "schedule.tile(D, m=2, n=2);"),
         ("schedule.pipeline(C, depth=2);", "schedule.pipeline(C, depth=3);"),
         ("schedule.pipeline(C, depth=2);", "schedule.pipeline(C, depth=2, double_buffer=true);"),
-        ('schedule.prefetch(A, scope="shared");', 'schedule.prefetch(A, scope="global");'),
+        ('schedule.prefetch(C, scope="shared");', 'schedule.prefetch(C, scope="global");'),
         ("schedule.pipeline(C, depth=2);", "schedule.tile(C, m=2);"),
         ("schedule.pipeline(C, depth=2);", "schedule.pipeline(C, depth=2); schedule.tile(C, m=2);"),
     ],
@@ -140,8 +142,7 @@ def test_the_metadata_tells_directives_apart(impl, check, one, other):
 def test_either_spelling_leaves_the_same_metadata(impl, check):
     """Settings as keywords, in an attribute block, or in both (AMB-LANG-14)."""
     first, second, third = (
-        lowered(impl, check, products(DIRECTIVES[name]))["functions"]
-        for name in ("tile", "tile-attributes", "tile-both")
+        lowered(impl, check, products(DIRECTIVES[name])) for name in ("tile", "tile-attributes", "tile-both")
     )
     check.equal(first, second, "the IR of keywords and of attributes")
     check.equal(first, third, "the IR of keywords and of both")
@@ -157,29 +158,30 @@ RIGHT = [[2, 0, 3, -2], [1, 0.125, 5, 2], [2, -2, 0.5, 0.375], [1, 9, 7, 1]]
 @directives
 @pytest.mark.parametrize("declare", [func, kernel], ids=["func", "kernel"])
 def test_a_schedule_statement_changes_no_bit(impl, check, directive, declare):
-    """Of a product whose bits depend on the order of its sums, nor of the sum beside it (AMB-LANG-110)."""
+    """Of products whose bits depend on the order of their sums (AMB-LANG-110)."""
     inputs = {"A": tensor_of("fp32", LEFT), "B": tensor_of("fp32", RIGHT)}
     plain, scheduled = (evaluate(impl, check, products(text, declare), **inputs) for text in ("", directive))
-    sums = [[left + right for left, right in zip(*rows, strict=True)] for rows in zip(LEFT, RIGHT, strict=True)]
     check.equal(len(scheduled), 2, "the number of outputs")
     check.bits(scheduled[0], plain[0], "the product with and without the directive")
-    check.bits(scheduled[1], tensor_of("fp32", sums), "the sum")
+    check.bits(scheduled[1], plain[1], "the product of the product with and without the directive")
 
 
 @clause("LANG-02.3-79")
 @pytest.mark.parametrize(
     "body",
     [
-        "for (k in 0:3) { X = X + X; schedule.tile(X, m=2); }",
-        "if (X[0] > 0) { X = 8 * X; schedule.pipeline(X, depth=2); } else { schedule.tile(X, m=2); }",
-        'schedule.prefetch(X, scope="shared"); let Y: tensor<4xint32> = 8 * X; schedule.fuse(X, Y); X = Y;',
-        "while (X[0] < 8) { schedule.tile(X, m=2); X = 2 * X; schedule.tile(X, m=4); }",
+        "for (k in 0:3) { X = X @ T; schedule.tile(X, m=2, n=2); }",
+        "if (c) { X = X @ (T @ T @ T); schedule.pipeline(X, depth=2); } else { X = X @ T; schedule.tile(X, m=2); }",
+        "let C: {0} = X @ T; let D: {0} = C @ T; schedule.fuse(C, D); X = D @ T;",
+        "while (X[0, 0] < 8) { X = X @ T; schedule.tile(X, m=2); schedule.tile(X, n=2); }",
     ],
     ids=["for", "if", "straight", "while"],
 )
 def test_a_schedule_statement_among_others_changes_no_value(impl, check, body):
-    """Before, between and after assignments, in branches and loops."""
-    source = program(body, "return X;", parameters="X: tensor<4xint32>")
-    outputs = evaluate(impl, check, source, X=tensor_of("int32", [1, 2, 3, 4]))
+    """Between and after assignments, in branches and loops: each makes three doublings of a product."""
+    matrix = "tensor<2x2xint32>"
+    source = program(body.replace("{0}", matrix), "return X;", parameters=f"c: bool, {parameters_of('XT', matrix)}")
+    inputs = {"X": tensor_of("int32", [[1, 2], [3, 4]]), "T": tensor_of("int32", [[2, 0], [0, 2]])}
+    outputs = evaluate(impl, check, source, c=tensor_of("bool", True), **inputs)
     check.equal(len(outputs), 1, "the number of returned values")
-    check.bits(outputs[0], tensor_of("int32", [8, 16, 24, 32]))
+    check.bits(outputs[0], tensor_of("int32", [[8, 16], [24, 32]]))

@@ -7,60 +7,14 @@ import re
 
 import pytest
 
+from tessera_conformance.graph_texts import MATRIX as T
+from tessera_conformance.graph_texts import branch, func, module, returns, softmax, yields
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.programs import SYNTAX
 
 pytestmark = feature("graph-ir-text")
 
 MARK = re.compile(r"⟦([^|⟦⟧]*)\|([^⟦⟧]*)⟧")
-T = "tensor<2x2xfp32>"
-
-
-def module(*members, name="m"):
-    """A module around functions and meshes; the first member's first line is line 2."""
-    return "\n".join(['"builtin.module"() ({', *members, f'}}) {{sym_name = "{name}"}} : () -> ()']) + "\n"
-
-
-def func(*operations, takes=f"%a: {T}, %b: {T}, %c: bool", gives=T, name="f"):
-    """A function; its first operation stands three lines below the module's first."""
-    types = ", ".join(part.partition(": ")[2] for part in re.split(r", (?=%)", takes) if part)
-    signature = f"({types}) -> ({gives})"
-    return "\n".join(
-        [
-            '  "tessera.graph.func"() ({',
-            f"  ^bb0({takes}):",
-            *(f"    {operation}" for operation in operations),
-            f'  }}) {{sym_name = "{name}", function_type = {signature}}} : () -> ()',
-        ]
-    )
-
-
-def softmax(operand, result, more=""):
-    """An operation of one operand and one result, of one type."""
-    return f'{result} = "tessera.graph.softmax"({operand}){more} : ({T}) -> {T}'
-
-
-def returns(value):
-    """The end of a function."""
-    return f'"tessera.graph.return"({value}) : ({T}) -> ()'
-
-
-def branch(then, otherwise, result="%r", condition="(%c) "):
-    """A branch that yields one value from each of its regions, lists of operations."""
-    return "\n    ".join(
-        [
-            f'{result} = "tessera.graph.if"{condition}({{',
-            *(f"  {operation}" for operation in then),
-            "}, {",
-            *(f"  {operation}" for operation in otherwise),
-            f"}}) : (bool) -> {T}",
-        ]
-    )
-
-
-def yields(value):
-    """The end of a region."""
-    return f'"tessera.graph.yield"({value}) : ({T}) -> ()'
 
 
 def case(identifier, clauses, categories, *operations, line=None, **signature):

@@ -20,6 +20,9 @@ def test_golden(impl, check, vector):
 
 OPERANDS = "A: tensor<2x3xfp32>, B: tensor<2x3xfp32>, a: fp32, m: bool, I: tensor<2xint32>, i: int32"
 
+SLICE = "op.slice(A, starts=[0, 0], stops=[1, 1], steps=[1, 1])"
+COUNT = "op.iota(shape=[2], axis=0, dtype=int32)"
+
 INCOMPLETE = [
     ("op.transpose(A)", "op.transpose()"),
     ("op.transpose(A)", "op.transpose(A, B)"),
@@ -27,20 +30,18 @@ INCOMPLETE = [
     ("op.reshape(A, shape=[6])", "op.reshape(shape=[6])"),
     ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A)"),
     ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A, B, shape=[2, 3])"),
-    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, starts=[0])"),
-    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, stops=[1])"),
-    ("op.slice(A, starts=[0], stops=[1])", "op.slice(A, i, starts=[0], stops=[1])"),
-    ("op.gather(A, I, axis=0)", "op.gather(A, I)"),
+    (SLICE, "op.slice(A, starts=[0, 0])"),
+    (SLICE, "op.slice(A, stops=[1, 1])"),
+    (SLICE, "op.slice(starts=[0, 0], stops=[1, 1], steps=[1, 1])"),
     ("op.gather(A, I, axis=0)", "op.gather(A, axis=0)"),
-    ("op.concat(A, B, axis=0)", "op.concat(A, B)"),
+    ("op.gather(A, I, axis=0)", "op.gather(A, I, I, axis=0)"),
     ("op.concat(A, B, axis=0)", "op.concat(axis=0)"),
-    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(A, low=[1, 1])"),
+    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(low=[1, 1], high=[0, 0])"),
     ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(A, B, low=[1, 1], high=[0, 0])"),
     ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, axis=0)"),
-    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, B)"),
-    ("op.iota(shape=[2])", "op.iota()"),
-    ("op.iota(shape=[2])", "op.iota(A, shape=[2])"),
-    ("op.layout_cast(A, to=col_major)", "op.layout_cast(A)"),
+    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, B, B, axis=0)"),
+    (COUNT, "op.iota(axis=0, dtype=int32)"),
+    (COUNT, "op.iota(A, shape=[2], axis=0, dtype=int32)"),
 ]
 
 
@@ -48,11 +49,11 @@ INCOMPLETE = [
 @feature("tensor-ops")
 @pytest.mark.parametrize(("legal", "illegal"), INCOMPLETE, ids=[illegal for _, illegal in INCOMPLETE])
 def test_an_operand_or_attribute_too_few_or_too_many_is_refused(impl, check, legal, illegal):
-    """Every operation has a fixed number of operands, and attributes without which it says nothing."""
+    """Every operation has a number of operands, and attributes without which it says nothing."""
     check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
     check.rejects(
         impl.language.verify(source=returning(illegal, OPERANDS)),
-        category=("types", "shapes", "layouts"),
+        category=("types", "syntax", "shapes", "numerics"),
         at_line=FIRST_STATEMENT,
     )
 
@@ -60,8 +61,8 @@ def test_an_operand_or_attribute_too_few_or_too_many_is_refused(impl, check, leg
 MALFORMED = [
     ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1], high=[1, 0])"),
     ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1, 0], high=[1, 0, 0])"),
-    ("op.slice(A, starts=[0, 0], stops=[2, 3])", "op.slice(A, starts=[0, 0], stops=[2])"),
-    ("op.slice(A, starts=[0], stops=[2], steps=[1])", "op.slice(A, starts=[0], stops=[2], steps=[1, 1])"),
+    (SLICE, "op.slice(A, starts=[0, 0], stops=[1], steps=[1, 1])"),
+    (SLICE, "op.slice(A, starts=[0, 0, 0], stops=[1, 1, 1], steps=[1, 1, 1])"),
     ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[0])"),
     ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[1, 0, 2])"),
 ]
@@ -79,23 +80,26 @@ def test_a_list_of_another_length_than_there_are_dimensions_is_refused(impl, che
 
 
 NO_CONSTANTS = {
-    "an-operand": "op.const_tensor(A, shape=[2, 2], dtype=int32)",
+    "an-operand": "op.const_tensor(A, shape=[3], dtype=int32)",
     "no-shape": "op.const_tensor(dtype=int32)",
-    "no-dtype": "op.const_tensor(shape=[2, 2])",
+    "no-dtype": "op.const_tensor(shape=[3])",
+    "two-numbers": "op.const_tensor(shape=[3], dtype=int32, value=[1, 2])",
+    "four-numbers": "op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3, 4])",
     "uneven-rows": "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2], [3]])",
-    "one-row": "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2]])",
-    "three-numbers": "op.const_tensor(shape=[2, 2], dtype=int32, value=[1, 2, 3])",
 }
 
 
 @clause("LANG-05.2-01")
 @pytest.mark.parametrize("illegal", NO_CONSTANTS.values(), ids=NO_CONSTANTS)
 def test_a_constant_that_is_none_is_refused(impl, check, illegal):
-    """It takes no operands, needs a shape and a dtype, and its numbers make up that shape (AMB-LANG-53)."""
-    legal = "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2], [3, 4]])"
-    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
+    """It takes no operands, needs a shape and a dtype, and has as many numbers as elements (AMB-LANG-53)."""
+    check.accepts(
+        impl.language.verify(source=returning("op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3])", OPERANDS))
+    )
     check.rejects(
-        impl.language.verify(source=returning(illegal, OPERANDS)), category=("types", "shapes"), at_line=FIRST_STATEMENT
+        impl.language.verify(source=returning(illegal, OPERANDS)),
+        category=("types", "syntax", "shapes", "numerics"),
+        at_line=FIRST_STATEMENT,
     )
 
 
@@ -153,11 +157,7 @@ def test_an_update_out_of_range_is_an_error_at_its_place(impl, check, index):
 
 
 LATE = {
-    "reshape": ("op.reshape(X, shape=[2, 3])", [1, 2, 3, 4, 5, 6], [[1, 2, 3], [4, 5, 6]], [1, 2, 3, 4]),
-    "reshape-open": ("op.reshape(X, shape=[-1, 2])", [1, 2, 3, 4], [[1, 2], [3, 4]], [1, 2, 3]),
-    "broadcast": ("op.broadcast(X, shape=[2, 3])", [1, 2, 3], [[1, 2, 3], [1, 2, 3]], [1, 2]),
-    "broadcast-one": ("op.broadcast(X, shape=[3])", [7], [7, 7, 7], [7, 8]),
-    "slice": ("op.slice(X, starts=[1], stops=[3])", [1, 2, 3], [2, 3], [1, 2]),
+    "slice": ("op.slice(X, starts=[1], stops=[3], steps=[1])", [1, 2, 3], [2, 3], [1, 2]),
     "slice-down": ("op.slice(X, starts=[2], stops=[0], steps=[-1])", [1, 2, 3], [3, 2], [1, 2]),
 }
 
@@ -165,8 +165,8 @@ LATE = {
 @clause("LANG-03.1-03", "LANG-03.2-01")
 @feature("tensor-ops")
 @pytest.mark.parametrize(("expression", "fits", "expected", "does_not"), LATE.values(), ids=LATE)
-def test_a_shape_that_is_known_late_is_compared_late(impl, check, expression, fits, expected, does_not):
-    """Over an unknown dimension a shape fits or does not when the function runs."""
+def test_an_extent_that_is_known_late_is_compared_late(impl, check, expression, fits, expected, does_not):
+    """Over an unknown dimension a slice lies within or does not when the function runs (AMB-LANG-96)."""
     source = returning(expression, "X: tensor<?xint32>")
     check.bits(value_of(impl, check, source, X=tensor_of("int32", fits)), tensor_of("int32", expected))
     refused = impl.language.execute(source=source, function="f", inputs={"X": tensor_of("int32", does_not)})
@@ -183,10 +183,9 @@ def test_a_shape_that_is_known_late_is_compared_late(impl, check, expression, fi
         ("op.gather(X, I, axis=0)", [2, 2, 1]),
         ("op.select(X > 1, X, 0)", [0, 2]),
         ("op.clamp(X, 0, 1)", [1, 1]),
-        ("op.reshape(X, shape=[-1, 1])", [[1], [2]]),
         ("op.scatter_add(X, I, I, axis=0)", [1, 4]),
     ],
-    ids=["pad", "concat", "gather", "select", "clamp", "reshape", "scatter_add"],
+    ids=["pad", "concat", "gather", "select", "clamp", "scatter_add"],
 )
 def test_unknown_dimensions_are_moved_like_any_other(impl, check, expression, expected):
     """What an operation makes of a dimension follows when its size is known."""

@@ -26,10 +26,9 @@ INCOMPLETE = [
     ("op.select(M, A, B)", "op.select(A, M, B)"),
     ("op.maximum(A, B)", "op.maximum(A)"),
     ("op.maximum(A, B)", "op.maximum(A, B, a)"),
-    ("op.maximum(A, B)", "op.maximum(A, B, axis=0)"),
     ("op.minimum(A, B)", "op.minimum()"),
     ("op.clamp(A, a, a)", "op.clamp(A, a)"),
-    ("op.clamp(A, a, a)", "op.clamp(A, low=0.0, high=1.0)"),
+    ("op.clamp(A, a, a)", "op.clamp(A, a, a, a)"),
     ("op.abs(A)", "op.abs()"),
     ("op.abs(A)", "op.abs(A, B)"),
 ]
@@ -39,9 +38,13 @@ INCOMPLETE = [
 @feature("tensor-ops")
 @pytest.mark.parametrize(("legal", "illegal"), INCOMPLETE, ids=[illegal for _, illegal in INCOMPLETE])
 def test_an_operand_too_few_or_too_many_is_refused(impl, check, legal, illegal):
-    """Every operation has a fixed number of operands, and these have no attributes."""
+    """Every operation has a fixed number of operands."""
     check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
-    check.rejects(impl.language.verify(source=returning(illegal, OPERANDS)), category="types", at_line=FIRST_STATEMENT)
+    check.rejects(
+        impl.language.verify(source=returning(illegal, OPERANDS)),
+        category=("types", "syntax", "shapes", "numerics"),
+        at_line=FIRST_STATEMENT,
+    )
 
 
 LITERALS = [

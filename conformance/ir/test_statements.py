@@ -10,9 +10,11 @@ from tessera_conformance.programs import (
     SYNTAX,
     evaluate,
     func,
+    integers,
     kernel,
     module,
     program,
+    returns,
     tensor_of,
     value_of,
 )
@@ -23,26 +25,14 @@ VECTOR = "tensor<4xint32>"
 MESH = "  mesh g = mesh<axes=[dp], shape=[2]>;"
 
 
-def integers(**values):
-    """Inputs that are int32, scalars or tensors of them."""
-    return {name: tensor_of("int32", value) for name, value in values.items()}
-
-
-def returns(impl, check, source, expected, **inputs):
-    """The func returns these int32 values, in order."""
-    outputs = evaluate(impl, check, source, **inputs)
-    check.equal(len(outputs), len(expected), "the number of returned values")
-    for output, value in zip(outputs, expected, strict=True):
-        check.bits(output, tensor_of("int32", value))
-
-
 def fails(impl, check, source, message, function="f", **inputs):
-    """Execution ends with an error that says `message`, where one is given."""
+    """Execution ends with an error, the first of which says `message`, where one is given."""
     observation = impl.language.execute(source=source, function=function, inputs=inputs)
     rejected = check.rejects(observation, category=CATEGORIES, phase="execute")
-    texts = [rejected.message, *(entry.message for entry in rejected.diagnostics)]
+    errors = [entry.message for entry in rejected.diagnostics if entry.severity == "error"]
+    first = (errors or [rejected.message])[0]
     if message:
-        check.true(any(message in text for text in texts), f"the error says {message}", texts)
+        check.true(message in first, f"the error says {message}", first)
 
 
 # Semicolons
@@ -181,8 +171,8 @@ def test_an_inner_block_assigns_names_from_outside(impl, check, block, expected)
         "op.softmax(X, axis=0);",
         "op.softmax(X) @{axis=0};",
         "helper(a);",
-        "schedule.tile(X, m=2, n=2);",
-        "schedule.tile(X) @{m=2, n=2};",
+        "schedule.tile(C, m=2, n=2);",
+        "schedule.tile(C) @{m=2, n=2};",
         'dist.all_reduce(X, axis=dp, op="sum");',
         'dist.all_reduce(X) @{axis=dp, op="sum"};',
         "barrier();",
@@ -209,7 +199,8 @@ def test_an_operation_may_stand_as_a_statement(impl, check, statement):
     """A call, a schedule, dist, barrier or assert statement is legal in a func and in its inner blocks."""
     helper = func("return p;", parameters="p: int32", name="helper")
     for body in (statement, f"if (a == 0) {{ {statement} }}", f"for (k in 0:2) {{ {statement} }}"):
-        source = module(MESH, helper, func(body, parameters="a: int32, X: tensor<4x4xfp32>"))
+        product = "let C: tensor<4x4xfp32> = X @ X;"
+        source = module(MESH, helper, func(product, body, parameters="a: int32, X: tensor<4x4xfp32>"))
         check.accepts(impl.language.verify(source=source))
 
 
@@ -300,7 +291,7 @@ def test_an_assertion_in_a_loop_counts_in_every_turn(impl, check):
 @clause("LANG-02.3-46")
 def test_assert_is_a_name_elsewhere(impl, check):
     """assert is a keyword only where a statement begins with it (AMB-LANG-02)."""
-    body = ["let d: int32 = assert + 1;", "assert = d;", "assert(assert == d);", "return assert;"]
+    body = ["let d: int32 = assert + 1;", "assert(assert + 1 == d);", "return d;"]
     returns(impl, check, program(*body, parameters="assert: int32"), [6], **integers(**{"assert": 5}))
 
 

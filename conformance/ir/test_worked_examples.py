@@ -21,7 +21,7 @@ def test_the_sample_module_parses_and_type_checks(impl, check):
     check.equal(declared(impl, check, SAMPLE), {"demo": ["mm"]})
     check.accepts(impl.language.verify(source=SAMPLE))
     broken = SAMPLE.replace("B: tensor<1024x1024", "B: tensor<1023x1024")
-    check.rejects(impl.language.verify(source=broken), category="shapes", at_line=3)
+    check.rejects(impl.language.verify(source=broken), category="shapes")
 
 
 @clause("LANG-13.1-02")
@@ -35,7 +35,7 @@ def test_the_sample_product_is_1024x1024_bf16(impl, check):
         check.true(found is not None, f"{text} is a tensor type")
         check.equal((found.shape, found.dtype), (("1024", "1024"), "bf16"), f"shape and dtype of {text}")
     broken = SAMPLE.replace("let C: tensor<1024x1024xbf16>", "let C: tensor<1024x1024xfp32>")
-    check.rejects(impl.language.verify(source=broken), category=("types", "numerics"), at_line=3)
+    check.rejects(impl.language.verify(source=broken), category=("types", "numerics"))
 
 
 @clause("LANG-13.1-03")
@@ -70,9 +70,7 @@ def test_the_sample_parameter_has_a_symbolic_dimension_and_a_layout(impl, check)
 def test_the_sample_product_needs_dimensions_known_to_be_equal(impl, check):
     """X times X is legal for DxD and refused for an unknown and a named dimension (AMB-LANG-10)."""
     check.accepts(impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<DxDxbf16>")))
-    check.rejects(
-        impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<?xDxbf16>")), category="shapes", at_line=3
-    )
+    check.rejects(impl.language.verify(source=returning("op.matmul(X, X)", "X: tensor<?xDxbf16>")), category="shapes")
 
 
 STEP = """\

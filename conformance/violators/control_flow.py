@@ -15,6 +15,12 @@ from .language_syntax import refuses, rewrites
 REGIONS = [
     shown("flat", "LANG-01-06", "shows operations that own no regions", lambda each: each | {"regions": 0}),
     shown(
+        "untold",
+        "LANG-01-06",
+        "does not tell which operations own regions",
+        lambda each: {name: value for name, value in each.items() if name != "regions"},
+    ),
+    shown(
         "nothing_leaves",
         "LANG-01-06",
         "shows no results of operations with regions",

@@ -103,12 +103,11 @@ TYPES = [
         "has no aliases of aliases",
         r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;",
     ),
-    refuses("reserved_aliases", "LANG-02.3-04", "reserves the names of aliases", r"\btype (\w+) = [^;]*;[\s\S]*\(\1:"),
     refuses(
         "reserved_words",
         "LANG-02.3-47",
         "reserves the words of types",
-        r"\b(?:fn|tensor|memref|fragment|addrspace) = ",
+        r"\b(?:fn|memref|fragment|addrspace) = ",
     ),
     replaced(
         "LANG-02.3-04",

@@ -157,8 +157,6 @@ OUT_OF_NOTHING = [
              held(along(shape, 0), kind)),
     counting("iota_truncated", "rounds positions towards zero", truncated_positions),
     constants("constants_of_zeros", "forgets the value of a constant", np.zeros_like),
-    constants("constants_by_columns", "reads the numbers of a constant by columns", lambda x:
-              x.reshape(x.shape[::-1]).T),
     constants("constants_of_the_first", "fills a constant with its first number", lambda x: x.reshape(-1)[0] + 0 * x),
     constants("constants_positive", "loses the sign of a constant", np.abs),
     changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
@@ -209,8 +207,8 @@ LENIENT = [
     replaced("LANG-05.3-01", "takes negative extents", make,
              *((module, "require_extents", any_extents) for module in (movement, shaping, constant)),
              name="negative_extents"),
-    rewrites("default_axis", "LANG-02-04", "joins and gathers along the first axis unless told otherwise",
-             r"op\.(concat|gather)\(([A-Z], [A-Z])\)", r"op.\1(\2, axis=0)"),
-    rewrites("default_widths", "LANG-02-04", "frames nothing unless told otherwise", r"(low=\[1, 1\])\)",
-             r"\1, high=[0, 0])"),
+    rewrites("surplus_operands", "LANG-11-01", "takes no notice of an operand too many",
+             r"op\.(transpose|abs)\((\w), \w\)", r"op.\1(\2)"),
+    rewrites("default_shape", "LANG-11-01", "reshapes to a vector unless told otherwise", r"op\.reshape\(A\)",
+             "op.reshape(A, shape=[-1])"),
 ]  # fmt: skip

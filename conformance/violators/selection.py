@@ -173,10 +173,6 @@ CHOICE = [
 # What is refused
 
 
-def any_order(x: Any) -> None:
-    """Everything has an order."""
-
-
 def any_dtypes(a: Any, b: Any) -> None:
     """Operands of two dtypes go together."""
 
@@ -196,7 +192,6 @@ def first_shape(dtype: Any, *operands: Any) -> Any:
 USUAL_SHAPE = selection.elementwise
 
 LENIENT = [
-    replaced("LANG-11-01", "orders truths", make, (selection, "require_ordered", any_order), name="ordered_truths"),
     replaced("LANG-03.1-05", "chooses from two dtypes", make, (selection, "require_one_dtype", any_dtypes),
              name="choice_of_dtypes"),
     replaced("LANG-11-01", "takes any number for a condition", make, (selection, "require", any_condition),

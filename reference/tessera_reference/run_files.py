@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .array_files import BadInput, load, save
 from .graph.execution import describe, execute, execute_on_mesh
 from .graph.machine import Observer
-from .graph.ranks import mesh_in_force
+from .graph.ranks import RankObserver, mesh_in_force
 from .ir.module import Function, Module
 from .ir.types import Tensor, dtype_of
 from .numerics.array import Array
@@ -49,7 +49,7 @@ def run(
     _check_inputs(given)
     arrays = {each: load(each.name, each.path, each.bits, function) for each in given}
     if any(each.rank is not None for each in (*given, *wanted)):
-        results = _on_ranks(module, function, arrays)
+        results = _on_ranks(module, function, arrays, observer)
         ranks = range(len(results))
     else:
         results = (execute(module, function.name, {each.name: array for each, array in arrays.items()}, observer),)
@@ -63,7 +63,9 @@ def run(
             _show(names, results[rank], f"@{rank}" * (len(results) > 1))
 
 
-def _on_ranks(module: Module, function: Function, arrays: Mapping[Assignment, Array]) -> tuple[tuple[Array, ...], ...]:
+def _on_ranks(
+    module: Module, function: Function, arrays: Mapping[Assignment, Array], observer: Observer | None
+) -> tuple[tuple[Array, ...], ...]:
     """Each rank with its own inputs, and with those that are given for all."""
     count = module.meshes[mesh_in_force(module, function, None)].size
     for each in arrays:
@@ -74,7 +76,12 @@ def _on_ranks(module: Module, function: Function, arrays: Mapping[Assignment, Ar
     for each, array in arrays.items():
         if each.rank is not None:
             own[each.rank][each.name] = array
-    return execute_on_mesh(module, function.name, [{**shared, **mine} for mine in own])
+    inputs = [{**shared, **mine} for mine in own]
+    return execute_on_mesh(module, function.name, inputs, observer=observer and _of_every_rank(observer))
+
+
+def _of_every_rank(observer: Observer) -> RankObserver:
+    return lambda rank, instruction, results: observer(instruction, results)
 
 
 def _show(names: Sequence[str], results: Sequence[Array], suffix: str) -> None:

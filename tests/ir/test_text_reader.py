@@ -137,6 +137,20 @@ def test_several_modules_also_in_one_that_a_tool_puts_around_them() -> None:
         read_module(two)
 
 
+def test_a_module_stands_beside_functions_in_no_module(rejected: Reject) -> None:
+    mixed = f'"builtin.module"() ({{{module("", "a")}{func("tessera.graph.return")}}}) : () -> ()'
+    (found,) = rejected(mixed)
+    assert found.message == "module: stands in a module, outside functions"
+
+
+@pytest.mark.parametrize(("owner", "name"), [("function", "return"), ("region", "yield")])
+def test_a_block_without_terminator_is_told_which_it_needs(owner: str, name: str, rejected: Reject) -> None:
+    branch = '"tessera.graph.if"(%c) ({}, {tessera.graph.yield}) : (bool) -> ()\ntessera.graph.return'
+    (found,) = rejected(module(func("" if owner == "function" else branch, "%c: bool")))
+    assert found.requirement == f'"tessera.graph.{name}"(...) at its end'
+    assert found.span.end_column == found.span.column + 1
+
+
 # Unknown dimensions: the text shows them as ?, and which are equal follows from the operations.
 
 UNKNOWN = {
@@ -362,6 +376,41 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
         17,
         "types",
         "stands behind the end of its block",
+    ),
+    "a terminator with a result": (
+        '  "tessera.graph.yield"(%k)',
+        '  %o = "tessera.graph.yield"(%k)',
+        16,
+        "types",
+        "a terminator has operands only",
+    ),
+    "a terminator with a region": (
+        '"tessera.graph.yield"(%k) :',
+        '"tessera.graph.yield"(%k) ({}) :',
+        16,
+        "types",
+        "a terminator has operands only",
+    ),
+    "a terminator with a type": (
+        '"tessera.graph.yield"(%k) : (tensor<2x2xfp32>) -> ()',
+        '"tessera.graph.yield"(%k) : (tensor<2x2xfp32>) -> fp32',
+        16,
+        "types",
+        "a terminator has operands only",
+    ),
+    "an operand of what is never reached": (
+        '"tessera.graph.yield"(%k)',
+        '"tessera.graph.unreachable"(%k)',
+        16,
+        "types",
+        "a terminator has operands only",
+    ),
+    "a return of nothing": (
+        '"tessera.graph.return"(%s) : (tensor<2x2xfp32>)',
+        '"tessera.graph.return"() : ()',
+        3,
+        "types",
+        "@f returns (), its signature has (tensor<2x2xfp32>)",
     ),
     "a yield too little": (
         '"tessera.graph.yield"(%k) : (tensor<2x2xfp32>)',

@@ -145,6 +145,8 @@ PLACED: dict[str, tuple[str, str, int, int, str]] = {
     "no type": ('"t.f"() : 4', "parse", 1, 11, "expected a type, found '4'"),
     "no arrow": ('"t.f"() : (fp32)', "parse", 1, 17, "expected '->'"),
     "location": ('"t.f"() loc("a":1)', "parse", 1, 18, "expected ':' in a location"),
+    "negative line": ('"t.f"() loc("a":-1:2)', "parse", 1, 17, "expected a number"),
+    "long line": ('"t.f"() loc("a":1234567890:2)', "parse", 1, 17, "expected a number"),
     "strange location": ('"t.f"() loc(here)', "parse", 1, 13, "expected a location"),
 }
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import logging
+from importlib.resources import files
 
-from tessera_reference.ir.diagnostics import Span
+import pytest
+from lark import Lark
+
+from tessera_reference.ir.diagnostics import Rejection, Span
 from tessera_reference.language import parse
 from tessera_reference.language import syntax as s
 from tessera_reference.language.parser import RESERVED
+from tessera_reference.language.tables import tables
 
 
 def expression(text: str) -> s.Expr:
@@ -149,3 +154,125 @@ def test_positions_cover_the_construct() -> None:
 @pytest.mark.parametrize("word", sorted(RESERVED))
 def test_reserved_words_may_stand_in_dotted_attribute_and_keyword_names(word: str) -> None:
     parse(f"module m {{ func f() {{ op.{word}(A, {word}=1) @{{{word}=2}}; }} }}")
+
+
+PRODUCTIONS = """
+    program module_decl decl type_decl const_decl mesh_decl func_decl kernel_decl param_list param ret_ann attr_block
+    attr attr_val block stmt var_decl assign lvalue op_stmt ctrl_stmt if_stmt for_stmt while_stmt iter_decl range_expr
+    return_stmt expr_list expr primary call_expr qual_ident arg_list tensor_expr shape dim dtype layout_spec binop
+    literal schedule_stmt dist_stmt barrier_stmt assert_stmt type_expr tensor_type memref_type fragment_type mesh_type
+    fn_type
+""".split()
+"""The left sides of section 2.3."""
+
+
+def test_the_grammar_has_the_productions_of_the_text() -> None:
+    """Operators are told apart by precedence (section 14.2); statements of schedule and dist are calls."""
+    rules = {production.origin.removeprefix("_") for production in tables().productions}
+    assert set(PRODUCTIONS) - rules == {"binop", "schedule_stmt", "dist_stmt"}
+
+
+def test_the_grammar_is_unambiguous(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lark resolves a conflict of shift and reduce silently, unless asked."""
+    text = files("tessera_reference.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    monkeypatch.setattr(logging.getLogger("lark"), "handlers", [caplog.handler])
+    with caplog.at_level(logging.DEBUG, "lark"):
+        Lark(text, start="program", parser="lalr", debug=True)
+        assert [record.message for record in caplog.records if "conflict" in record.message] == []
+        Lark('start: "a" start | start "a" | "b"', parser="lalr", debug=True)
+    assert [record.message for record in caplog.records if "conflict" in record.message]
+
+
+def test_only_the_words_of_the_list_are_reserved() -> None:
+    """The grammar quotes all of them, and eleven others, which are names elsewhere (AMB-LANG-02)."""
+    others = {"tensor", "memref", "fragment", "fn", "assert", "true", "false", "axes", "shape", "addrspace", "x"}
+    assert tables().words == RESERVED | others
+
+
+@pytest.mark.parametrize("word", ["tensor", "memref", "fragment", "fn", "assert", "axes", "shape", "addrspace", "x"])
+def test_a_word_that_is_not_reserved_is_a_name(word: str) -> None:
+    module = parse(
+        f"""module {word} {{
+          type {word} = {word};
+          mesh {word} = mesh<axes=[{word}], shape=[1]>;
+          func {word}({word}: {word}) @{{{word}={word}, a=[{word}]}} {{
+            let {word}: {word} = {word}.{word}({word}, {word}={word}) + ({word}) < a[{word}:{word}];
+            {word} = {word};
+            {word}[{word}] = 1;
+            {word}.a();
+            for ({word}, {word} in {word}:{word}) {{ return {word}; }}
+          }}
+        }}"""
+    ).modules[0]
+    assert [declaration.name for declaration in module.declarations] == [word] * 3
+
+
+@pytest.mark.parametrize("word", ["true", "false"])
+def test_true_and_false_are_names_where_no_value_can_stand(word: str) -> None:
+    function = parse(
+        f"module m {{ func f() {{ let {word}: {word} = {word}; op.{word}({word}={word}) @{{{word}=1}}; }} }}"
+    )
+    let, call = function.modules[0].declarations[0].body.statements  # type: ignore[union-attr]
+    assert (let.name, let.type.name, let.value.value) == (word, word, word == "true")
+    assert (call.call.callee, call.call.keywords[0].name) == (("op", word), word)
+
+
+@pytest.mark.parametrize("text", ["memref < 4 * a", "fragment < a", "fn(a) < 4", "assert(a)", "shape < 4", "x < 4"])
+def test_words_of_types_are_names_in_expressions(text: str) -> None:
+    assert isinstance(expression(text), s.Binary | s.Call)
+
+
+@pytest.mark.parametrize("shape", ["in x fp32", "inxfp32", "4xin", "4 x in", "dtypex4xfp32"])
+def test_reserved_words_are_no_dimensions(shape: str) -> None:
+    with pytest.raises(Rejection) as stop:
+        expression(f"tensor<{shape}>")
+    assert "the reserved word" in stop.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "callee", "names"),
+    [
+        ("f", ("f",), []),
+        ("op.matmul", ("op", "matmul"), ["a", "b"]),
+        ("numerics.profile", ("numerics", "profile"), []),
+        ("dist.all_reduce", ("dist", "all_reduce"), ["in"]),
+        ("a.b.c.let", ("a", "b", "c", "let"), []),
+    ],
+)
+def test_calls_have_dotted_names_and_keywords(text: str, callee: tuple[str, ...], names: list[str]) -> None:
+    call = expression(f"{text}(1{''.join(f', {name}=2' for name in names)})")
+    assert isinstance(call, s.Call)
+    assert (call.callee, [keyword.name for keyword in call.keywords], len(call.arguments)) == (callee, names, 1)
+
+
+def test_parts_of_a_function_keep_their_order() -> None:
+    heading = "@schedule(a=1) @schedule() func f(p: int8, q: int8 = 1) -> int8 @schedule(b=2) @{c=3} @schedule(d=4)"
+    function = parse(f"module m {{ {heading} {{ return; }} }}").modules[0].declarations[0]
+    assert isinstance(function, s.FunctionDecl)
+    assert [[keyword.name for keyword in each.keywords] for each in function.annotations] == [["a"], [], ["b"], ["d"]]
+    assert [(each.name, each.default is None) for each in function.parameters] == [("p", True), ("q", False)]
+    assert [each.name for each in function.attributes] == ["c"]
+    assert isinstance(function.result, s.NamedType)
+    assert function.name_span == Span(1, 44, 1, 45)
+    assert len(function.body.statements) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        (":", (None, None, None)),
+        ("a:", ("a", None, None)),
+        (":b", (None, "b", None)),
+        ("a:b", ("a", "b", None)),
+        ("::", (None, None, None)),
+        ("a:b:c", ("a", "b", "c")),
+        ("::c", (None, None, "c")),
+        ("a::c", ("a", None, "c")),
+    ],
+)
+def test_slices_leave_out_what_they_like(text: str, bounds: tuple[str | None, ...]) -> None:
+    index = expression(f"A[{text}]")
+    assert isinstance(index, s.Index)
+    (found,) = index.slices
+    assert isinstance(found, s.SliceRange)
+    assert tuple(part and shape(part) for part in (found.start, found.stop, found.step)) == bounds

@@ -48,7 +48,9 @@ module beta {
 }
 """
 
-TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|\s+|"[^"]*"|[A-Za-z_]\w*|\d+\.\d*(?:[eE]-?\d+)?|\d+|->|[=!<>]=|.""", re.DOTALL)
+TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|\s+|"[^"]*"|[A-Za-z_]\w*|\d+\.\d*(?:[eE]-?\d+)?|\d+|->|[=!<>]=|.""", re.DOTALL
+)
 
 PIECES = TOKEN.findall(PROGRAM)
 PLACES = [index for index, piece in enumerate(PIECES) if not piece.isspace() and not piece.startswith(("//", "/*"))]
@@ -70,23 +72,33 @@ def line(place: int) -> int:
     return "".join(PIECES[: PLACES[place]]).count("\n") + 1
 
 
-@pytest.mark.parametrize("change", ["deleted", "doubled", "semicolon", "brace", "word"])
-def test_one_wrong_token_is_one_error(syntax_errors: SyntaxErrors, change: str) -> None:
-    """Every token of a program that has everything, taken out, doubled or exchanged: at most one finding each, with
-    three exceptions in a hundred at most, and none before the change."""
+@pytest.mark.parametrize(
+    ("change", "every", "exceptions"),
+    [
+        ("deleted", 1, 0),
+        ("doubled", 2, 0),
+        ("semicolon", 3, 2),
+        ("brace", 3, 2),
+        ("word", 3, 1),
+        pytest.param("semicolon", 1, 3, marks=pytest.mark.slow),
+        pytest.param("brace", 1, 5, marks=pytest.mark.slow),
+        pytest.param("word", 1, 2, marks=pytest.mark.slow),
+    ],
+)
+def test_one_wrong_token_is_one_error(syntax_errors: SyntaxErrors, change: str, every: int, exceptions: int) -> None:
+    """Tokens taken out, doubled or exchanged, one at a time: one finding, not before the change; few exceptions."""
     texts = {"deleted": "", "semicolon": ";", "brace": "}", "word": "return"}
     several = 0
-    for place in range(len(PLACES)):
+    for place in range(0, len(PLACES), every):
         text = texts.get(change, f"{token(place)} {token(place)}")
         found = syntax_errors(edited((place, text)))
         several += len(found) > 1
         assert all(line(max(place - 1, 0)) <= each.span.line for each in found)
-    print("SEV",change,several,len(PLACES))
-    assert several <= len(PLACES) * 3 // 100
+    assert several <= exceptions
 
 
 def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
-    """Two changes that are a refusal each, at least thirty tokens apart: both are found, in ninety-five of a hundred."""
+    """Two changes that are refused each, at least thirty tokens apart: both are found, in ninety-five of a hundred."""
     choose = random.Random(4)
     marks = ["", ";", ")", "}", "let", "*", "=", "5"]
     tried = both = 0
@@ -109,10 +121,12 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
         ),
         pytest.param(
             "module m { func f() { x = 1 % 2;\ny = 'a';\nz = f(c=1, A, B);\nw = 3 3; } }",
-            [(1, 29, "'%'"), (2, 5, "\"'\""), (3, 12, "positional"), (3, 15, "positional"), (4, 7, "found '3'")],
+            [(1, 29, "'%'"), (2, 5, '"\'"'), (3, 12, "positional"), (3, 15, "positional"), (4, 7, "found '3'")],
             id="lexical-ones-among-them",
         ),
-        pytest.param("mesh g = mesh<axes=[a], shape=[1]>;\nfunc f() { }\n", [(1, 1, "expected 'module'")], id="no-module"),
+        pytest.param(
+            "mesh g = mesh<axes=[a], shape=[1]>;\nfunc f() { }\n", [(1, 1, "expected 'module'")], id="no-module"
+        ),
         pytest.param(
             "module m { func f() { return 1; } }\nreturn 2; }\nfunc g() { } }\nmodule n { }",
             [(2, 1, "the reserved word 'return', expected 'module'")],

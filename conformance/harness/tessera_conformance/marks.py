@@ -1,6 +1,8 @@
-"""The marks of the suite's tests."""
+"""The marks of the suite's tests, and how a pair of texts becomes the parameters of one case."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -15,3 +17,8 @@ feature = pytest.mark.feature
 
 title = pytest.mark.title
 """`title("...")`: what one case of a parametrized test is about, where its docstring cannot say."""
+
+
+def pair(name: str, legal: str, illegal: str) -> Any:
+    """A legal text and one that is not, as parameters of a case with this name."""
+    return pytest.param(legal, illegal, id=name)

@@ -74,6 +74,11 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
     return Tensor.from_words(dtype, shape_of(values), [_word(dtype, value) for value in _flat(values)])
 
 
+def integers(**values: Values) -> dict[str, Tensor]:
+    """Inputs that are int32, scalars or tensors of them."""
+    return {name: tensor_of("int32", value) for name, value in values.items()}
+
+
 def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
     """The values that a function returns, computed at the level of the run."""
     level = {} if impl.level == "strict" else {"level": impl.level}
@@ -86,6 +91,21 @@ def value_of(impl: Implementation, check: Check, source: str, function: str = "f
     outputs = evaluate(impl, check, source, function, **inputs)
     check.equal(len(outputs), 1, "the number of returned values")
     return outputs[0]
+
+
+def returns(
+    impl: Implementation,
+    check: Check,
+    source: str,
+    expected: Sequence[Values],
+    function: str = "f",
+    **inputs: Tensor,
+) -> None:
+    """The function returns these int32 values, in order; a kernel leaves them in its tensor parameters."""
+    outputs = evaluate(impl, check, source, function, **inputs)
+    check.equal(len(outputs), len(expected), "the number of returned values")
+    for output, value in zip(outputs, expected, strict=True):
+        check.bits(output, tensor_of("int32", value))
 
 
 def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:

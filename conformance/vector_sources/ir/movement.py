@@ -124,7 +124,7 @@ def literal(dtype: str) -> Question:
 @topic.vector("{dtype}/slice/matrix", "LANG-14.2-07", dtype=EVERY)
 def sliced(dtype: str) -> Question:
     """Rows 1 to 2 and columns 0 to 3: a stop is no longer part of the slice."""
-    return moved("slice", every_element(dtype, (4, 5)), starts=[1, 0], stops=[3, 4])
+    return moved("slice", every_element(dtype, (4, 5)), starts=[1, 0], stops=[3, 4], steps=[1, 1])
 
 
 SLICES = {
@@ -134,13 +134,12 @@ SLICES = {
     "down-by-two": ([3, 5], [0, 0], [-2, -2]),
     "whole": ([0, 0], [4, 6], [1, 1]),
     "one": ([2, 3], [3, 4], [1, 1]),
-    "rows-only": ([1], [3], [1]),
 }
 
 
 @topic.vector("{dtype}/slice/{kind}", "LANG-14.2-07", dtype=ONE, kind=list(SLICES))
 def strided(dtype: str, kind: str) -> Question:
-    """Steps upwards and downwards from the start; dimensions left out at the end are taken whole."""
+    """Steps upwards and downwards from the start."""
     starts, stops, steps = SLICES[kind]
     return moved("slice", every_element(dtype, (4, 6)), starts=starts, stops=stops, steps=steps)
 
@@ -235,36 +234,26 @@ def added_special(dtype: str) -> Question:
 # Out of nothing
 
 
-@topic.vector("{dtype}/iota/{shape}", dtype=[*FLOATS, *INTEGERS], shape=["5", "2x3-0", "2x3-1", "2x3x2--2"])
+@topic.vector("{dtype}/iota/{shape}", dtype=[*FLOATS, *INTEGERS], shape=["5-0", "2x3-0", "2x3-1", "2x3x2--2"])
 def counted_out(dtype: str, shape: str) -> Question:
-    """The position along one axis, which is the first unless another is named."""
+    """The position along one axis, whichever it is."""
     extents, _, axis = shape.partition("-")
-    attributes = {"axis": int(axis)} if axis else {}
-    return moved("iota", shape=[int(extent) for extent in extents.split("x")], **attributes, dtype=dtype)
+    return moved("iota", shape=[int(extent) for extent in extents.split("x")], axis=int(axis), dtype=dtype)
 
 
 @topic.vector("{dtype}/iota/rounded", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
 def rounded_positions(dtype: str) -> Question:
     """Positions that the type cannot hold are rounded to nearest, ties to even."""
     extent = {"fp8_e4m3": 100, "fp8_e5m2": 100, "fp16": 2060, "bf16": 600}[dtype]
-    return moved("iota", shape=[extent], dtype=dtype)
+    return moved("iota", shape=[extent], axis=0, dtype=dtype)
 
 
-@topic.vector("int32/iota/default")
-def default_count() -> Question:
-    """Positions are int32 along the first axis where nothing is said."""
-    return moved("iota", shape=[3, 2])
-
-
-@topic.vector("{dtype}/const_tensor/{kind}", dtype=[*FLOATS, *INTEGERS], kind=["zeros", "splat", "nested", "flat"])
+@topic.vector("{dtype}/const_tensor/{kind}", dtype=[*FLOATS, *INTEGERS], kind=["splat", "list"])
 def constants(dtype: str, kind: str) -> Question:
-    """Zeros where no value is given, one number for all, or a number for each, nested or flat (AMB-LANG-53)."""
-    values = {
-        "splat": {"value": -3},
-        "nested": {"value": [[1, -2, 3], [0, 5, -6]]},
-        "flat": {"value": [1, 2, 3, 4, 5, 6]},
-    }
-    return moved("const_tensor", shape=[2, 3], dtype=dtype, **values.get(kind, {}))
+    """One number for every element, or a number for each (AMB-LANG-53)."""
+    if kind == "splat":
+        return moved("const_tensor", shape=[2, 3], dtype=dtype, value=-3)
+    return moved("const_tensor", shape=[6], dtype=dtype, value=[1, -2, 3, 0, 5, -6])
 
 
 @topic.vector("{dtype}/const_tensor/literal", "LANG-02.3-72", dtype=FLOATS)
@@ -286,7 +275,7 @@ def nothing(dtype: str, operation: str) -> Question:
         "transpose": ([x], {}),
         "reshape": ([x], {"shape": [3, 0, 2]}),
         "broadcast": ([x], {"shape": [2, 0, 3]}),
-        "slice": ([x], {"starts": [0, 1], "stops": [0, 3]}),
+        "slice": ([x], {"starts": [0, 1], "stops": [0, 3], "steps": [1, 1]}),
         "gather": ([x, tensor("int32", [2, 0])], {"axis": 1}),
     }
     operands, attributes = given[operation]
@@ -296,7 +285,7 @@ def nothing(dtype: str, operation: str) -> Question:
 @topic.vector("{dtype}/slice/empty", dtype=ONE)
 def empty_slice(dtype: str) -> Question:
     """A slice that starts where it stops takes nothing of its dimension."""
-    return moved("slice", every_element(dtype, (3, 2)), starts=[1, 2], stops=[1, 2])
+    return moved("slice", every_element(dtype, (3, 2)), starts=[1, 2], stops=[1, 2], steps=[1, 1])
 
 
 @topic.vector("{dtype}/concat/beside-nothing", dtype=ONE)

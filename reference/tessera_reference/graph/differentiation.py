@@ -32,7 +32,7 @@ Contributions = dict[int, list[Array]]
 def gradients(machine: Machine, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
     """The derivative of the sum of y's elements with respect to each of `wrt`; zeros where y does not depend on it."""
     assert machine.tape is not None
-    executed = tuple(machine.tape)
+    executed = machine.tape.since(wrt)
     depending = _depending_on(wrt, executed)
     contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
     for entry in reversed(executed):

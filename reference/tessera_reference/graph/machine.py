@@ -20,7 +20,7 @@ from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
 from .differentiation import gradients
 from .grad import Grad
 from .identity import Identity
-from .tape import Executed, on_types_of, type_of
+from .tape import Executed, Tape, on_types_of, type_of
 
 Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""
@@ -28,7 +28,7 @@ Frame: TypeAlias = dict[Value, Array]
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Is told of every executed instruction and its results; those of regions before their owner."""
 
-MOST_STEPS = 100_000_000
+MOST_STEPS = 10_000_000
 """Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
 
 
@@ -49,13 +49,13 @@ class Machine:
         self.observer = observer
         self.steps_left = steps
         self.stream = stream
-        self.tape: list[Executed] | None = None
+        self.tape: Tape | None = None
         self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
     def run(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
         """The results of a function."""
         if any(isinstance(instruction.operation, Grad) for instruction in reachable(self.module, function)):
-            self.tape = []
+            self.tape = Tape()
         return self.function(function, arguments)
 
     def function(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
@@ -71,9 +71,7 @@ class Machine:
             arguments = self._handed_on(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
-            self.steps_left -= 1
-            if self.steps_left < 0:
-                raise Rejection([too_many_steps(instruction)])
+            self.count(instruction)
             operation = instruction.operation
             operands = tuple([frame[operand] for operand in instruction.operands])
             try:
@@ -97,6 +95,12 @@ class Machine:
             raise _Returned(results)
         return results
 
+    def count(self, instruction: Instruction) -> None:
+        """Count a step: an instruction, or one turn of its region. Raises `Rejection` when there are too many."""
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise Rejection([too_many_steps(instruction)])
+
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before."""
         self.stream += 1
@@ -115,7 +119,7 @@ class Machine:
             return self._handed_on(results)
         assert self.tape is not None
         fresh = tuple(Array(result.dtype, result.values) for result in results)
-        self.tape.append(Executed(operation, operands, fresh, location))
+        self.tape.add(Executed(operation, operands, fresh, location))
         return fresh
 
     def _handed_on(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -124,7 +128,7 @@ class Machine:
         fresh = tuple(Array(array.dtype, array.values) for array in arrays)
         for before, after in zip(arrays, fresh, strict=True):
             identity = Identity(x=type_of(before))
-            self.tape.append(Executed(identity, (before,), (after,), self.module.location))
+            self.tape.add(Executed(identity, (before,), (after,), self.module.location))
         return fresh
 
 
@@ -147,6 +151,7 @@ class Within:
 
     def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
         """Run a region of the instruction; what it yields."""
+        self.machine.count(self.instruction)
         return self.machine.block(self.instruction.regions[index], arguments, self.frame)
 
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:

@@ -15,7 +15,7 @@ from ..numerics.formats import DType
 from . import syntax as s
 from .annotations import did_you_mean
 from .common_attributes import COMMON_ATTRIBUTES, check_common, read_common
-from .expressions import Expressions, Results
+from .expressions import CallLowering, Expressions, Results
 from .values import attribute_value, default_dtype, is_untyped
 
 NAMESPACES = ("op", "dist")
@@ -40,6 +40,11 @@ def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Ma
         ready.operation, ready.operands, call.span, hint, ready.texts, attributes=ready.common
     )
     return results if results is not None and _agrees(expressions, call, ready, results, meshes) else None
+
+
+def call_operation_in(meshes: Mapping[str, Mesh]) -> CallLowering:
+    """Calls where there are no functions to call: of operations only."""
+    return lambda expressions, call, hint: call_operation(expressions, call, hint, meshes)
 
 
 def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> Prepared | None:

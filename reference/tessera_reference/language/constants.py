@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from ..graph.machine import Machine
+from ..ir.diagnostics import Location, Rejection
+from ..ir.module import Function, Module
 from ..ir.operation import SPELLINGS
+from ..ir.types import Type, dtype_of
 from . import syntax as s
-from .scope import Findings
+from .expressions import Expressions, Given, Surroundings
+from .scope import Findings, Frame, Scope
 
 
-def check_constant(
-    findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str, within: tuple[str, ...] = ()
-) -> bool:
-    """Whether an expression is made of literals, constants and pure operators; reports the first thing that is not.
-
-    `within` names the constants whose value it is part of: none may depend on itself.
-    """
+def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str) -> bool:
+    """Whether an expression is made of literals, constants and pure operators; reports the first thing that is not."""
     for each in _leaves(expr):
-        if isinstance(each, s.Name) and each.text in constants:
-            value = constants[each.text].value
-            if each.text in within:
-                _refuse(findings, each, f"{subject} depends on itself", "constants that can be computed one by one")
-                return False
-            if value is not None and not check_constant(findings, value, constants, subject, (*within, each.text)):
-                return False
-        elif isinstance(each, s.Name):
+        if isinstance(each, s.Name) and each.text not in constants:
             _refuse(findings, each, f"{subject} is not constant: {each.text!r} is no constant", "a constant expression")
             return False
-        elif isinstance(each, s.Call) and not _is_pure(each):
+        if isinstance(each, s.Call) and not _is_pure(each):
             name = ".".join(each.callee)
             _refuse(findings, each, f"{subject} is not constant: it calls {name}", "literals, constants and op.* calls")
             return False
     return True
+
+
+def evaluate(
+    findings: Findings, around: Surroundings, expr: s.Expr, wanted: Type, subject: str, name: str
+) -> Given | None:
+    """The value of a constant expression, computed once; nothing after a reported error."""
+    if not check_constant(findings, expr, around.constants, subject):
+        return None
+    scope = Scope(Frame(findings), None)
+    value = Expressions(scope, around).lower(expr, dtype_of(wanted), name)
+    if value is None or not scope.fits(wanted, value.type, expr.span, name):
+        return None
+    location = Location(findings.filename, expr.span)
+    function = Function(name, scope.block((), (value,), "return"), (value.type,), location)
+    try:
+        next(Machine(Module("", {name: function}, location)).run(function, ()))
+    except StopIteration as finished:
+        return Given(finished.value[0], value.type)
+    except Rejection as rejection:
+        findings.diagnostics += [replace(each, phase="verify") for each in rejection.diagnostics]
+        return None
+    raise AssertionError("a constant expression meets no other rank")
 
 
 def _leaves(expr: s.Expr) -> Iterator[s.Expr]:

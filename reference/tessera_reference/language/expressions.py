@@ -14,10 +14,11 @@ from typing import Any
 from ..graph.constant import Constant, ConstTensor
 from ..graph.elementwise import Negate
 from ..graph.slicing import Slice
-from ..ir.diagnostics import Span
+from ..ir.diagnostics import Location, Span, UnsupportedConstruct
 from ..ir.module import Value
 from ..ir.operation import SPELLINGS, Refusal, require
-from ..ir.types import Tensor, dtype_of
+from ..ir.types import Tensor, Type, dtype_of
+from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from . import syntax as s
 from .annotations import Aliases, did_you_mean, resolve_type
@@ -32,11 +33,21 @@ CallLowering = Callable[["Expressions", s.Call, str], Results]
 
 
 @dataclass(frozen=True)
+class Given:
+    """A value that is known when the program is compiled: of a constant, or of a default."""
+
+    array: Array
+    type: Type
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What expressions may refer to beside the names of their scope."""
 
     call: CallLowering
     constants: Mapping[str, s.Let]
+    value_of: Callable[[str], Given | None]
+    """The value of a constant of the module; nothing when something about it was reported."""
     aliases: Aliases
 
 
@@ -91,10 +102,12 @@ class Expressions:
     def _name(self, name: s.Name, wanted: DType | None) -> Value | None:
         binding = self.scope.find(name.text)
         if binding is None and name.text in self.around.constants:
-            return self._constant(self.around.constants[name.text])
+            known = self.around.value_of(name.text)
+            return self.given(known, name.span) if known is not None else None
         if binding is None:
             remedy = did_you_mean(name.text, [*self.scope.visible(), *self.around.constants])
             self.report("types", f"unknown name {name.text!r}", name.span, "a declared name", "LANG-03.1-01", remedy)
+            self.scope.give_up(name.text, name.span)
             return None
         if binding.value is None and not binding.broken:
             message = (
@@ -106,18 +119,19 @@ class Expressions:
             self.report("types", message, name.span, "a value on every path", "LANG-03.1-01", remedy)
         return binding.value
 
-    def _constant(self, declaration: s.Let) -> Value | None:
-        """A constant of the module; what is wrong with it is reported where it is declared."""
-        quiet = Expressions(self.scope.apart(), self.around)
-        assert declaration.value is not None
-        try:
-            wanted = dtype_of(resolve_type(declaration.type, self.around.aliases))
-        except Refusal:
-            wanted = None
-        before = len(self.scope.findings.diagnostics)
-        value = quiet.lower(declaration.value, wanted, declaration.name)
-        del self.scope.findings.diagnostics[before:]
-        return value
+    def given(self, known: Given, span: Span) -> Value | None:
+        """A known value where it is used: a number, or a tensor of numbers."""
+        array, type_ = known.array, known.type
+        operation: Constant | ConstTensor
+        if array.dtype.kind == "complex":
+            raise UnsupportedConstruct("language.complex_constant", Location(self.scope.findings.filename, span))
+        if isinstance(type_, Tensor):
+            numbers = tuple(array.values.reshape(-1).tolist())
+            value = numbers[0] if numbers and len(set(map(repr, numbers))) == 1 else numbers
+            operation = ConstTensor(shape=array.shape, dtype=array.dtype, value=value, layout=type_.layout.text)
+        else:
+            operation = Constant(value=array.values.item(), dtype=array.dtype)
+        return self._one(self.scope.emit(operation, (), span))
 
     def _unary(self, expr: s.Unary, wanted: DType | None, hint: str) -> Value | None:
         operand = self.lower(expr.operand, wanted)

@@ -13,7 +13,7 @@ from ..ir.types import Dim, FunctionType, Tensor, Type, dtype_of
 from . import syntax as s
 from .annotations import did_you_mean, resolve_type
 from .common_attributes import COMMON_ATTRIBUTES, PROFILES, read_common
-from .expressions import Expressions, Results
+from .expressions import Expressions, Given, Results
 from .scope import Frame, Scope
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
     if not _callable(module, expressions, call, name):
         return None
     callee = module.function(name)
-    arguments = _arguments(module, expressions, call, module.declared[name])
+    arguments = _arguments(module, expressions, call, module.declared[name], callee)
     common = _common(expressions, call)
     if callee is None or arguments is None or common is None:
         return None
@@ -61,7 +61,11 @@ def _callable(module: ModuleLowering, expressions: Expressions, call: s.Call, na
 
 
 def _arguments(
-    module: ModuleLowering, expressions: Expressions, call: s.Call, declaration: s.FunctionDecl
+    module: ModuleLowering,
+    expressions: Expressions,
+    call: s.Call,
+    declaration: s.FunctionDecl,
+    callee: Function | None,
 ) -> tuple[Value, ...] | None:
     """The arguments in the order of the parameters; literals take their dtypes, what is left out its default."""
     names = [parameter.name for parameter in declaration.parameters]
@@ -75,7 +79,6 @@ def _arguments(
         signature = f"{declaration.name}({', '.join(names)})"
         _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)
         return None
-    apart = Expressions(expressions.scope.apart(), expressions.around)
     values: list[Value | None] = []
     for parameter in declaration.parameters:
         expr = given.get(parameter.name)
@@ -83,15 +86,15 @@ def _arguments(
             _refuse(expressions, expr.span, "a list is no value", "a number or a tensor")
             return None
         try:
-            wanted = resolve_type(parameter.type, module.aliases)
+            wanted: Type | None = resolve_type(parameter.type, module.aliases)
         except Refusal:
             wanted = None
         if isinstance(wanted, FunctionType):
             raise UnsupportedConstruct("language.function_values", Location(module.findings.filename, call.span))
-        if expr is None:
-            values.append(apart.lower(defaults[parameter.name], dtype_of(wanted)))
-        else:
+        if expr is not None:
             values.append(expressions.lower(expr, dtype_of(wanted)))
+        elif callee is not None and parameter.name in callee.defaults and wanted is not None:
+            values.append(expressions.given(Given(callee.defaults[parameter.name], wanted), call.span))
     present = tuple(value for value in values if value is not None)
     return present if len(present) == len(names) else None
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..graph.machine import Machine
-from ..ir.diagnostics import Location, Rejection, Span
-from ..ir.module import Function, Module, Value
+from ..ir.diagnostics import Location, Span
+from ..ir.module import Function, Value
 from ..ir.operation import AttributeValue, Refusal
 from ..ir.types import Tensor, Type, dtype_of
-from ..numerics.array import Array
 from . import syntax as s
 from .annotations import did_you_mean
 from .calls import call_operation
 from .common_attributes import COMMON_ATTRIBUTES, check_common, read_common
-from .constants import check_constant
+from .constants import evaluate
 from .directives import read_annotations
-from .expressions import Expressions, Results, Surroundings
+from .expressions import Expressions, Given, Results
 from .function_calls import call_function
 from .scope import Frame, Scope, forgotten, joined
 from .statements import Setting, Statements
@@ -35,7 +32,8 @@ class FunctionLowering:
         self.findings = module.findings
         self.kernel = isinstance(declaration, s.KernelDecl)
         self.scope = Scope(Frame(module.findings), module.profile(declaration.name))
-        self.around = Surroundings(self.call, module.constants, module.aliases)
+        self.around = module.surroundings(declaration.span, self.call)
+        self.broken = False
         setting = Setting(self.around, module.meshes, self.give_back, self.kernel)
         self.statements = Statements(self.scope, setting)
         self.wanted: Type | None = None
@@ -56,7 +54,7 @@ class FunctionLowering:
                 self._refuse(declaration.result.span, "a kernel returns no value", "no result annotation", "AMB-RT-20")
         self.statements.block(declaration.body)
         self._end()
-        if self.findings.errors > before:
+        if self.broken or self.findings.errors > before:
             return None
         body = self.scope.block(tuple(value for value in parameters if value), self._at_end(), "return")
         types = self.returned or ()
@@ -65,7 +63,10 @@ class FunctionLowering:
         if self.kernel:
             types = tuple(value.type for value in body.arguments if value.name in self.buffers)
         location = Location(self.findings.filename, declaration.name_span)
-        return Function(declaration.name, body, types, location, attributes, self.kernel, defaults)
+        if self.scope.profile is not None:
+            attributes |= {"numerics_profile": self.scope.profile}
+        arrays = {name: given.array for name, given in defaults.items()}
+        return Function(declaration.name, body, types, location, attributes, self.kernel, arrays)
 
     # Signature
 
@@ -105,9 +106,9 @@ class FunctionLowering:
         self.scope.declare(parameter.name, parameter.span, value, declared, broken=value is None)
         return value
 
-    def _defaults(self) -> dict[str, Array]:
+    def _defaults(self) -> dict[str, Given]:
         """The values of defaults, which are constants of trailing parameters of a func (AMB-LANG-74)."""
-        defaults: dict[str, Array] = {}
+        defaults: dict[str, Given] = {}
         given = False
         for parameter in self.declaration.parameters:
             if parameter.default is None:
@@ -119,32 +120,13 @@ class FunctionLowering:
             if self.kernel:
                 self._refuse(parameter.span, "a parameter of a kernel has a default", "none", "AMB-LANG-74")
                 continue
-            value = self._default(parameter, parameter.default)
-            if value is not None:
-                defaults[parameter.name] = value
+            binding = self.scope.find(parameter.name)
+            if binding is not None and binding.declared is not None:
+                value = evaluate(
+                    self.findings, self.around, parameter.default, binding.declared, "a default", parameter.name
+                )
+                defaults |= {parameter.name: value} if value is not None else {}
         return defaults
-
-    def _default(self, parameter: s.Parameter, expr: s.Expr) -> Array | None:
-        binding = self.scope.find(parameter.name)
-        if binding is None or binding.declared is None:
-            return None
-        if not check_constant(self.findings, expr, self.module.constants, "a default"):
-            return None
-        apart = Scope(Frame(self.findings), None)
-        value = Expressions(apart, self.around).lower(expr, dtype_of(binding.declared))
-        if value is None or not apart.fits(binding.declared, value.type, expr.span, parameter.name):
-            return None
-        location = Location(self.findings.filename, expr.span)
-        running = Machine(Module("", {}, location)).block(apart.block((), (value,)), (), {})
-        try:
-            next(running)
-        except StopIteration as finished:
-            results: tuple[Array, ...] = finished.value
-            return results[0]
-        except Rejection as rejection:
-            self.findings.diagnostics += [replace(each, phase="verify") for each in rejection.diagnostics]
-            return None
-        raise AssertionError("a constant expression meets no other rank")
 
     # Returns
 
@@ -157,6 +139,7 @@ class FunctionLowering:
             return
         values = self._returned_values(statements, statement)
         if values is None:
+            self.broken = True
             statements.scope.leave("unreachable")
             return
         if self.declaration.result is not None and len(values) != 1:
@@ -217,7 +200,7 @@ class FunctionLowering:
 
     def _buffers(self, scope: Scope) -> tuple[Value, ...]:
         """What a kernel's tensor parameters hold (AMB-LANG-98)."""
-        found = [scope.find(name) for name in self.buffers]
+        found = [scope.parameter(name) for name in self.buffers]
         return tuple(binding.value for binding in found if binding and binding.value)
 
     # Calls

@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..graph.call import Call
-from ..ir.diagnostics import Location
+from ..ir.diagnostics import Location, Span
 from ..ir.module import Function, Module
 from ..ir.operation import Refusal
-from ..ir.types import Mesh, Type, dtype_of
+from ..ir.types import Mesh, Type
 from ..numerics.formats import DTYPES
 from . import syntax as s
 from .annotations import resolve_mesh, resolve_type
-from .calls import call_operation
+from .calls import call_operation_in
 from .common_attributes import PROFILES
-from .constants import check_constant
-from .expressions import Expressions, Surroundings
+from .constants import evaluate
+from .expressions import CallLowering, Given, Surroundings
 from .functions import FunctionLowering
-from .scope import Findings, Frame, Scope
+from .scope import Findings
 from .values import word_of
 
 
@@ -49,8 +49,11 @@ class ModuleLowering:
     findings: Findings
     declared: dict[str, s.FunctionDecl] = field(default_factory=dict)
     aliases: dict[str, Type] = field(default_factory=dict)
+    alias_spans: dict[str, Span] = field(default_factory=dict)
     constants: dict[str, s.Let] = field(default_factory=dict)
     meshes: dict[str, Mesh] = field(default_factory=dict)
+    known: dict[str, Given | None] = field(default_factory=dict)
+    computing: list[str] = field(default_factory=list)
     lowered: dict[str, Function | None] = field(default_factory=dict)
     in_progress: list[str] = field(default_factory=list)
     loosest_known: dict[str, str | None] = field(default_factory=dict)
@@ -64,8 +67,8 @@ class ModuleLowering:
             else:
                 names.add(declaration.name)
                 self._declare(declaration)
-        for constant in self.constants.values():
-            self._check_constant(constant)
+        for name in self.constants:
+            self.constant(name)
         functions = {name: self.function(name) for name in self.declared}
         location = Location(self.findings.filename, self.declaration.span)
         present = {name: function for name, function in functions.items() if function is not None}
@@ -90,6 +93,7 @@ class ModuleLowering:
         if declaration.name in DTYPES:
             raise Refusal("types", f"{declaration.name} is a dtype", "another name", "AMB-LANG-86", "")
         self.aliases[declaration.name] = resolve_type(declaration.type, self.aliases)
+        self.alias_spans[declaration.name] = declaration.span
 
     def _twice(self, declaration: s.Declaration) -> None:
         what = "function" if isinstance(declaration, s.FunctionDecl) else "name"
@@ -102,29 +106,38 @@ class ModuleLowering:
             clause="AMB-LANG-86",
         )
 
-    def _check_constant(self, constant: s.Let) -> None:
-        """Lower a constant once where it is declared, so that what is wrong with it is said there."""
-        scope = Scope(Frame(self.findings), None)
+    def constant(self, name: str) -> Given | None:
+        """The value of a constant, computed once; nothing when something about it was reported."""
+        declaration = self.constants[name]
+        if name in self.computing:
+            self.findings.report(
+                "types",
+                f"the constant {name!r} depends on itself",
+                declaration.span,
+                requirement="constants that can be computed one by one",
+                clause="LANG-02.3-05",
+            )
+            return None
+        if name not in self.known:
+            self.computing.append(name)
+            self.known[name] = self._compute(declaration)
+            self.computing.pop()
+        return self.known[name]
+
+    def _compute(self, constant: s.Let) -> Given | None:
+        around = self.surroundings(constant.span, call_operation_in(self.meshes))
         try:
-            type_ = resolve_type(constant.type, self.aliases)
+            type_ = resolve_type(constant.type, around.aliases)
         except Refusal as refusal:
             self.findings.refused(refusal, constant.type.span)
-            return
+            return None
         assert constant.value is not None  # the grammar demands it
-        if not check_constant(self.findings, constant.value, self.constants, "the constant", (constant.name,)):
-            return
-        value = Expressions(scope, self.surroundings).lower(constant.value, dtype_of(type_), constant.name)
-        if value is not None:
-            scope.fits(type_, value.type, constant.value.span, f"let {constant.name}")
+        return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
 
-    @property
-    def surroundings(self) -> Surroundings:
-        """What expressions outside functions may refer to."""
-        return Surroundings(
-            lambda expressions, call, hint: call_operation(expressions, call, hint, self.meshes),
-            self.constants,
-            self.aliases,
-        )
+    def surroundings(self, place: Span, call: CallLowering) -> Surroundings:
+        """What expressions at a place of the module may refer to; aliases are known below their declaration only."""
+        above = {name: type_ for name, type_ in self.aliases.items() if self.alias_spans[name] < place}
+        return Surroundings(call, self.constants, self.constant, above)
 
     def function(self, name: str) -> Function | None:
         """A declared function, lowered; nothing when something about it was reported."""
@@ -136,10 +149,12 @@ class ModuleLowering:
 
     def profile(self, name: str) -> str | None:
         """The numerics profile that a function declares, if it is one."""
-        for attribute in self.declared[name].attributes:
-            if attribute.name == "numerics_profile" and word_of(attribute.value) in PROFILES:
-                return word_of(attribute.value)
-        return None
+        declaration = self.declared[name]
+        given: list[object] = [each.value for each in declaration.attributes if each.name == "numerics_profile"]
+        first = declaration.body.statements[0] if declaration.body.statements else None
+        if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
+            given = [*first.call.arguments[:1], *given]  # of the block, which wins (AMB-LANG-111)
+        return next((word_of(value) for value in given if word_of(value) in PROFILES), None)
 
     def loosest(self, name: str) -> str | None:
         """The profile a lowered function runs under: its own, else the loosest among what it calls."""

@@ -107,6 +107,8 @@ def _remedy(token: Token, previous: Token | None, following: Token, expected: Ab
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
     if token.text in DECLARING and "module" in expected and "asm" not in expected:
         return "declarations stand inside a module { ... } (AMB-LANG-11)"
+    if token.text in "+-*/@" and following.text == "=" and "=" in expected:
+        return f"there is no '{token.text}=': assign the whole expression"
     if token.text == "." and following.kind == "INT":
         return "digits stand before a point: 0.5"
     if ";" in expected and previous is not None and token.line > previous.end_line:
@@ -133,4 +135,7 @@ def undecodable(byte: int, before: str, filename: str) -> Diagnostic:
     line = before.count("\n") + 1
     column = len(before) - before.rfind("\n")
     place = Span(line, column, line, column + 1)
-    return _diagnostic("lex", f"the byte 0x{byte:02x} is not UTF-8", place, filename, CLAUSE, "save the file as UTF-8")
+    message = f"the byte 0x{byte:02x} is not UTF-8"
+    return Diagnostic(
+        "syntax", "lex", message, place, filename, (), "text in UTF-8", "AMB-LANG-145", "save the file as UTF-8"
+    )

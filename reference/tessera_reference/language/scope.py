@@ -161,6 +161,21 @@ class Scope:
         found = self.rebound.get(name)
         return found if found is not None or self.parent is None else self.parent.find(name)
 
+    def parameter(self, name: str) -> Binding | None:
+        """What a parameter of the function holds here, whatever hides its name."""
+        if self.parent is None:
+            return self.names.get(name)
+        return self.rebound.get(name) or self.parent.parameter(name)
+
+    @property
+    def outermost(self) -> Scope:
+        """The body of the function."""
+        return self if self.parent is None else self.parent.outermost
+
+    def give_up(self, name: str, span: Span) -> None:
+        """Say no more about a name that is unknown: it was reported."""
+        self.outermost.names.setdefault(name, Binding(span, None, broken=True))
+
     def visible(self) -> list[str]:
         """Every name that can be used here."""
         return [*self.names, *(self.parent.visible() if self.parent else [])]
@@ -179,6 +194,7 @@ class Scope:
                 clause="AMB-LANG-86",
                 remedy="choose another name",
             )
+            self.names[name] = replace(self.names[name], value=None, declared=None, broken=True)
             return
         self.names[name] = Binding(span, value, declared, broken)
 
@@ -214,6 +230,8 @@ class Scope:
             self.findings.refused(refusal, span, operation)
             return None
         results = tuple(self.value(hint, type_) for type_ in types)
+        if self.profile is not None and self.parent is not None and self.profile != self.outermost.profile:
+            attributes = {"numerics_profile": self.profile, **(attributes or {})}
         self.instructions.append(Instruction(operation, operands, results, location, regions, attributes or {}))
         return results
 

@@ -207,7 +207,7 @@ def _binary(node: s.Binary) -> Spelling:
     chain: list[s.Binary] = [node]
     while isinstance(chain[-1].left, s.Binary) and chain[-1].left.operator in level:
         chain.append(chain[-1].left)
-    parts: Spelling = [OPEN, INDENT, chain[-1].left]
+    parts: Spelling = [OPEN, chain[-1].left, INDENT]
     for link in reversed(chain):
         parts += [BREAK, link.operator, SPACE, link.right]
     return [*parts, DEDENT, CLOSE]

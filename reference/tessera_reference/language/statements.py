@@ -141,6 +141,7 @@ class Statements:
         what = f"{assign.name!r} is a constant of the module" if constant else f"unknown name {assign.name!r}"
         self._refuse(what, assign.span, "LANG-02.3-19", remedy or f"declare it: let {assign.name}: ... = ...;")
         self.expressions.lower(assign.value)
+        self.scope.give_up(assign.name, assign.span)
 
     def _refuse(self, message: str, span: Span, clause: str, remedy: str = "") -> None:
         requirement = "a variable or parameter that was declared"

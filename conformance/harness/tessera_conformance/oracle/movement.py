@@ -1,7 +1,7 @@
 """Elements moved, chosen and joined: each result is said by where its elements come from, and none is computed.
 
-Section 2's operations of that kind, AMB-LANG-106. Elements are taken as their bytes, whatever they stand for; only what
-compares or adds looks at values.
+Section 2's operations of that kind (AMB-LANG-106, AMB-LANG-165). Elements are taken as their bytes, whatever they stand
+for; only what compares or adds looks at values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The programs of operations that move, choose or join elements (AMB-LANG-106), each one call.
+"""The programs of operations that move, choose or join elements (AMB-LANG-106, AMB-LANG-165), each one call.
 
 The type of the result is that of the oracle's answer: what an operation gives is said once, there.
 """
@@ -26,8 +26,8 @@ CLAUSES: dict[str, tuple[str, ...]] = {
 }
 """What each operation's vectors judge."""
 
-CORE = ("const_tensor",)
-"""Named by the documents (AMB-LANG-101); all others are feature tensor-ops."""
+FEATURES = {"const_tensor": (), "layout_cast": ("layout-casts",)}
+"""What is asked for: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
 
 STRETCHING = ("select", "maximum", "minimum", "clamp")
 """Those whose operands broadcast as those of operators do: other than scalars by feature broadcasting-ops."""
@@ -48,7 +48,7 @@ def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
 def _features(name: str, operands: tuple[Tensor, ...]) -> tuple[str, ...]:
     shapes = {operand.shape for operand in operands} - {()}
     stretches = name in STRETCHING and len(shapes) > 1
-    return (*(["tensor-ops"] * (name not in CORE)), *(["broadcasting-ops"] * stretches))
+    return (*FEATURES.get(name, ("tensor-ops",)), *(["broadcasting-ops"] * stretches))
 
 
 def _written(value: Any) -> str:

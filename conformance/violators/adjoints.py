@@ -1,0 +1,272 @@
+"""Operations whose adjoint is another one, or is missing without a word (language specification, 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import adjoints, elementwise, functions, reductions, selection
+from tessera_reference.graph.adjoints import Term, terms
+from tessera_reference.graph.attention import FlashAttention
+from tessera_reference.graph.cast import Cast
+from tessera_reference.graph.gathering import Gather, ScatterAdd
+from tessera_reference.graph.layouts import LayoutCast
+from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.movement import Concat, Pad
+from tessera_reference.graph.normalization import LayerNorm, RmsNorm
+from tessera_reference.graph.optimizers import AdamW, Sgd
+from tessera_reference.graph.random import Dropout
+from tessera_reference.graph.shaping import Broadcast, Reshape
+from tessera_reference.graph.slicing import Slice, StridedSlice, Update, put_back
+from tessera_reference.graph.softmax import Softmax
+from tessera_reference.graph.stateful import BatchNorm
+from tessera_reference.graph.transpose import Transpose
+from tessera_reference.ir.builder import Applied, Builder
+from tessera_reference.ir.operation import Operation
+
+from .changes import changed
+
+Adjoint: TypeAlias = Callable[..., tuple[Any, ...]]
+GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
+
+
+def pulls_back(name: str, description: str, operation: type[Operation], pullback: Callable[..., Any]) -> Violation:
+    """An operation whose operands get something else; takes the gradient of the result, the result, the operands."""
+    substitution = (operation, "pullback", lambda self, *given: pullback(*given))
+    return changed(GRADIENTS, name, description, substitution, only=["grad"])
+
+
+def gives(name: str, description: str, operation: type[Operation], adjoint: Adjoint) -> Violation:
+    """The same for an adjoint that looks at the operation's attributes, which come first."""
+
+    def execute(self: Any, at: Applied, build: Builder) -> tuple[Any, ...]:
+        found = adjoint(self, *terms(at, build))
+        return tuple(None if term is None else term.value for term in found)
+
+    return changed(GRADIENTS, name, description, (operation, "adjoint", execute), only=["grad"])
+
+
+# Operators
+
+OPERATORS = [
+    pulls_back("subtract_sign", "adds what it should subtract", elementwise.Subtract, lambda dy, y, a, b: (dy, dy)),
+    pulls_back("multiply_itself", "multiplies by the operand itself", elementwise.Multiply, lambda dy, y, a, b:
+               (dy * a, dy * b)),
+    pulls_back("multiply_left_only", "forgets the right factor", elementwise.Multiply, lambda dy, y, a, b:
+               (dy * b, dy * a * 0)),
+    pulls_back("divide_sign", "loses the sign of a divisor's gradient", elementwise.Divide, lambda dy, y, a, b:
+               (dy / b, dy / b * y)),
+    pulls_back("divide_once", "divides a divisor's gradient once", elementwise.Divide, lambda dy, y, a, b:
+               (dy / b, -(dy * a / b))),
+    pulls_back("add_right_only", "forgets the left summand", elementwise.Add, lambda dy, y, a, b: (dy * 0, dy)),
+    gives("negate_sign", "loses the sign of a negation", elementwise.Negate, lambda op, dy, y, x: (dy,)),
+]  # fmt: skip
+
+
+def averaged(self: Term, like: Term) -> Term:
+    """The mean where the sum is wanted."""
+    total = self
+    while len(total.shape) > len(like.shape):
+        total = total.mean(axis=0)
+    for axis, extent in enumerate(like.shape):
+        if extent == 1 and total.shape[axis] != 1:
+            total = total.mean(axis=axis, keepdims=True)
+    return total
+
+
+def first_of_all(self: Term, like: Term) -> Term:
+    """The first of what is to be added."""
+    lost = len(self.shape) - len(like.shape)
+    kept = [":" if extent == self.shape[lost + axis] else "0:1" for axis, extent in enumerate(like.shape)]
+    return self.slice(spec=(*["0"] * lost, *kept)) if self.shape else self
+
+
+STRETCHED = [
+    changed(GRADIENTS, "mean_for_sum", "averages what was stretched",
+            (adjoints.Term, "summed_to", averaged), only=["grad"]),
+    changed(GRADIENTS, "first_for_sum", "takes the first of what was stretched",
+            (adjoints.Term, "summed_to", first_of_all), only=["grad"]),
+]  # fmt: skip
+
+
+def last_two(x: Term) -> Term:
+    """Every matrix of a batch transposed."""
+    rank = len(x.shape)
+    return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def if_square(x: Term) -> Term:
+    """Transposed, unless it need not be for the shape's sake."""
+    return x if x.shape[-1] == x.shape[-2] else last_two(x)
+
+
+PRODUCTS = [
+    gives("square_untransposed", "does not transpose square operands", MatMul, lambda op, dy, y, a, b:
+          (dy.matmul(if_square(b)), if_square(a).matmul(dy))),
+    gives("left_only", "gives the right operand nothing", MatMul, lambda op, dy, y, a, b:
+          (dy.matmul(last_two(b)), None)),
+    gives("right_only", "gives the left operand nothing", MatMul, lambda op, dy, y, a, b:
+          (None, last_two(a).matmul(dy))),
+    gives("product_sign", "turns the sign of a product's gradient", MatMul, lambda op, dy, y, a, b:
+          (-dy.matmul(last_two(b)), last_two(a).matmul(dy))),
+    gives("permuted_again", "permutes the gradient as the operand was", Transpose, lambda op, dy, y, x:
+          (dy.transpose(perm=op.perm).shaped(x.shape),)),
+    gives("softmax_diagonal", "takes softmax for a function of each element", Softmax, lambda op, dy, y, x:
+          (dy * (y * (1 - y)),)),
+    gives("softmax_uncentred", "forgets the sum in softmax", Softmax, lambda op, dy, y, x: (dy * y,)),
+    gives("softmax_last_axis", "sums softmax along the last axis", Softmax, lambda op, dy, y, x:
+          (y * (dy - (dy * y).sum(axis=-1, keepdims=True)),)),
+]  # fmt: skip
+
+
+# Reductions
+
+REDUCTIONS = [
+    pulls_back("mean_undivided", "does not divide the gradient of a mean", reductions.Mean, lambda dy, y, x:
+               dy.broadcast(shape=x.shape)),
+    pulls_back("sum_divided", "divides the gradient of a sum", reductions.Sum, lambda dy, y, x:
+               (dy / (x.shape[0] or 1)).broadcast(shape=x.shape)),
+    pulls_back("product_itself", "gives every factor the product", reductions.Prod, lambda dy, y, x:
+               (dy * y).broadcast(shape=x.shape)),
+    pulls_back("product_over_factor", "divides the product by the factor", reductions.Prod, lambda dy, y, x:
+               dy * y / x),
+    pulls_back("max_to_all", "gives every element the gradient of the largest", reductions.Max, lambda dy, y, x:
+               dy.broadcast(shape=x.shape)),
+    pulls_back("min_as_max", "gives the largest element the gradient of the smallest", reductions.Min, lambda dy, y, x:
+               reductions._at_first_largest(dy, x, x, 0 if dy.shape[0] == 1 else 1)),
+    pulls_back("log_sum_exp_undivided", "does not divide by the sum of exponentials", reductions.LogSumExp,
+               lambda dy, y, x: dy * x.exp()),
+]  # fmt: skip
+
+
+# Functions
+
+
+def slope(name: str, wrong: Callable[[Term, Term], Term], description: str = "") -> Violation:
+    """A function of another slope; takes the result and the operand."""
+    declared: type[Operation] = getattr(functions, name)
+    text = description or f"has another slope of {name.lower()}"
+    return pulls_back(f"slope_of_{name.lower()}", text, declared, lambda dy, y, x: dy * wrong(y, x))
+
+
+SLOPES = [
+    slope("Exp", lambda y, x: x),
+    slope("Exp2", lambda y, x: y, "forgets log 2 in the slope of exp2"),
+    slope("Expm1", lambda y, x: y, "takes expm1 for its own slope"),
+    slope("Log", lambda y, x: x.reciprocal() * 2, "doubles the slope of log"),
+    slope("Log2", lambda y, x: x.reciprocal(), "forgets log 2 in the slope of log2"),
+    slope("Log1p", lambda y, x: x.reciprocal(), "forgets the 1 in the slope of log1p"),
+    slope("Sin", lambda y, x: -x.cos(), "turns the sign of the slope of sin"),
+    slope("Cos", lambda y, x: x.sin(), "turns the sign of the slope of cos"),
+    slope("Tan", lambda y, x: 1 + y, "does not square in the slope of tan"),
+    slope("Sinh", lambda y, x: y, "takes sinh for its own slope"),
+    slope("Cosh", lambda y, x: -x.sinh(), "takes the slope of cosh for that of cos"),
+    slope("Tanh", lambda y, x: 1 - y, "does not square in the slope of tanh"),
+    slope("Erf", lambda y, x: (-(x * x)).exp(), "forgets 2 / sqrt(pi) in the slope of erf"),
+    slope("Sqrt", lambda y, x: y.reciprocal(), "forgets the half in the slope of sqrt"),
+    slope("Rsqrt", lambda y, x: y * y * y * Fraction(1, 2), "loses the sign of the slope of rsqrt"),
+    slope("Reciprocal", lambda y, x: -y, "does not square in the slope of the reciprocal"),
+    slope("Sigmoid", lambda y, x: y, "forgets 1 - y in the slope of sigmoid"),
+    slope("Silu", lambda y, x: x.sigmoid(), "takes the sigmoid for the slope of silu"),
+    slope("Gelu", lambda y, x: Fraction(1, 2) * (1 + (x * functions.ROOT_HALF).erf()), "forgets the density in gelu"),
+    slope("Relu", lambda y, x: x * 0 + 1, "lets every gradient through relu"),
+    pulls_back("pow_without_exponent", "forgets the exponent in the slope of pow", functions.Pow, lambda dy, y, a, b:
+               (dy * a.pow(b - 1), dy * (y * a.log()))),
+    pulls_back("pow_without_logarithm", "forgets the logarithm in the slope of pow", functions.Pow, lambda dy, y, a, b:
+               (dy * (b * a.pow(b - 1)), dy * y)),
+]  # fmt: skip
+
+
+# Movement and choice
+
+MOVEMENT = [
+    gives("concat_in_order_of_length", "takes every part from the front", Concat, lambda op, dy, y, *parts: tuple(
+        dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"0:{part.shape[op.axis]}")) for part in parts)),
+    gives("pad_from_the_front", "takes the gradient of a frame's front", Pad, lambda op, dy, y, x:
+          (dy.slice(spec=tuple(f"0:{extent}" for extent in x.shape)),)),
+    gives("slice_to_the_front", "puts a slice's gradient to the front", StridedSlice, lambda op, dy, y, x:
+          (put_back(dy, x, (), tuple(f"0:{extent}" for extent in dy.shape)),)),
+    gives("slice_everywhere", "gives what was not taken a gradient", Slice, lambda op, dy, y, x, *bounds:
+          ((x.beside(1).broadcast(shape=x.shape).update(dy, *bounds, spec=op.spec)), *(None for _ in bounds))),
+    gives("gather_last_wins", "keeps one gradient of a slice gathered twice", Gather, lambda op, dy, y, x, indices:
+          (keeping_one(dy, x, indices, op.axis), None)),
+    gives("scattered_lost", "gives scattered updates nothing", ScatterAdd, lambda op, dy, y, x, indices, updates:
+          (dy, None, None)),
+    gives("replaced_too", "gives the replaced part the gradient too", Update, lambda op, dy, y, x, value, *bounds:
+          (dy, taken(op, dy, value, bounds), *(None for _ in bounds))),
+    gives("assigned_nothing", "gives an assigned value nothing", Update, lambda op, dy, y, x, value, *bounds:
+          (dy.update(dy.beside(0), *bounds, spec=op.spec), None, *(None for _ in bounds))),
+    gives("select_turned", "gives the other operand the gradient", selection.Select, lambda op, dy, y, condition, a, b:
+          (None, dy.unless(condition).summed_to(a), dy.where(condition).summed_to(b))),
+    gives("select_to_both", "gives both operands the gradient", selection.Select, lambda op, dy, y, condition, a, b:
+          (None, dy.summed_to(a), dy.summed_to(b))),
+    gives("clamp_transparent", "lets gradients through a clamp", selection.Clamp, lambda op, dy, y, x, low, high:
+          (dy.summed_to(x), None, None)),
+    gives("clamp_to_itself_only", "gives the bounds of a clamp nothing", selection.Clamp, lambda op, dy, y, x, low,
+          high: (dy.unless(x < low).unless(x > high).summed_to(x), None, None)),
+    gives("abs_unsigned", "loses the sign in the slope of abs", selection.Abs, lambda op, dy, y, x: (dy,)),
+    pulls_back("maximum_to_both", "gives both operands of a maximum the gradient", selection.Maximum, lambda dy, y, a,
+               b: (dy, dy)),
+    pulls_back("minimum_as_maximum", "takes the minimum for the maximum", selection.Minimum, lambda dy, y, a, b:
+               (dy.unless(b > a), dy.where(b > a))),
+]  # fmt: skip
+
+
+def keeping_one(dy: Term, x: Term, indices: Term, axis: int) -> Term:
+    """Contributions of equal indices divided among them."""
+    nothing = x.beside(0).broadcast(shape=x.shape)
+    one = dy.beside(1).broadcast(shape=dy.shape)
+    counts = nothing.scatter_add(indices, one, axis=axis).maximum(x.beside(1))
+    return nothing.scatter_add(indices, dy, axis=axis) / counts
+
+
+def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) -> Term:
+    """What the right adjoint gives the value."""
+    part = dy.slice(*bounds, spec=operation.spec)
+    return part if value.shape else part.summed_to(value)
+
+
+# Nothing at all
+
+
+def silent(operation: type[Operation]) -> Violation:
+    """An operation without adjoint, through which gradients are zero, and nobody says so."""
+
+    def adjoint(self: Any, at: Applied, build: Builder) -> tuple[None, ...]:
+        return tuple(None for _ in at.operands)
+
+    name = operation.__name__.lower()
+    return changed(
+        EACH,
+        f"no_{name}",
+        f"has no adjoint of {name}, and says nothing",
+        (operation, "adjoint", adjoint),
+        only=["grad"],
+    )
+
+
+def opaque(operation: Any) -> Violation:
+    """The same of an operation that is defined by others."""
+    usual = operation.steps
+
+    def steps(self: Any, *operands: Any, env: Any) -> Any:
+        tape = env.machine.tape
+        reached = len(tape or [])
+        results = yield from usual(self, *operands, env=env)
+        if tape is not None:
+            del tape[reached:]
+        return results
+
+    name = operation.__name__.lower()
+    return changed(
+        EACH, f"no_{name}", f"has no derivative of {name}, and says nothing", (operation, "steps", steps), only=["grad"]
+    )
+
+
+MOVERS = (Cast, Concat, Pad, Gather, Reshape, Broadcast, LayoutCast, StridedSlice, Transpose)
+COMPUTERS = (Softmax, reductions.Prod, reductions.Mean, reductions.LogSumExp, functions.Pow, functions.Gelu)
+COMPOSITES = (LayerNorm, RmsNorm, BatchNorm, FlashAttention, Dropout, Sgd, AdamW)
+
+SILENT = [*map(silent, (*MOVERS, *COMPUTERS)), *map(opaque, COMPOSITES)]
