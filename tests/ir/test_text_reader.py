@@ -326,6 +326,20 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
         "types",
         "the result is tensor<2x2xbf16>",
     ),
+    "result count without types": (
+        '%s = "tessera.graph.all_reduce"(%g) {axis = "dp", op = "sum"} : (tensor<2x2xfp32>) -> tensor<2x2xfp32>',
+        '%s, %z = "tessera.graph.all_reduce"(%g) {axis = "dp", op = "sum"}',
+        26,
+        "types",
+        "2 results named, it has 1",
+    ),
+    "names of parameters": (
+        '{sym_name = "g", ',
+        '{sym_name = "g", parameters = [1], ',
+        33,
+        "types",
+        "parameters is not a list",
+    ),
     "result count": ("%d:2 = ", "%d:3 = ", 27, "types", "3 results, 2 types"),
     "what the operation itself refuses": (
         '"tessera.graph.matmul"(%a, %b) {accum = "fp32"} : (tensor<2x3xfp32>, tensor<3x2xfp32>)',
