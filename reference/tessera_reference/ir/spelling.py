@@ -14,7 +14,10 @@ MOST_KNOWN = 1000
 
 def did_you_mean(given: str, known: Iterable[str], template: str = "{}") -> str:
     """A remedy that names the nearest spelling, or nothing."""
-    near = get_close_matches(given, list(islice(known, MOST_KNOWN)), 1, 0.6) if len(given) <= LONGEST else []
+    names = list(islice(known, MOST_KNOWN))
+    near = [name for name in names if name == given.lower()]
+    if not near and len(given) <= LONGEST:
+        near = get_close_matches(given, names, 1, 0.6)
     return f"did you mean {template.format(near[0])}?" if near else ""
 
 

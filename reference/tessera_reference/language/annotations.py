@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 
 from ..ir.operation import require
+from ..ir.spelling import did_you_mean
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType
 from . import syntax as s
@@ -18,13 +18,6 @@ ADDRESS_SPACES = ("shared", "global")
 
 Aliases = Mapping[str, Type]
 """The types that a module has named, by name."""
-
-
-def did_you_mean(given: str, known: Iterable[object], template: str = "{}") -> str:
-    """A remedy naming the nearest spelling, or nothing."""
-    names = [str(name) for name in known]
-    near = [name for name in names if name == given.lower()] or get_close_matches(given, names, 1, 0.6)
-    return f"did you mean {template.format(near[0])}?" if near else ""
 
 
 def resolve_dtype(name: str) -> DType:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph.collectives import Collective, missing_declaration, resolve_axis
+from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Span
 from ..ir.module import Value
 from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal, Role
+from ..ir.spelling import did_you_mean
 from ..ir.types import Mesh, dtype_of
 from ..numerics.formats import DType
 from . import syntax as s
-from .annotations import did_you_mean
-from .common_attributes import COMMON_ATTRIBUTES, check_common, read_common
+from .common_attributes import COMMON_ATTRIBUTES, read_common
 from .expressions import CallLowering, Expressions, Results
 from .values import attribute_value, default_dtype, is_untyped
 

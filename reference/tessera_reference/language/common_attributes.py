@@ -6,21 +6,19 @@ in force (AMB-LANG-60); the other two are annotations of numerics (AMB-LANG-51, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..graph.layouts import known_layout
+from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Span
 from ..ir.operation import AttributeValue, Refusal, require
-from ..ir.types import Mesh, Tensor, Type, dtype_of
+from ..ir.spelling import did_you_mean
 from ..numerics.formats import DType
 from . import syntax as s
-from .annotations import did_you_mean, resolve_dtype
+from .annotations import resolve_dtype
 from .values import attribute_value, word_of
 
 COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "numerics_profile")
-
-PROFILES = ("fast", "deterministic", "strict")
-"""Numerics profiles, the loosest first (spec section 10)."""
 
 
 def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
@@ -79,46 +77,3 @@ def precision(value: s.Expr | s.ListValue) -> str:
         raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
     require(held.kind in ("float", "complex"), "numerics", f"{held} is no precision", "a float dtype", "LANG-02-09")
     return held.name
-
-
-def check_common(values: Mapping[str, AttributeValue], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
-    """Refuse what contradicts the result type, and axes that no mesh of the module has."""
-    result = results[0] if results else None
-    shape, held, layout = values.get("shape"), values.get("dtype"), values.get("layout")
-    if shape is not None:
-        actual = result.shape if isinstance(result, Tensor) else ()
-        require(
-            len(actual) == len(shape)  # type: ignore[arg-type]  # it was read as a list
-            and all(a == b or isinstance(a, str) for a, b in zip(actual, shape, strict=True)),  # type: ignore[arg-type]
-            "shapes",
-            f"shape={list(shape)} is stated, the result is {result}",  # type: ignore[arg-type]
-            "the shape that the result has",
-            "LANG-05.3-01",
-        )
-    if held is not None:
-        require(
-            held == dtype_of(result),
-            "types",
-            f"dtype={held} is stated, the result is {result}",
-            "the dtype that the result has",
-            "LANG-05.3-02",
-        )
-    if layout is not None:
-        require(
-            isinstance(result, Tensor) and result.layout.text == layout,
-            "layouts",
-            f"layout={layout} is stated, the result is {result}",
-            "the layout that the result has",
-            "LANG-05.3-03",
-            "cast it: op.layout_cast(..., to=...)",
-        )
-    known = [axis for mesh in meshes.values() for axis in mesh.axes]
-    for axis in values.get("mesh_axes", ()):  # type: ignore[union-attr]  # it was read as a list
-        require(
-            axis in known,
-            "distributed",
-            f"no mesh has the axis {axis!r}",
-            f"one of {', '.join(known)}" if known else "a mesh in the module",
-            "LANG-05.3-04",
-            did_you_mean(str(axis), known),
-        )

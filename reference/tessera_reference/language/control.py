@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.control import For, If, While
 from ..ir.diagnostics import Category, Span
+from ..ir.dimensions import joined
 from ..ir.module import Block, Value
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import dtype
 from . import syntax as s
-from .scope import Binding, Scope, joined
+from .scope import Binding, Scope
 from .values import as_number
 
 if TYPE_CHECKING:

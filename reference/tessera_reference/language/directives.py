@@ -10,8 +10,8 @@ from ..graph.layouts import LayoutCast
 from ..ir.diagnostics import Span
 from ..ir.module import Value
 from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.spelling import did_you_mean
 from . import syntax as s
-from .annotations import did_you_mean
 from .calls import prepare
 from .values import attribute_value, plain_value
 

@@ -17,11 +17,12 @@ from ..graph.slicing import Slice
 from ..ir.diagnostics import Location, Span, UnsupportedConstruct
 from ..ir.module import Value
 from ..ir.operation import SPELLINGS, Refusal, require
+from ..ir.spelling import did_you_mean
 from ..ir.types import Tensor, Type, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from . import syntax as s
-from .annotations import Aliases, did_you_mean, resolve_type
+from .annotations import Aliases, resolve_type
 from .indexing import lower_slices
 from .scope import Scope
 from .values import COMPARISONS, Number, as_number, default_dtype, is_untyped, number_of

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..graph.call import Call
+from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Location, Span, UnsupportedConstruct
+from ..ir.dimensions import substituted
 from ..ir.module import Function, Value
 from ..ir.operation import AttributeValue, Refusal
-from ..ir.types import Dim, FunctionType, Tensor, Type, dtype_of
+from ..ir.spelling import did_you_mean
+from ..ir.types import Dim, FunctionType, Type, dtype_of
 from . import syntax as s
-from .annotations import did_you_mean, resolve_type
-from .common_attributes import COMMON_ATTRIBUTES, PROFILES, read_common
+from .annotations import resolve_type
+from .common_attributes import COMMON_ATTRIBUTES, read_common
 from .expressions import Expressions, Given, Results
 from .scope import Frame, Scope
 
@@ -34,7 +36,7 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
     sizes = _bind_dims(expressions, call, callee, arguments)
     if sizes is None:
         return None
-    returns = tuple(_substituted(type_, sizes) for type_ in callee.results)
+    returns = tuple(substituted(type_, sizes) for type_ in callee.results)
     operation = Call(arguments=tuple(value.type for value in arguments), callee=name, returns=returns)
     return expressions.scope.emit(operation, arguments, call.span, attributes=common)
 
@@ -136,13 +138,6 @@ def _check_profiles(module: ModuleLowering, expressions: Expressions, call: s.Ca
             clause="LANG-11-16",
             remedy=f"declare {name} as {ours}",
         )
-
-
-def _substituted(type_: Type, sizes: dict[str, Dim]) -> Type:
-    """A result type in the words of the caller; a dimension that only the callee knows is unknown there."""
-    if not isinstance(type_, Tensor):
-        return type_
-    return replace(type_, shape=tuple(sizes.get(dim, "?") if isinstance(dim, str) else dim for dim in type_.shape))
 
 
 def _refuse(expressions: Expressions, span: Span, message: str, requirement: str, remedy: str = "") -> None:

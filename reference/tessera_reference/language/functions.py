@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Location, Span
+from ..ir.dimensions import joined, shown
 from ..ir.module import Function, Value
 from ..ir.operation import AttributeValue, Refusal
+from ..ir.spelling import did_you_mean
 from ..ir.types import Tensor, Type, dtype_of
 from . import syntax as s
-from .annotations import did_you_mean
 from .calls import call_operation
-from .common_attributes import COMMON_ATTRIBUTES, check_common, read_common
+from .common_attributes import COMMON_ATTRIBUTES, read_common
 from .constants import evaluate
 from .directives import read_annotations
 from .expressions import Expressions, Given, Results
 from .function_calls import call_function
-from .scope import Frame, Scope, forgotten, joined
+from .scope import Frame, Scope
 from .statements import Setting, Statements
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class FunctionLowering:
         body = self.scope.block(tuple(value for value in parameters if value), self._at_end(), "return")
         types = self.returned or ()
         if self.wanted is not None:
-            types = (forgotten(self.wanted),)
+            types = (shown(self.wanted),)
         if self.kernel:
             types = tuple(value.type for value in body.arguments if value.name in self.buffers)
         location = Location(self.findings.filename, declaration.name_span)

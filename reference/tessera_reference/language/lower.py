@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..graph.call import Call
+from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Location, Span
 from ..ir.module import Function, Module
 from ..ir.operation import Refusal
@@ -17,7 +18,6 @@ from ..numerics.formats import DTYPES
 from . import syntax as s
 from .annotations import resolve_mesh, resolve_type
 from .calls import call_operation_in
-from .common_attributes import PROFILES
 from .constants import evaluate
 from .expressions import CallLowering, Given, Surroundings
 from .functions import FunctionLowering

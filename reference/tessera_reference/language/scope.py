@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
+from ..ir.dimensions import marked
 from ..ir.module import Block, Exit, Instruction, Value
 from ..ir.operation import AttributeValue, NotCarriedOut, Operation, Refusal
-from ..ir.types import Dim, Scalar, Tensor, Type, is_unknown
+from ..ir.types import Dim, Scalar, Tensor, Type
 from .accumulation import refuse_narrow_accumulation
 
 
@@ -238,10 +239,7 @@ class Scope:
     def value(self, hint: str, type_: Type) -> Value:
         """A new value; each dimension that is not known becomes one of its own (AMB-LANG-122)."""
         name = self.frame.fresh(hint)
-        if isinstance(type_, Tensor) and "?" in type_.shape:
-            marked = tuple(f"?{name}.{axis}" if dim == "?" else dim for axis, dim in enumerate(type_.shape))
-            type_ = replace(type_, shape=marked)
-        return Value(name, type_)
+        return Value(name, marked(type_, name))
 
     # Types
 
@@ -286,19 +284,3 @@ def _cure(category: Category, wanted: Type, given: Type) -> str:
     if category == "types" and isinstance(wanted, Tensor) == isinstance(given, Tensor):
         return f"convert it with op.cast(..., dtype={wanted.dtype})" if isinstance(wanted, Tensor | Scalar) else ""
     return "cast the layout: op.layout_cast(..., to=...)" if category == "layouts" else ""
-
-
-def joined(a: Type, b: Type) -> Type | None:
-    """The type of a value that is one of two: where their dimensions differ, unknown; nothing for other differences."""
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
-        return a if a == b else None
-    if (a.dtype, a.layout, a.rank) != (b.dtype, b.layout, b.rank):
-        return None
-    return replace(a, shape=tuple(x if x == y else "?" for x, y in zip(a.shape, b.shape, strict=True)))
-
-
-def forgotten(type_: Type) -> Type:
-    """A type as someone sees it who cannot tell its unknown dimensions apart."""
-    if not isinstance(type_, Tensor):
-        return type_
-    return replace(type_, shape=tuple("?" if is_unknown(dim) else dim for dim in type_.shape))

@@ -14,9 +14,10 @@ from ..graph.slicing import Update
 from ..ir.diagnostics import Span
 from ..ir.module import Value
 from ..ir.operation import Refusal
+from ..ir.spelling import did_you_mean
 from ..ir.types import Mesh, Type, dtype_of
 from . import syntax as s
-from .annotations import did_you_mean, resolve_type
+from .annotations import resolve_type
 from .common_attributes import profile
 from .control import lower_for, lower_if, lower_while
 from .directives import lower_dist_statement, lower_schedule
