@@ -27,6 +27,7 @@ from tessera_reference.ir.builder import Applied, Builder
 from tessera_reference.ir.operation import Operation
 
 from .changes import changed
+from .gradients import off_tape
 
 Adjoint: TypeAlias = Callable[..., tuple[Any, ...]]
 GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
@@ -249,20 +250,9 @@ def silent(operation: type[Operation]) -> Violation:
 
 def opaque(operation: Any) -> Violation:
     """The same of an operation that is defined by others."""
-    usual = operation.steps
-
-    def steps(self: Any, *operands: Any, env: Any) -> Any:
-        tape = env.machine.tape
-        reached = len(tape or [])
-        results = yield from usual(self, *operands, env=env)
-        if tape is not None:
-            del tape[reached:]
-        return results
-
     name = operation.__name__.lower()
-    return changed(
-        EACH, f"no_{name}", f"has no derivative of {name}, and says nothing", (operation, "steps", steps), only=["grad"]
-    )
+    description = f"has no derivative of {name}, and says nothing"
+    return changed(EACH, f"no_{name}", description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 
 MOVERS = (Cast, Concat, Pad, Gather, Reshape, Broadcast, LayoutCast, StridedSlice, Transpose)

@@ -12,6 +12,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph import call, control, differentiation, machine
 from tessera_reference.graph import grad as grad_module
 from tessera_reference.graph.grad import Grad
+from tessera_reference.graph.tape import Executed, Tape
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast, round_to
@@ -117,23 +118,27 @@ CONTRIBUTIONS = [
 # The way back
 
 
-def on_tape(name: str, description: str, keep: Callable[[list[Any]], list[Any]]) -> Violation:
+def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[Executed]]) -> Violation:
     """Going back along part of what was executed."""
 
     def gradients(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
         whole = machine_.tape
-        machine_.tape = part = keep(list(whole))
-        given = len(part)
+        machine_.tape = part = Tape()
+        for entry in keep(list(whole.since(()))):
+            part.add(entry)
+        given = len(part.since(()))
         found = yield from USUAL(machine_, y, wrt, location)
-        machine_.tape = [*whole, *part[given:]]
+        machine_.tape = whole
+        for entry in part.since(())[given:]:
+            whole.add(entry)
         return found
 
     return differentiates(name, description, gradients)
 
 
-def once(tape: list[Any], last: bool) -> list[Any]:
+def once(tape: list[Executed], last: bool) -> list[Executed]:
     """Of what was executed several times at one place the last time, or the first."""
-    kept: dict[Any, Any] = {}
+    kept: dict[Any, Executed] = {}
     for entry in tape:
         key = (entry.location, entry.operation.name)
         if last or key not in kept:
@@ -142,26 +147,32 @@ def once(tape: list[Any], last: bool) -> list[Any]:
     return [entry for entry in tape if id(entry) in wanted]
 
 
-def forgetful(name: str, description: str, operation: Any) -> Violation:
-    """What an operation's regions, or the function it calls, executed has no gradient."""
-    usual = operation.steps
+def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
+    """Steps of which nothing is noted, so that their results depend on nothing."""
 
     def steps(self: Any, *operands: Any, env: Any) -> Any:
-        tape = env.machine.tape
-        reached = len(tape or [])
+        kept = env.machine.tape
+        env.machine.tape = None if kept is None else Tape()
         results = yield from usual(self, *operands, env=env)
-        if tape is not None:
-            del tape[reached:]
+        env.machine.tape = kept
         return results
 
-    return changed(GRADIENTS, name, description, (operation, "steps", steps), only=["grad"])
+    return steps
+
+
+def forgetful(name: str, description: str, operation: Any) -> Violation:
+    """What an operation's regions, or the function it calls, executed has no gradient."""
+    return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 
 def without_trace(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
     """A gradient is a constant."""
-    reached = len(machine_.tape)
+    whole = machine_.tape
+    machine_.tape = Tape()
+    for entry in whole.since(()):
+        machine_.tape.add(entry)
     found = yield from USUAL(machine_, y, wrt, location)
-    del machine_.tape[reached:]
+    machine_.tape = whole
     return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
 
 
