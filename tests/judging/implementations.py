@@ -109,6 +109,10 @@ class Variant(ReferenceAdapter):
         with self.substituted():
             return super().language_execute(**params)
 
+    def language_execute_ranks(self, **params: Any) -> dict[str, Any]:
+        with self.substituted():
+            return super().language_execute_ranks(**params)
+
     def numerics_evaluate(self, *, context: int | None = None, flags: int = 0, **params: Any) -> dict[str, Any]:
         with self.substituted(context, flags):
             return super().numerics_evaluate(context=context, flags=flags, **params)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_reference.graph import elementwise, functions
+from tessera_reference.graph import collectives, elementwise, functions
 from tessera_reference.graph.cast import Cast
 from tessera_reference.graph.reductions import ArgMax
 from tessera_reference.graph.softmax import Softmax
@@ -29,6 +29,7 @@ GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.cast"]
 NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.softmax"]
 MATMUL, OVER_TREE, MODEL = GRAPH_MATMUL.matmul, reductions._over_tree, reductions._model
+REDUCED = collectives._reduced
 
 
 class Orders:
@@ -54,7 +55,13 @@ class Orders:
             (catalogue, "matmul", self.product),
             (reductions, "_model", self.model),
             (reductions, "_over_tree", self.over_tree),
+            (collectives, "_reduced", self.over_ranks),
         ]
+
+    def over_ranks(self, op: str, contributions: Sequence[Array]) -> Array:
+        """A collective of the language, in the order of all_reduce."""
+        with self.called("all_reduce"):
+            return REDUCED(op, contributions)
 
     def columns_left_over(self, width: int) -> list[Substitution]:
         """Products whose last columns, those of no whole group, are folded."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.language import Diagnostic
+from tessera_reference.language.lexer import Lexer
 
 SyntaxErrors = Callable[[str], tuple[Diagnostic, ...]]
 
@@ -170,6 +171,47 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
         ),
         pytest.param("module m { func f() { let te$nsor: int8 = 1; } }", [(1, 29, "'$'")], id="stray-in-a-word"),
         pytest.param("module m { fu nc f() { } }", [(1, 12, "expected a declaration")], id="word-in-two"),
+        pytest.param(
+            "module m { func f() {\nlet 5 tensor x;\ny = ;\nz = [1, 2];\ny = ; } }",
+            [(2, 5, "expected a name"), (3, 5, "found ';'"), (4, 5, "found '['"), (5, 5, "found ';'")],
+            id="statements-beyond-repair",
+        ),
+        pytest.param(
+            "module m {\nfunc f() { x = 1; }\ny = 2; return y; }\nfunc g() { z = ; } }\n",
+            [(3, 1, "found 'y', expected a declaration"), (4, 16, "found ';'")],
+            id="statements-behind-their-function",
+        ),
+        pytest.param("x = 1;\ny = 2;\n", [(1, 1, "expected 'module'")], id="statements-alone"),
+        pytest.param(
+            "module m { func 5 7 (a: b c d) {\ny = ; }\nfunc g() { z = ; } }",
+            [(1, 17, "expected a name"), (2, 5, "found ';'"), (3, 16, "found ';'")],
+            id="heading-beyond-repair",
+        ),
+        pytest.param(
+            "module m { func f() { if c d e { y = 1;\nz = ; }\nw = ; } }",
+            [(1, 26, "expected '('"), (2, 5, "found ';'"), (3, 5, "found ';'")],
+            id="condition-beyond-repair",
+        ),
+        pytest.param(
+            "module 5 6 {\nfunc g() { z = ; } }\nmodule n { func h() { w = ; } }",
+            [(1, 8, "expected a name"), (2, 16, "found ';'"), (3, 27, "found ';'")],
+            id="module-beyond-repair",
+        ),
+        pytest.param(
+            "module m { func f() { a b c d\nmodule n { func g() { y = ; } }",
+            [(1, 25, "found 'b'"), (2, 27, "found ';'")],
+            id="module-never-closed",
+        ),
+        pytest.param(
+            "module m { func$f() { }\nfunc g(A: te*sor<4xfp32>) { }\nfunc h() { x = ; } }",
+            [(1, 16, "'$'"), (2, 13, "found '*'"), (3, 16, "found ';'")],
+            id="words-in-pieces",
+        ),
+        pytest.param(
+            "module m { func f( { return " + "-" * 600,
+            [(1, 20, "expected ')' or a name"), (1, 528, "nested more than 500 levels deep")],
+            id="too-deep-behind-an-error",
+        ),
         pytest.param("/* a\nmodule m { }", [(1, 1, "never closed")], id="comment"),
     ],
 )
@@ -190,6 +232,12 @@ def test_a_string_that_may_be_another_says_so(syntax_errors: SyntaxErrors) -> No
 def test_ten_are_told_at_most(syntax_errors: SyntaxErrors, mistake: str) -> None:
     found = syntax_errors("module m { func f() {\n" + f"{mistake}\n" * 50 + "} }")
     assert [each.span.line for each in found] == list(range(2, 12))
+
+
+def test_reading_ends_after_ten_lexical_errors() -> None:
+    lexer = Lexer("% x " * 1000)
+    assert len(list(lexer)) < 30
+    assert (len(lexer.problems), lexer.cut_short) == (10, True)
 
 
 @pytest.mark.parametrize("source", ["module m { ) } module n { ( } module o { ] }", "a b c d e f g h i j k l m n o p"])

@@ -46,6 +46,7 @@ Rejects = Callable[[str], Diagnostic]
         ("return f(A;", "parse", (3, 11), "found ';', expected ')', ',' or an operator", ""),
         ("let x: fp32 = 1_000;", "parse", (3, 16), "found '_000'", "ends with its last digit"),
         ("let x: fp32 = 1.5f;", "parse", (3, 18), "found 'f'", "ends with its last digit"),
+        ("int32 x = 1;", "parse", (3, 7), "found 'x'", "declared with let"),
         ("x += 1;", "parse", (3, 3), "found '+', expected '(', '.', '=' or '['", "there is no '+='"),
         ("return f(a=1, b=2, 3 + c);", "parse", (3, 20), "a positional argument stands after", "come first"),
         ("x = = 3;", "parse", (3, 5), "found '=', expected an expression", ""),

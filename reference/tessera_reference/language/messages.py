@@ -97,6 +97,9 @@ def _remedy(token: Token, previous: Token | None, following: Token, expected: Ab
     adjacent = previous is not None and (previous.end_line, previous.end_column) == (token.line, token.column)
     if token.text in COMPARISONS and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
+    two_names = token.text.isidentifier() and token.text not in RESERVED and before.isidentifier()
+    if two_names and expected >= {"(", ".", "=", "["}:
+        return "variables are declared with let: let name: type = value;"
     if token.text == "if" and before == "else":
         return "else takes a block: else { if (...) { ... } }"
     if adjacent and previous is not None and previous.kind in ("INT", "FLOAT") and token.text.isidentifier():

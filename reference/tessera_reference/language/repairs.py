@@ -177,7 +177,8 @@ def next_place(window: Window, attempts: int) -> tuple[Repair | None, int]:
             for resumption in resumptions(lists, kind, previous, index == window.position):
                 attempts -= 1
                 resume = index + resumption.skipped
-                if window.reach(resumption.stack, resume, resume + CONVINCING) == resume + CONVINCING:
+                wanted = resume + (1 if resumption.skipped else CONVINCING)  # behind a semicolon all begins anew
+                if window.reach(resumption.stack, resume, wanted) == wanted:
                     return Repair(resumption.stack, resume, resumption.balance), attempts
         depth += BRACES.get(kind, 0)
         if depth < 0:
