@@ -14,7 +14,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Memref, Tensor
-from tessera_reference.language import annotations, expressions, function_calls, syntax
+from tessera_reference.language import annotations, constants, expressions, function_calls, syntax
 from tessera_reference.language.expressions import Expressions
 from tessera_reference.language.lower import ModuleLowering
 from tessera_reference.numerics.array import Array
@@ -150,18 +150,9 @@ _function_type = annotations.FunctionType
 # Constants
 
 
-def _untyped(self: Expressions, declaration: Any) -> Any:
-    """The value of a constant whose literals do not know its type."""
-    apart = Expressions(self.scope.apart(), self.around)
-    before = len(self.scope.findings.diagnostics)
-    value = apart.lower(declaration.value, None, declaration.name)
-    del self.scope.findings.diagnostics[before:]
-    return value
-
-
 def _constants_first(self: Expressions, name: Any, wanted: Any) -> Any:
-    known = self.around.constants
-    return self._constant(known[name.text]) if name.text in known else _name(self, name, wanted)
+    known = self.around.value_of(name.text) if name.text in self.around.constants else None
+    return self.given(known, name.span) if known else _name(self, name, wanted)
 
 
 def _in_one_space(self: ModuleLowering, declaration: Any) -> None:
@@ -193,7 +184,9 @@ def constant(name: str, clause: str, description: str, owner: Any, attribute: st
 
 
 CONSTANTS = [
-    constant("untyped", "LANG-02.3-05", "types the literals of a constant apart", Expressions, "_constant", _untyped),
+    constant(
+        "untyped", "LANG-02.3-05", "types the literals of a constant apart", constants, "dtype_of", lambda _: None
+    ),
     refuses(
         "literal_constants", "LANG-02.3-05", "has literals only as constants", r"(?m)^  let \w+: \w+ = [^;]* [-+*/]"
     ),
