@@ -154,7 +154,10 @@ module m { // behind the brace
     else { // why
       return; /* done */
     } // end of else
-    g(/* first= */ a, b);
+    g(/* first= */ a, b /* second */, c /* third */);
+    g(a); /* one
+    that is long */
+    // and one behind it
     // at the end of a block
   }
   // at the end of the module
@@ -178,6 +181,11 @@ def test_comments_stay_where_they_stand() -> None:
         expected = expected.replace(before, after)
     assert format_program(COMMENTED) == expected
     assert format_program(expected) == expected
+
+
+def test_a_comment_behind_one_of_several_lines_gets_its_own() -> None:
+    before = "module m {\n  let a: int8 = 1; /* one\n  two */ // three\n}\n"
+    assert format_program(before) == before.replace("*/ //", "*/\n  //")
 
 
 def comments_of(text: str) -> list[str]:

@@ -181,7 +181,7 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
             [(3, 1, "found 'y', expected a declaration"), (4, 16, "found ';'")],
             id="statements-behind-their-function",
         ),
-        pytest.param("x = 1;\ny = 2;\n", [(1, 1, "expected 'module'")], id="statements-alone"),
+        pytest.param("x = 1;\ny = ;\n", [(1, 1, "expected 'module'"), (2, 5, "found ';'")], id="statements-alone"),
         pytest.param(
             "module m { func 5 7 (a: b c d) {\ny = ; }\nfunc g() { z = ; } }",
             [(1, 17, "expected a name"), (2, 5, "found ';'"), (3, 16, "found ';'")],
@@ -203,7 +203,7 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
             id="module-never-closed",
         ),
         pytest.param(
-            "module m { func$f() { }\nfunc g(A: te*sor<4xfp32>) { }\nfunc h() { x = ; } }",
+            "module m { func$f(A: tensor<8x8xfp32>) { }\nfunc g(A: te*sor<4xfp32>) { }\nfunc h() { x = ; } }",
             [(1, 16, "'$'"), (2, 13, "found '*'"), (3, 16, "found ';'")],
             id="words-in-pieces",
         ),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .automaton import Stack, advance, made
+from .lexer import RESERVED
 from .tables import tables
 
 STATEMENTS = frozenset({"let", "return", "if", "for", "while", "barrier", "assert"})
-CALLS = frozenset({"IDENT", "op", "dist", "schedule", "numerics"})
 DECLARATIONS = frozenset({"func", "kernel", "type", "mesh", "let"})
 
 HEADINGS = {"stmt": "while ( IDENT )", "decl": "func IDENT ( )", "module_decl": "module IDENT"}
@@ -65,10 +65,15 @@ def resumptions(lists: Sequence[OpenList], kind: str, previous: str, at_error: b
         yield Resumption(_after(inner.stack, HEADINGS[inner.holds]))
     if kind in DECLARATIONS:
         yield from _declaration(lists)
-    if kind in STATEMENTS or previous == "{}" or (kind in CALLS and at_error):
+    if kind in STATEMENTS or previous == "{}" or (at_error and _begins_call(kind)):
         yield _statement(inner)
     if kind == "module":
         yield Resumption(lists[-1].stack, balance=1 - len(lists))
+
+
+def _begins_call(kind: str) -> bool:
+    """Whether it is a name, as words that are not reserved may be, or the head of a dotted one."""
+    return kind in ("IDENT", "op", "dist", "schedule", "numerics") or kind in tables().words - RESERVED
 
 
 def _declaration(lists: Sequence[OpenList]) -> Iterator[Resumption]:
