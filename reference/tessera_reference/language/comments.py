@@ -137,7 +137,7 @@ class _Text:
         while rest and token.text not in CLOSING and rest[-1].text.startswith("/*") and rest[-1].line == line:
             leading.insert(0, rest.pop())
         trailing: list[Token] = []
-        while rest and rest[0].line == self._end_line and not (trailing and "\n" in trailing[-1].text):
+        while rest and rest[0].line == self._end_line:
             trailing.append(rest.pop(0))
         return trailing, rest, leading
 
