@@ -15,6 +15,7 @@ from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.machine import Machine
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
+from tessera_reference.ir import common_attributes as ir_attributes
 from tessera_reference.language import (
     common_attributes,
     function_calls,
@@ -96,7 +97,11 @@ DIAGNOSTICS = [
 def profiles(name: str, clause: str, description: str, *known: str) -> Violation:
     """A front end that knows other numerics profiles."""
     return replaced(
-        clause, description, make, (common_attributes, "PROFILES", known), (lower, "PROFILES", known), name=name
+        clause,
+        description,
+        make,
+        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, function_calls, lower)),
+        name=name,
     )
 
 
