@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.ir.diagnostics import Span
@@ -203,20 +203,21 @@ programs = made(s.Program, listed(made(s.ModuleDecl, NAMES, listed(declarations)
 Bare = Callable[[object], object]
 
 
-def generated(examples: int, *phases: Phase) -> settings:
+def generated(examples: int) -> settings:
+    """The same examples on every run."""
     return settings(
         max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,
-        phases=phases or tuple(Phase),
         suppress_health_check=list(HealthCheck),
     )
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [100, pytest.param(500, marks=pytest.mark.slow)])
 def test_what_is_printed_parses_to_the_same_tree(bare: Bare, examples: int) -> None:
-    """Up to places; and what is printed prints as itself."""
+    """Up to places; what is printed prints as itself; and no class of the tree is left out."""
+    seen: set[type] = set()
 
     @generated(examples)
     @given(program=programs)
@@ -224,30 +225,14 @@ def test_what_is_printed_parses_to_the_same_tree(bare: Bare, examples: int) -> N
         text = format_program(program)
         assert bare(parse(text, "t.tsr")) == bare(program), text
         assert format_program(text) == text
+        pending: list[s.Node] = [program]
+        while pending:
+            node = pending.pop()
+            seen.add(type(node))
+            pending.extend(children(node))
 
     check()
-
-
-def nodes(tree: s.Node) -> Iterator[s.Node]:
-    yield tree
-    for child in children(tree):
-        yield from nodes(child)
-
-
-NODES = [
-    kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, s.Node) and kind is not s.Node
-]
-
-
-@pytest.mark.parametrize("kind", NODES, ids=lambda kind: kind.__name__)
-def test_every_node_is_generated(kind: type[s.Node]) -> None:
-    """The strategy leaves out no class of the tree."""
-    found = find(
-        programs,
-        lambda program: any(type(node) is kind for node in nodes(program)),
-        settings=generated(5000, Phase.generate),
-    )
-    assert isinstance(found, s.Program)
+    assert seen == {kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, s.Node)} - {s.Node}
 
 
 def test_every_rule_that_makes_a_node_is_used() -> None:
