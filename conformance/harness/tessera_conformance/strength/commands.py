@@ -13,6 +13,7 @@ from typing import Any
 from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
 from tessera_conformance.locations import clauses_directory, violators_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
+from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports import ImplementationUnavailable
@@ -26,6 +27,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
     parser.add_argument("--violators", type=Path, default=None, metavar="DIR", help="the folder of violators")
     parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="write kill-matrix.json and .md there")
+    parser.add_argument(
+        "--jobs", type=int, default=None, metavar="N", help="processes to share the work (all processors)"
+    )
+    parser.add_argument(
+        "--thorough", action="store_true", help="name every case that catches a violator, not the first"
+    )
     parser.set_defaults(handler=strength)
 
 
@@ -46,7 +53,8 @@ def strength(arguments: argparse.Namespace) -> int:
     if not chosen:
         print(f"no violator's name or clause contains {wanted!r}", file=sys.stderr)
         return 2
-    matrix = kill_matrix(suite, registry, chosen, lambda: load_adapter(arguments.control))
+    jobs = arguments.jobs or processes.available()
+    matrix = kill_matrix(suite, registry, chosen, lambda: load_adapter(arguments.control), jobs, arguments.thorough)
     print(text(matrix))
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,14 @@
 """The kill matrix: which violation is caught by which case.
 
-The control is the implementation that the violations are variants of; a case that the control does not pass proves
-nothing and is left out. A violation is judged at the numerics level that it claims, and so is the control beside it. It
-is killed when a case tagged with its clause no longer passes.
+The control is the implementation that the violations are variants of, put to the cases that judge them; a case that it
+does not pass proves nothing and is left out. A violation is judged at the numerics level that it claims, and so is the
+control beside it. It is killed when a case tagged with its clause no longer passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
@@ -18,6 +18,7 @@ from tessera_conformance.collected import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.session import Implementation
+from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
@@ -26,6 +27,7 @@ from tessera_conformance.verdicts import Judgement
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
+BATCH = 200
 FIXTURES = ("impl", "check")
 
 
@@ -59,20 +61,31 @@ class KillMatrix:
 
 
 def kill_matrix(
-    suite: CollectedSuite, registry: Registry, violations: Sequence[Violation], control: Callable[[], Adapter]
+    suite: CollectedSuite,
+    registry: Registry,
+    violations: Sequence[Violation],
+    control: Callable[[], Adapter],
+    jobs: int = 1,
+    thorough: bool = False,
 ) -> KillMatrix:
-    """Run the tests of each violation's clause against it, and all others where those let it pass."""
-    claimed = [level_of(violation, registry) for violation in violations]
-    trusted: dict[str, list[pytest.Function]] = {}
-    failures: list[str] = []
-    for level in dict.fromkeys(claimed):
-        trusted[level], failed = _with_control(suite, registry, control, level)
-        failures += failed
+    """Run the tests of each violation's clause against it, and all others where those let it pass.
+
+    One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all.
+    """
+    trial = _Trial(suite, registry, control, jobs, thorough)
+    suspects = [_Suspect(entry, level_of(entry, registry), trial.tagged(entry)) for entry in violations]
+    trial.run_control(suspects)
+    fates = share_out(jobs, trial.fate_by_its_own, suspects)
+    spared = [place for place, fate in enumerate(fates) if fate is None]
+    trial.run_control([replace(suspects[place], tagged=suite.items) for place in spared])
+    for place, fate in zip(spared, share_out(jobs, trial.fate_by_others, [suspects[it] for it in spared]), strict=True):
+        fates[place] = fate
     kills = [
-        _fate(violation, level, trusted[level], registry) for violation, level in zip(violations, claimed, strict=True)
+        Kill(suspect.violation, *fate, len(trial.trusted(suspect.level, suspect.tagged)), suspect.level)
+        for suspect, fate in zip(suspects, fates, strict=True)
+        if fate is not None
     ]
-    cases = {item.stash[CASE].id for items in trusted.values() for item in items}
-    return KillMatrix(kills, len(cases), failures)
+    return KillMatrix(kills, trial.cases(), trial.failures)
 
 
 def level_of(violation: Violation, registry: Registry) -> str:
@@ -81,37 +94,104 @@ def level_of(violation: Violation, registry: Registry) -> str:
         return SuiteRun(DirectTransport(lambda: adapter, violation.name), registry).level
 
 
-def _with_control(
-    suite: CollectedSuite, registry: Registry, control: Callable[[], Adapter], level: str
-) -> tuple[list[pytest.Function], list[str]]:
-    """The tests that the control passes at a level, and in words those that it should but does not."""
-    run = SuiteRun(DirectTransport(control, "control"), registry, level=level, deadlines=(DEADLINE, DEADLINE))
-    judged = [(item, judge(run, item)) for item in suite.items]
-    at = "" if level == "strict" else f" at level {level}"
-    failures = [
-        f"{item.stash[CASE].id}{at}: {judgement.verdict}: {judgement.reason}"
-        for item, judgement in judged
-        if judgement.verdict not in ("pass", "unsupported", "inapplicable")
-    ]
-    return [item for item, judgement in judged if judgement.verdict == "pass"], failures
+@dataclass(frozen=True)
+class _Suspect:
+    """A violation, the level at which it is judged, and the tests that judge it."""
+
+    violation: Violation
+    level: str
+    tagged: Sequence[pytest.Function]
 
 
-def _fate(violation: Violation, level: str, trusted: Sequence[pytest.Function], registry: Registry) -> Kill:
-    twin = registry.clause(violation.clause).duplicate_of
-    names = {violation.clause, *([twin] if twin else [])}
-    tagged = [item for item in trusted if names & set(item.stash[CASE].clause_ids)]
-    with violation.broken() as adapter:
-        run = SuiteRun(DirectTransport(lambda: adapter, violation.name), registry, deadlines=(DEADLINE, DEADLINE))
-        verdicts = {item.stash[CASE].id: judge(run, item).verdict for item in tagged}
-        killers = tuple(case for case, verdict in verdicts.items() if verdict in KILLS)
-        if killers:
-            judged = "fail" in verdicts.values()
-            return Kill(violation, "killed" if judged else "killed_by_fault", killers, len(tagged), level)
-        others = [item for item in trusted if item not in tagged]
-        unrelated = next((item.stash[CASE].id for item in others if judge(run, item).verdict in KILLS), None)
-    if unrelated is not None:
-        return Kill(violation, "killed_by_unrelated", (unrelated,), len(tagged), level)
-    return Kill(violation, "survived" if tagged else "untested", (), len(tagged), level)
+class _Trial:
+    """The suite, the control, and which tests the control passes."""
+
+    def __init__(
+        self, suite: CollectedSuite, registry: Registry, control: Callable[[], Adapter], jobs: int, thorough: bool
+    ) -> None:
+        self._items = suite.items
+        self._registry = registry
+        self._control = control
+        self._jobs = jobs
+        self._thorough = thorough
+        self._passes: dict[tuple[str, str], bool] = {}
+        self.failures: list[str] = []
+
+    def tagged(self, violation: Violation) -> list[pytest.Function]:
+        """The tests of the clause that a violation breaks."""
+        twin = self._registry.clause(violation.clause).duplicate_of
+        names = {violation.clause, *([twin] if twin else [])}
+        return [item for item in self._items if names & set(item.stash[CASE].clause_ids)]
+
+    def trusted(self, level: str, items: Sequence[pytest.Function]) -> list[pytest.Function]:
+        """Those that the control passes."""
+        return [item for item in items if self._passes.get((level, item.stash[CASE].id))]
+
+    def cases(self) -> int:
+        """How many cases the control passes, at whichever level."""
+        return len({case for (_, case), passes in self._passes.items() if passes})
+
+    def run_control(self, suspects: Sequence[_Suspect]) -> None:
+        """Put the tests of all suspects to the control, each once a level."""
+        wanted: dict[str, dict[str, pytest.Function]] = {}
+        for suspect in suspects:
+            named = wanted.setdefault(suspect.level, {})
+            named |= {item.stash[CASE].id: item for item in suspect.tagged}
+        batches: list[tuple[str, Sequence[pytest.Function]]] = []
+        for level, named in wanted.items():
+            items = [item for case, item in named.items() if (level, case) not in self._passes]
+            batches += [(level, items[start : start + BATCH]) for start in range(0, len(items), BATCH)]
+        for passes, failures in share_out(self._jobs, self._put_to_control, batches):
+            self._passes |= passes
+            self.failures += failures
+
+    def _put_to_control(
+        self, batch: tuple[str, Sequence[pytest.Function]]
+    ) -> tuple[dict[tuple[str, str], bool], list[str]]:
+        level, items = batch
+        run = SuiteRun(
+            DirectTransport(self._control, "control"), self._registry, level=level, deadlines=(DEADLINE, DEADLINE)
+        )
+        judged = [(item.stash[CASE].id, judge(run, item)) for item in items]
+        at = "" if level == "strict" else f" at level {level}"
+        failures = [
+            f"{case}{at}: {judgement.verdict}: {judgement.reason}"
+            for case, judgement in judged
+            if judgement.verdict not in ("pass", "unsupported", "inapplicable")
+        ]
+        return {(level, case): judgement.verdict == "pass" for case, judgement in judged}, failures
+
+    def fate_by_its_own(self, suspect: _Suspect) -> tuple[Fate, tuple[str, ...]] | None:
+        """What the tests of its clause make of a violation, the most specific first; None where they let it pass."""
+        verdicts: dict[str, str] = {}
+        with suspect.violation.broken() as adapter:
+            run = self._against(suspect, adapter)
+            for item in sorted(self.trusted(suspect.level, suspect.tagged), key=_breadth):
+                verdicts[item.stash[CASE].id] = verdict = judge(run, item).verdict
+                if verdict == "fail" and not self._thorough:
+                    break
+        killers = tuple(sorted(case for case, verdict in verdicts.items() if verdict in KILLS))
+        if not killers:
+            return None
+        return "killed" if "fail" in verdicts.values() else "killed_by_fault", killers
+
+    def fate_by_others(self, suspect: _Suspect) -> tuple[Fate, tuple[str, ...]]:
+        """What the rest of the suite makes of it, until one test notices."""
+        own = self.trusted(suspect.level, suspect.tagged)
+        with suspect.violation.broken() as adapter:
+            run = self._against(suspect, adapter)
+            for item in self.trusted(suspect.level, self._items):
+                if item not in own and judge(run, item).verdict in KILLS:
+                    return "killed_by_unrelated", (item.stash[CASE].id,)
+        return "survived" if own else "untested", ()
+
+    def _against(self, suspect: _Suspect, adapter: Adapter) -> SuiteRun:
+        transport = DirectTransport(lambda: adapter, suspect.violation.name)
+        return SuiteRun(transport, self._registry, deadlines=(DEADLINE, DEADLINE))
+
+
+def _breadth(item: pytest.Function) -> int:
+    return len(item.stash[CASE].clause_ids)
 
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
