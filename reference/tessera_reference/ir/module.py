@@ -1,4 +1,4 @@
-"""Modules, functions, blocks and values: the SSA structure of Graph IR (section 5; LANG-01-03, -06, LANG-05-01, -03).
+"""Modules, functions, blocks, values: the SSA structure of every level (section 5; LANG-01-03, -06, LANG-05-01, -03).
 
 An instruction may own regions, each of one block (LANG-01-06). A block sees the values of the blocks around it, and
 leaves in one of three ways: `yield` hands values to the instruction that owns it, `return` ends the function from
@@ -75,6 +75,8 @@ class Function:
     kernel: bool = False
     defaults: Mapping[str, Array] = field(default_factory=dict)
     """The values of parameters that may be left out (AMB-LANG-74)."""
+    device: str = ""
+    """`tile` or `target` for a kernel that runs on a device, at that level; nothing for what the host runs."""
 
     @property
     def parameters(self) -> tuple[Value, ...]:

@@ -33,7 +33,7 @@ from .types import Mesh, Tensor, Type
 
 if TYPE_CHECKING:
     from .builder import Applied, Builder
-    from .module import Block, Function, Value
+    from .module import Block, Function, Module, Value
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Operation")  # noqa: E741
@@ -87,6 +87,10 @@ def require(
 
 class Environment(Protocol):
     """What an executing operation may ask of its surroundings."""
+
+    @property
+    def module(self) -> Module:
+        """The module that is being run."""
 
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before (RT-11-03)."""

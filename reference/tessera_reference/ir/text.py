@@ -25,6 +25,8 @@ __all__ = ["attribute_text", "print_module"]
 MODULE = "builtin.module"
 FUNCTION = "tessera.graph.func"
 KERNEL = "tessera.graph.kernel"
+DEVICE_KERNELS = {"tile": "tessera.tile.kernel", "target": "tessera.target.kernel"}
+"""What a kernel of a device is called at each level that has them."""
 MESH = "tessera.graph.mesh"
 TERMINATORS: Mapping[str, Exit] = {
     "tessera.graph.return": "return",
@@ -69,7 +71,8 @@ class _Printer:
     def function(self, function: Function) -> Walk[None]:
         """A function or kernel."""
         self.names, self.free = {}, Names()
-        self.lines.append(f'  "{KERNEL if function.kernel else FUNCTION}"() ({{')
+        kind = DEVICE_KERNELS.get(function.device, KERNEL if function.kernel else FUNCTION)
+        self.lines.append(f'  "{kind}"() ({{')
         parameters = [self.define(parameter) for parameter in function.parameters]
         yield self.block(function.body, 2)
         attributes: dict[str, Any] = {"sym_name": function.name, **in_order(function.attributes)}

@@ -19,7 +19,7 @@ from .module import Block, Exit, Function, Instruction, Value
 from .operation import OPERATIONS, NotCarriedOut, Operation, Refusal, Role, Shown
 from .refusals import other_type
 from .spelling import counted, did_you_mean
-from .text import KERNEL, TERMINATORS
+from .text import DEVICE_KERNELS, KERNEL, TERMINATORS
 from .text_attributes import MisplacedAttribute, common_of, own_and_common, stated
 from .text_findings import Findings
 from .text_scope import Operands, TextScope
@@ -28,6 +28,16 @@ from .types import Mesh, Scalar, Tensor, Type
 
 OF_FUNCTIONS = {"schedule": tuple[Any, ...]}
 """What a function may carry beside the attributes of section 5.3 (AMB-LANG-16)."""
+
+OF_DEVICE_KERNELS = {
+    "grid": tuple[int, ...],
+    "block": tuple[int, ...],
+    "smem_bytes": int,
+    "dynamic_smem": bool,
+    "stream": str,
+    "target": str,
+}
+"""The attributes of a kernel entry (section 8.1; AMB-LANG-73)."""
 
 
 class FunctionReader:
@@ -52,6 +62,7 @@ class FunctionReader:
     def read(self) -> Function | None:
         """The function, meaningless where something was reported; nothing where it has no signature."""
         text, kernel = self.text, self.text.name == KERNEL
+        device = next((level for level, name in DEVICE_KERNELS.items() if name == text.name), "")
         given = text.attributes.get("function_type")
         if given is None or not isinstance(given.value, Signature) or len(text.regions) != 1:
             self.findings.report(
@@ -64,12 +75,12 @@ class FunctionReader:
         body = descend(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
         defaults = self._defaults(attributes, arguments)
         try:
-            common = common_of(attributes, [], OF_FUNCTIONS)
+            common = common_of(attributes, [], OF_DEVICE_KERNELS if device else OF_FUNCTIONS)
         except MisplacedAttribute as misplaced:
             self.findings.refused(misplaced.refusal, text, place=misplaced.place)
             common = {}
         results = self._results(given.value.results, arguments if kernel else None)
-        return Function(self.name, body, results, self.findings.place(text), common, kernel, defaults)
+        return Function(self.name, body, results, self.findings.place(text), common, kernel, defaults, device)
 
     # The signature
 

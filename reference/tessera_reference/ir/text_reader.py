@@ -14,7 +14,7 @@ from .module import Function, Module
 from .operation import OPERATIONS, Refusal
 from .refusals import recursion
 from .spelling import did_you_mean
-from .text import FUNCTION, KERNEL, MESH, MODULE
+from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE
 from .text_attributes import MisplacedAttribute, stated
 from .text_findings import Findings
 from .text_function import FunctionReader
@@ -23,6 +23,9 @@ from .text_tree import TextOperation
 from .type_text import sound_mesh
 from .types import Mesh
 from .verifier import verify
+
+DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
+"""What stands in a module."""
 
 
 def read_module(source: str, filename: str = "<ir>") -> Module:
@@ -104,9 +107,9 @@ class _ModuleReader:
 
     def _symbol(self, operation: TextOperation) -> str | None:
         """The name of a function or mesh; nothing after a reported error."""
-        if operation.name not in (FUNCTION, KERNEL, MESH):
-            known = f"{FUNCTION}, {KERNEL} or {MESH}"
-            remedy = did_you_mean(operation.name, [FUNCTION, KERNEL, MESH])
+        if operation.name not in DEFINITIONS:
+            known = f"one of {', '.join(DEFINITIONS)}"
+            remedy = did_you_mean(operation.name, DEFINITIONS)
             self.findings.report(operation, "stands in a module, outside functions", known, "LANG-05-03", remedy)
             return None
         given = operation.attributes.get("sym_name")

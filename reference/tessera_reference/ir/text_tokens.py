@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"""(?:[ \t\r\n]+|//[^\n]*)*(?:
       (?P<value>%(?:[0-9]+|[A-Za-z_$.-][\w$.-]*)(?:\#[0-9]+)?)
     | (?P<string>"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")
-    | (?P<type>(?:!tessera\.)?(?:tensor|memref|fragment|mesh)<[^<>]*>(?:\[addrspace=\w*\])?)
+    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?)
     | (?P<float>-?[0-9]+(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+))
     | (?P<int>-?(?:0x[0-9A-Fa-f]+|[0-9]+))
     | (?P<word>!?[A-Za-z_][\w$.]*)

@@ -12,15 +12,32 @@ from ..numerics.formats import DType
 from .attributes import dtype_named
 from .operation import require
 from .spelling import did_you_mean
-from .types import LAYOUTS, ROW_MAJOR, Dim, Fragment, Layout, Memref, Mesh, Scalar, Tensor, Type, is_layout, layout_of
+from .types import (
+    LAYOUTS,
+    ROW_MAJOR,
+    Dim,
+    Fragment,
+    Layout,
+    Memref,
+    Mesh,
+    Pointer,
+    Scalar,
+    Tensor,
+    Type,
+    Vector,
+    is_layout,
+    layout_of,
+)
 
 DIALECT = "!tessera."
 LARGEST_EXTENT = 2**63 - 1
 """Extents are 64-bit signed integers, as everywhere at the ABI."""
 ADDRESS_SPACES = ("shared", "global")
 """Where a memref may lie (AMB-LANG-35)."""
+POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
+"""The address spaces of pointers by number; local is private (LANG-08.3-01, AMB-LANG-35)."""
 
-_PARTS = re.compile(r"(?:!tessera\.)?(\w+)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
+_PARTS = re.compile(r"(?:!tessera\.)?(\w+|!llvm\.ptr)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
 _SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
 _DIM = re.compile(r"\?|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
 _MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?:,[0-9]+)*)\]", re.ASCII)
@@ -45,6 +62,8 @@ def read_type(text: str) -> Type:
 
 def exported(type_: Type) -> str:
     """A type in exported text: all of it between the angle brackets of a dialect type."""
+    if isinstance(type_, Pointer):
+        return str(type_)  # of a dialect as it is
     if isinstance(type_, Memref):
         return f"{DIALECT}{str(type_).replace('>[', '; ').rstrip(']')}>"
     text = str(type_)
@@ -168,9 +187,42 @@ def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
     return Mesh(axes, shape)
 
 
+def _pointer(inside: str) -> Pointer:
+    known = {
+        **{str(number): number for number in POINTER_SPACES},
+        **{name: each for each, name in POINTER_SPACES.items()},
+    }
+    known["private"] = known["local"]
+    require(
+        inside in known,
+        "types",
+        f"{inside[:40]!r} is no address space of a pointer",
+        f"one of {', '.join(f'{number} ({name})' for number, name in POINTER_SPACES.items())}",
+        "LANG-08.3-01",
+        did_you_mean(inside, known),
+    )
+    return Pointer(known[inside])
+
+
+def _vector(inside: str) -> Vector:
+    shape, held = _shaped(inside)
+    extent = shape[0]
+    require(
+        len(shape) == 1 and isinstance(extent, int) and extent > 0,
+        "types",
+        f"vector<{inside[:40]}> is no vector type",
+        "one extent of at least 1: vector<4xfp32>",
+        "LANG-11-01",
+    )
+    assert isinstance(extent, int)
+    return Vector(extent, held)
+
+
 _READERS: dict[str, Callable[[str], Type]] = {
     "tensor": _tensor,
     "memref": _memref,
     "fragment": _fragment,
     "mesh": _mesh,
+    "!llvm.ptr": _pointer,
+    "vector": _vector,
 }

@@ -139,6 +139,27 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class Pointer:
+    """The address of an element in one address space, by its number (section 8.1; AMB-LANG-35)."""
+
+    space: int
+
+    def __str__(self) -> str:
+        return f"!llvm.ptr<{self.space}>"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Elements that one lane holds side by side, such as its share of a fragment (section 8.2)."""
+
+    extent: int
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"vector<{self.extent}x{self.dtype.name}>"
+
+
+@dataclass(frozen=True)
 class Mesh:
     """`MeshType(axes, shape)`: a grid of devices with an extent for each named axis (LANG-05.1-02, LANG-09-01)."""
 
@@ -168,7 +189,7 @@ class FunctionType:
 Numeric = Tensor | Scalar
 """What holds numbers that a program computes with."""
 
-Type = Tensor | Scalar | Memref | Fragment | Mesh | FunctionType
+Type = Tensor | Scalar | Memref | Fragment | Pointer | Vector | Mesh | FunctionType
 
 
 def dtype_of(type_: Type | None) -> DType | None:

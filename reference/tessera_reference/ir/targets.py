@@ -1,0 +1,81 @@
+"""The targets that programs are lowered for, and what their hardware takes (sections 7.3, 8, 11; AMB-LANG-62, -68).
+
+They are data: `targets.toml`, beside this file, says where its numbers are from.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from ..numerics.formats import DType, dtype
+from .spelling import did_you_mean
+
+DEFAULT = "sm_90"
+
+
+@dataclass(frozen=True)
+class MmaShape:
+    """A matrix instruction: (m, k) x (k, n) of one operand dtype."""
+
+    dtype: DType
+    m: int
+    n: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k} of {self.dtype}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of device: widths in lanes, sizes in bytes, registers of 32 bits."""
+
+    name: str
+    vendor: str
+    warp: int
+    shared_bytes: int
+    registers: int
+    registers_per_block: int
+    threads_per_block: int
+    mma: tuple[MmaShape, ...]
+
+    def shapes_of(self, held: DType) -> tuple[MmaShape, ...]:
+        """Its matrix instructions for operands of a dtype."""
+        return tuple(shape for shape in self.mma if shape.dtype == held)
+
+    def has_mma(self, held: DType, m: int, n: int, k: int) -> bool:
+        """Whether it has a matrix instruction of that shape (LANG-07.3-02, LANG-11-10)."""
+        return MmaShape(held, m, n, k) in self.mma
+
+
+class UnknownTarget(Exception):
+    """No target has that name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.known = tuple(TARGETS)
+        hint = did_you_mean(name, self.known)
+        super().__init__(f"no target {name!r}; there is {', '.join(self.known)}{hint and f': {hint}'}")
+
+
+def target_of(name: str) -> Target:
+    """The target of a name. Raises `UnknownTarget`."""
+    if name not in TARGETS:
+        raise UnknownTarget(name)
+    return TARGETS[name]
+
+
+def _read(name: str, entry: Mapping[str, Any]) -> Target:
+    shapes = tuple(MmaShape(dtype(held), *shape) for held, every in entry["mma"].items() for shape in every)
+    return Target(name, **{**entry, "mma": shapes})
+
+
+TARGETS: Mapping[str, Target] = {
+    name: _read(name, entry)
+    for name, entry in tomllib.loads(files(__package__).joinpath("targets.toml").read_text(encoding="utf-8")).items()
+}
+"""Every target by name."""
