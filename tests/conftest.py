@@ -14,9 +14,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
     slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
+    if config.getoption("--slow"):
+        items.sort(key=lambda item: item not in slow)  # first, so that processes that share the tests end together
+    elif slow:
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
