@@ -1,0 +1,12 @@
+"""Tile IR, `tessera.tile`: one module per family of operations, and a machine that runs kernels (spec sections 7, 8.3).
+
+Importing the package imports every module in it, and with that declares every operation; not the package `lowering`,
+which stands on it and on Schedule IR.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    if not _module.ispkg:
+        import_module(_module.name)

@@ -1,0 +1,237 @@
+"""One block of a grid at work: its lanes, their mask, its shared memory, and how they reach memory and each other.
+
+This is all that an operation of a kernel sees (spec sections 7.2, 8.3). Offsets count elements of a memory from its
+first one; an argument "for each lane" has shape [lanes], or [lanes, n], and what it holds in inactive lanes is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.diagnostics import Rejection, UnsupportedConstruct
+from ..ir.module import Instruction
+from ..ir.targets import Target
+from ..ir.types import Memref
+from ..numerics.array import Array
+from ..numerics.errors import NumericsFailure
+from .clock import Clock
+from .exchange import by_warp, exchanged, whole_warps
+from .faults import Address, Misaligned, OutOfBounds, PartialBarrier, Place, Who
+from .fragment_uses import FragmentUse
+from .operation import INT32
+from .pending_copies import PendingCopies
+from .program import Code, Program
+from .reports import Budget, failed
+from .storage import Offsets, SharedStorage, Storage, Values
+
+Mask = npt.NDArray[np.bool_] | None
+
+
+class BlockState:
+    """The state of a block.
+
+    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` say where it is; `threads` has the x, y
+    and z of each lane, `every_lane` their numbers. `mask` tells which lanes are active, None when all are; `active` has
+    the numbers of those. `regions` and `instruction` are those of what runs now.
+    """
+
+    def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
+        self.program = program
+        self.target = target
+        self.grid = grid
+        self.extents = extents
+        self.warp = target.warp
+        self.clock = Clock(grid, extents, target.warp)
+        self.lanes = self.clock.lanes
+        self.warps = self.clock.warps
+        self.position: Place = (0, 0, 0)
+        self.every_lane: Offsets = np.arange(self.lanes, dtype=np.int64)
+        x, y, _ = extents
+        at = (self.every_lane % x, self.every_lane // x % y, self.every_lane // (x * y))
+        self.threads = tuple(Array(INT32.dtype, each.astype(np.int32)) for each in at)
+        self.mask: Mask = None
+        self.active = self.every_lane
+        self.copies = PendingCopies(self.lanes)
+        self.shared: dict[Instruction, SharedStorage] = {}
+        self.frame: list[Any] = [None] * program.places
+        self.parameters: tuple[Any, ...] = ()
+        self.budget = budget
+        self.regions: tuple[Code, ...] = ()
+        self.instruction: Instruction | None = None
+
+    def begin(self, number: int) -> None:
+        """Become the block of that number, with nothing in shared memory."""
+        self.clock.begin(number)
+        self.position = self.clock.place_of(number)
+        self.copies.clear()
+        for storage in self.shared.values():
+            storage.clear()
+
+    @property
+    def use_of_result(self) -> FragmentUse:
+        """What the fragment that the instruction makes is used as."""
+        assert self.instruction is not None
+        return self.program.uses[self.instruction.results[0]]
+
+    # Control
+
+    def region(self, code: Code, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run a block of instructions under the mask of now; what it hands back. Raises `Rejection`."""
+        frame = self.frame
+        for place, argument in zip(code.arguments, arguments, strict=True):
+            frame[place] = argument
+        self.budget.spend(code, self.instruction)
+        for step in code.steps:
+            self.instruction, self.regions = step.instruction, step.regions
+            try:
+                made = step.call(self, *[frame[place] for place in step.operands])
+            except NumericsFailure as failure:
+                raise Rejection([failed(step.instruction, failure, self)]) from failure
+            except MemoryError as error:
+                raise UnsupportedConstruct("execute.more_memory", step.instruction.location) from error
+            if type(made) is tuple:
+                for place, value in zip(step.results, made, strict=True):
+                    frame[place] = value
+            else:
+                (place,) = step.results
+                frame[place] = made
+        return tuple([frame[place] for place in code.results])
+
+    @contextmanager
+    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
+        """Let only the lanes of `outer` be active where the condition holds."""
+        before, active = self.mask, self.active
+        self.mask = condition if outer is None else condition & outer
+        self.active = np.flatnonzero(self.mask)
+        try:
+            yield
+        finally:
+            self.mask, self.active = before, active
+
+    def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
+        """For each lane what it has of `a` where the condition holds, of `b` elsewhere; a fragment as a whole."""
+        if not isinstance(a, Array):
+            return a.merged(condition, b)
+        chosen = condition
+        if a.rank == 3:
+            chosen = by_warp(self, "the choice of a fragment", condition.astype(np.int64)).astype(bool)
+        shape = (-1,) + (1,) * (a.rank - 1)
+        return Array(a.dtype, np.where(chosen.reshape(shape), a.values, b.values))
+
+    def uniform(self, number: int) -> Array:
+        """One int32 in all lanes."""
+        return Array(INT32.dtype, np.full(self.lanes, number, np.int32))
+
+    def spread(self, values: Values) -> Values:
+        """A value for each active lane as one for each lane."""
+        if self.mask is None:
+            return values
+        made = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
+        made[self.active] = values
+        return made
+
+    def thread(self, lane: int) -> Who:
+        """A lane as messages name it."""
+        return self.clock.thread(int(lane))
+
+    # Memory
+
+    def allocate(self, memref: Memref) -> SharedStorage:
+        """The shared memory of the instruction that runs."""
+        assert self.instruction is not None
+        found = self.shared.get(self.instruction)
+        if found is None:
+            name = f"%{self.instruction.results[0].name}"
+            extents = tuple(int(dim) for dim in memref.shape)
+            found = self.shared[self.instruction] = SharedStorage(name, memref.dtype, extents, self.clock)
+        return found
+
+    def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
+        """The offset of the element at the indices, for each lane; of the first one without indices.
+
+        Raises `OutOfBounds`.
+        """
+        total = np.zeros(self.lanes, np.int64)
+        for index, extent, stride in zip(indices, memory.shape, memory.strides, strict=bool(indices)):
+            outside = (index.values < 0) | (index.values >= extent)
+            if outside.any() and outside[self.active].any():
+                lane = int(self.active[outside[self.active]][0])
+                raise self.out_of_bounds(memory, self.thread(lane), tuple(int(each.values[lane]) for each in indices))
+            total += np.multiply(index.values, stride, dtype=np.int64)
+        return total
+
+    def require_within(self, memory: Storage, offsets: Offsets, count: int = 1) -> None:
+        """Raise `OutOfBounds` unless `count` elements from the offset of each active lane lie in the memory."""
+        begin = offsets[self.active]
+        outside = (begin < 0) | (begin > memory.size - count)
+        if outside.any():
+            lane, at = int(self.active[outside][0]), int(begin[outside][0])
+            at = at if at < 0 else max(at, memory.size)
+            raise self.out_of_bounds(memory, self.thread(lane), (at,))
+
+    def out_of_bounds(self, memory: Storage, who: Who, indices: tuple[int, ...]) -> OutOfBounds:
+        """An access outside a memory; one index alone, where it has several dimensions, is an offset."""
+        return OutOfBounds(who, Address(memory.name, indices), memory.shape)
+
+    def load(self, memory: Storage, offsets: Offsets) -> Values:
+        """The elements at the offsets, which lie in the memory, for each lane. Raises `KernelFault`."""
+        if self.mask is None:
+            return memory.read(offsets, self._who(offsets))
+        return self.spread(memory.read(offsets[self.active], self._who(offsets)))
+
+    def store(self, memory: Storage, offsets: Offsets, values: Values) -> None:
+        """Write an element, or n of them, for each active lane. Raises `KernelFault`."""
+        if self.mask is None:
+            memory.write(offsets, self._who(offsets), values)
+        else:
+            memory.write(offsets[self.active], self._who(offsets), values[self.active])
+
+    def _who(self, offsets: Offsets) -> Offsets:
+        return self.active if offsets.ndim == 1 else self.active[:, None]
+
+    def copy(self, source: Storage, begin: Offsets, destination: Storage, end: Offsets, size: int) -> None:
+        """Begin an asynchronous copy of `size` contiguous bytes for each active lane. Raises `KernelFault`."""
+        count = size // source.dtype.storage_bytes
+        along = np.arange(count)
+        for memory, offsets in ((source, begin), (destination, end)):
+            self.require_within(memory, offsets, count)
+            self.require_aligned(memory, offsets[self.active], size, self.active)
+        begin, end = begin[self.active, None] + along, end[self.active, None] + along
+        destination.begin_copy(end, self.active[:, None], source.read(begin, self.active[:, None]))
+        self.copies.add(destination, end, self.active)
+
+    def require_aligned(self, memory: Storage, offsets: Offsets, alignment: int, lanes: Offsets) -> None:
+        """Raise `Misaligned` unless the elements, each of one lane, begin at multiples of `alignment` bytes."""
+        odd = offsets * memory.dtype.storage_bytes % alignment != 0
+        if odd.any():
+            lane, at = int(lanes[odd][0]), int(offsets[odd][0])
+            raise Misaligned(self.thread(lane), memory.address(at), at * memory.dtype.storage_bytes, alignment)
+
+    # Each other
+
+    def barrier(self) -> None:
+        """All threads meet. Raises `PartialBarrier`."""
+        if self.mask is not None:
+            missing = np.flatnonzero(~self.mask)
+            if missing.size:
+                raise PartialBarrier(self.thread(missing[0]), self.active.size, self.lanes)
+        self.copies.barrier()
+        self.clock.tick()
+
+    def whole_warps(self, what: str) -> Offsets:
+        """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where lanes of one do not."""
+        return whole_warps(self, what)
+
+    def exchange(self, values: Values, sources: Offsets, mask: int | None = None) -> Values:
+        """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`."""
+        return exchanged(self, values, sources, mask)
+
+    def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
+        """What lane i + delta of the warp holds, its own beyond the end (AMB-LANG-63). Raises `AbsentLane`."""
+        lane = self.every_lane % self.warp
+        return exchanged(self, values, np.where(lane + delta < self.warp, lane + delta, lane), mask)

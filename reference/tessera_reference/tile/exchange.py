@@ -1,0 +1,60 @@
+"""What the lanes of a warp know of each other: whole warps, values that agree, values read from another lane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .faults import AbsentLane, NotUniform, PartialWarp
+from .storage import Offsets, Values
+
+if TYPE_CHECKING:
+    from .block import BlockState
+
+
+def whole_warps(block: BlockState, what: str) -> Offsets:
+    """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where only some of one do."""
+    if block.lanes % block.warp:
+        raise PartialWarp(None, block.warps - 1, what)
+    if block.mask is None:
+        return np.arange(block.warps)
+    lanes = block.mask.reshape(block.warps, block.warp)
+    active = np.asarray(lanes.any(axis=1))
+    partial = np.flatnonzero(active & ~lanes.all(axis=1))
+    if partial.size:
+        warp = int(partial[0])
+        raise PartialWarp(block.thread(warp * block.warp + int(np.flatnonzero(~lanes[warp])[0])), warp, what)
+    return np.flatnonzero(active)
+
+
+def by_warp(block: BlockState, what: str, values: Offsets) -> Offsets:
+    """What the lanes of each warp agree on; in inactive warps anything. Raises `PartialWarp` and `NotUniform`."""
+    active = whole_warps(block, what)
+    lanes = values.reshape(block.warps, block.warp)
+    differing = np.argwhere(lanes[active] != lanes[active, :1])
+    if differing.size:
+        warp, lane = int(active[differing[0, 0]]), int(differing[0, 1])
+        raise NotUniform(what, int(lanes[warp, 0]), int(lanes[warp, lane]), block.thread(warp * block.warp + lane))
+    return lanes[:, 0]
+
+
+def exchanged(block: BlockState, values: Values, sources: Offsets, mask: int | None = None) -> Values:
+    """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`.
+
+    Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.
+    """
+    lane = block.every_lane % block.warp
+    places = block.every_lane - lane + sources
+    active = block.active
+    if mask is not None:
+        named = np.array([mask >> number & 1 for number in range(block.warp)], bool)
+        for asked, outside in ((lane[active], ~named[lane[active]]), (sources[active], ~named[sources[active]])):
+            if outside.any():
+                raise AbsentLane(block.thread(active[outside][0]), int(asked[outside][0]), "outside the mask")
+    missing = places[active] >= block.lanes
+    if block.mask is not None:
+        missing |= ~block.mask[np.minimum(places[active], block.lanes - 1)]
+    if missing.any():
+        raise AbsentLane(block.thread(active[missing][0]), int(sources[active][missing][0]), "not active")
+    return block.spread(values[places[active]])

@@ -1,0 +1,113 @@
+"""What each fragment of a kernel is used as: A, B or an accumulator, and in which dtype that adds (AMB-LANG-34, -65).
+
+Fragments that loops and branches hand on are one, so that a use anywhere tells about them everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..ir.module import Function, Instruction, Value
+from ..ir.types import Fragment
+from ..numerics.formats import DType
+from .control import For
+from .fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
+
+Part = Literal["a", "b", "c"]
+
+
+@dataclass(frozen=True)
+class FragmentUse:
+    """One of the operands of mma.sync; an accumulator has its dtype."""
+
+    part: Part
+    accum: DType | None = None
+
+    def shape(self, fragment: Fragment) -> tuple[int, int]:
+        """Rows and columns."""
+        return {
+            "a": (fragment.m, fragment.k),
+            "b": (fragment.k, fragment.n),
+            "c": (fragment.m, fragment.n),
+        }[self.part]
+
+    def __str__(self) -> str:
+        return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()
+
+
+@dataclass(frozen=True)
+class Clash:
+    """An instruction by which one fragment is used as two things."""
+
+    instruction: Instruction
+    uses: tuple[FragmentUse, FragmentUse]
+
+
+def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list[Clash]]:
+    """The use of every fragment of a kernel, A where nothing tells, and what contradicts itself."""
+    same = _Classes()
+    stated: list[tuple[Instruction, Value, FragmentUse]] = []
+    every: dict[Value, None] = {}
+    for instruction in function.body.walk():
+        for one, other in _handed_on(instruction):
+            same.join(one, other)
+        stated += [(instruction, value, use) for value, use in _stated(instruction)]
+        inner = [argument for region in instruction.regions for argument in region.arguments]
+        every |= dict.fromkeys(value for value in (*inner, *instruction.results) if isinstance(value.type, Fragment))
+    uses: dict[Value, FragmentUse] = {}
+    clashes = []
+    for instruction, value, use in stated:
+        first = uses.setdefault(same.of(value), use)
+        if first.part == use.part == "c" and None in (first.accum, use.accum):
+            uses[same.of(value)] = FragmentUse("c", first.accum or use.accum)
+        elif first != use:
+            clashes.append(Clash(instruction, (first, use)))
+    return {value: uses.get(same.of(value), FragmentUse("a")) for value in every}, clashes
+
+
+def _stated(instruction: Instruction) -> list[tuple[Value, FragmentUse]]:
+    """What an instruction says about fragments."""
+    operation = instruction.operation
+    if isinstance(operation, MmaSync):
+        a, b, c = instruction.operands
+        sum_ = FragmentUse("c", operation.accum)
+        return [(a, FragmentUse("a")), (b, FragmentUse("b")), (c, sum_), (instruction.results[0], sum_)]
+    if isinstance(operation, FragmentZero):
+        return [(instruction.results[0], FragmentUse("c", operation.accum))]
+    if isinstance(operation, FragmentStore):
+        return [(instruction.operands[0], FragmentUse("c", operation.memory.dtype))]
+    if isinstance(operation, LoadMatrix) and operation.memory.dtype != operation.returns.dtype:
+        return [(instruction.results[0], FragmentUse("c", operation.memory.dtype))]
+    return []
+
+
+def _handed_on(instruction: Instruction) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values that are one fragment."""
+    carried = instruction.operands[3:] if isinstance(instruction.operation, For) else ()
+    for region in instruction.regions:
+        inner = region.arguments[1:] if carried else ()
+        yield from zip(carried, inner, strict=False)
+        yield from zip(region.results, instruction.results, strict=False)
+        if carried:
+            yield from zip(carried, instruction.results, strict=False)
+
+
+class _Classes:
+    """Values that were joined are of one class."""
+
+    def __init__(self) -> None:
+        self.parents: dict[Value, Value] = {}
+
+    def of(self, value: Value) -> Value:
+        """The one that stands for the class of a value."""
+        while value in self.parents:
+            value = self.parents[value]
+        return value
+
+    def join(self, one: Value, other: Value) -> None:
+        """Make two classes one."""
+        one, other = self.of(one), self.of(other)
+        if one is not other:
+            self.parents[one] = other

@@ -1,0 +1,74 @@
+"""Asynchronous copies on their way: which thread made them, and in which of its groups (AMB-LANG-64, AMB-LANG-201)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .storage import Offsets, Storage
+
+if TYPE_CHECKING:
+    from .block import BlockState
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What one instruction copied: for each of some lanes a row of offsets, and the number of the lane's group."""
+
+    storage: Storage
+    at: Offsets
+    lanes: Offsets
+    groups: Offsets
+
+    def finish(self, which: Offsets) -> None:
+        """Finish the copies of some of its lanes."""
+        self.storage.finish_copy(self.at[which], self.lanes[which, None])
+
+    def only(self, which: Offsets) -> Copy:
+        """The copies of some of its lanes."""
+        return Copy(self.storage, self.at[which], self.lanes[which], self.groups[which])
+
+
+class PendingCopies:
+    """The unfinished copies of a block, and for each lane how many groups it has committed."""
+
+    def __init__(self, lanes: int) -> None:
+        self.committed: Offsets = np.zeros(lanes, np.int64)
+        self.copies: list[Copy] = []
+
+    def clear(self) -> None:
+        """Nothing is on its way."""
+        self.committed.fill(0)
+        self.copies = []
+
+    def add(self, storage: Storage, at: Offsets, lanes: Offsets) -> None:
+        """Copies that the lanes have begun, each to the elements of its row."""
+        self.copies.append(Copy(storage, at, lanes, self.committed[lanes]))
+
+    def commit(self, block: BlockState) -> None:
+        """Close a group of each active lane."""
+        self.committed[block.active] += 1
+
+    def wait(self, block: BlockState, pending: int) -> None:
+        """Finish, for each active lane, all its groups but the newest `pending`."""
+        done = np.full(self.committed.size, -1, np.int64)
+        done[block.active] = self.committed[block.active] - pending
+        self._finish(lambda copy: copy.groups < done[copy.lanes])
+
+    def barrier(self) -> None:
+        """Finish what no group holds."""
+        self._finish(lambda copy: copy.groups == self.committed[copy.lanes])
+
+    def _finish(self, is_done: Callable[[Copy], npt.NDArray[np.bool_]]) -> None:
+        left = []
+        for copy in self.copies:
+            done = is_done(copy)
+            if done.any():
+                copy.finish(np.flatnonzero(done))
+            if not done.all():
+                left.append(copy.only(np.flatnonzero(~done)) if done.any() else copy)
+        self.copies = left

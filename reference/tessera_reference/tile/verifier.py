@@ -1,0 +1,349 @@
+"""What Tile IR asks of a kernel besides well-formedness: its entry, its memory, and what the target has (7.3, 8.1, 11).
+
+The core verifier has seen to definitions, uses and types. What depends on values that only running shows, the machine
+finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
+from typing import TypeAlias
+
+from ..graph.constant import Constant
+from ..ir.diagnostics import Diagnostic, Location, Rejection
+from ..ir.module import Function, Instruction, Value
+from ..ir.operation import Refusal, require
+from ..ir.refusals import diagnostic_of
+from ..ir.targets import Target
+from ..ir.types import Fragment, Memref, Scalar, Tensor, Type
+from .copies import CopyAsync
+from .fragment_uses import fragment_uses
+from .fragments import ALIGNMENT, LoadMatrix, MmaSync
+from .launch import Launch
+from .memory import SharedAlloc
+from .operation import KernelOperation
+from .program import LANEWISE
+
+MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
+"""Blocks along x, y and z (AMB-LANG-203)."""
+
+SYMBOL = "tss_kernel_"
+"""How the symbol of a kernel begins (LANG-16-01)."""
+
+Check: TypeAlias = Callable[[], None]
+
+
+def verify_kernel(function: Function, target: Target) -> None:
+    """Raise `Rejection` unless a kernel of Tile IR is one that the target runs."""
+    found: list[Diagnostic] = []
+    for check, place in _checks(function, target):
+        try:
+            check()
+        except Refusal as refusal:
+            found.append(diagnostic_of(refusal, place))
+    if found:
+        raise Rejection(found)
+
+
+def shared_bound(function: Function) -> int:
+    """The most bytes of shared memory that a block can hold: the end of its last allocation (LANG-07.3-04).
+
+    Allocations lie one behind the other, each at a multiple of 16 bytes (AMB-LANG-200).
+    """
+    end = 0
+    for instruction in function.body.walk():
+        if isinstance(instruction.operation, SharedAlloc):
+            memref = instruction.operation.returns
+            begin = -(-end // ALIGNMENT) * ALIGNMENT
+            end = begin + prod(int(dim) for dim in memref.shape) * memref.dtype.storage_bytes
+    return end
+
+
+def verify_entry(function: Function, target: Target, buffer: type[Type]) -> Iterator[Check]:
+    """The checks of a kernel's entry, of either level: launch attributes and parameters (section 8.1, section 16)."""
+    yield partial(_verify_target, function, target)
+    for name, clause, most in (("grid", "LANG-08.1-04", MOST_BLOCKS), ("block", "LANG-08.1-11", None)):
+        yield partial(_verify_extents, function, name, clause, most, target)
+    yield partial(_verify_shared_size, function, target)
+    yield partial(_verify_signature, function, buffer)
+
+
+def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
+    """Every check of a kernel with its place."""
+    for check in verify_entry(function, target, Memref):
+        yield check, function.location
+    yield partial(_verify_bound, function), function.location
+    constants: dict[Value, int] = {}
+    for instruction in function.body.walk():
+        operation = instruction.operation
+        if isinstance(operation, Constant) and isinstance(operation.value, int):
+            constants[instruction.results[0]] = operation.value
+        yield partial(_verify_instruction, instruction, target, constants), instruction.location
+    for instruction in _allocations_inside(function):
+        yield _refuse_inner_allocation, instruction.location
+    for place in _left_early(function):
+        yield _refuse_early_end, place
+    for clash in fragment_uses(function)[1]:
+        yield partial(_refuse_clash, *map(str, clash.uses)), clash.instruction.location
+
+
+# The entry
+
+
+def _verify_target(function: Function, target: Target) -> None:
+    stated = function.attributes.get("target", target.name)
+    require(
+        stated == target.name,
+        "tile",
+        f"@{function.name} is made for {stated}",
+        f"a kernel for {target.name}",
+        "LANG-11-10",
+        "lower it for that target",
+    )
+
+
+def _verify_extents(function: Function, name: str, clause: str, most: tuple[int, ...] | None, target: Target) -> None:
+    """A grid or block of three positive extents, and no more of them than the target takes."""
+    extents = function.attributes.get(name)
+    require(extents is not None, "tile", f"@{function.name} states no {name}", f"{name} = [x, y, z]", clause)
+    positive = isinstance(extents, tuple) and all(isinstance(each, int) and each >= 1 for each in extents)
+    require(
+        isinstance(extents, tuple) and len(extents) == 3 and positive,
+        "tile",
+        f"its {name} is {_listed(extents)}",
+        "three extents of at least 1",
+        {"grid": "LANG-08.1-07", "block": "LANG-08.1-08"}[name],
+    )
+    assert isinstance(extents, tuple)
+    if most is None:
+        require(
+            prod(extents) <= target.threads_per_block,
+            "tile",
+            f"its block has {prod(extents)} threads",
+            f"at most {target.threads_per_block} on {target.name}",
+            "LANG-11-15",
+            "use a smaller block",
+        )
+    else:
+        require(
+            all(extent <= limit for extent, limit in zip(extents, most, strict=True)),
+            "tile",
+            f"its {name} is {_listed(extents)}",
+            f"at most {_listed(most)}",
+            "LANG-08.1-04",
+        )
+
+
+def _verify_shared_size(function: Function, target: Target) -> None:
+    declared = function.attributes.get("smem_bytes")
+    require(
+        declared is not None,
+        "tile",
+        f"@{function.name} does not declare its shared memory",
+        "smem_bytes = N",
+        "LANG-08.1-05",
+    )
+    require(
+        isinstance(declared, int) and declared >= 0,
+        "tile",
+        f"smem_bytes is {declared}",
+        "a number of bytes",
+        "LANG-08.1-09",
+    )
+    assert isinstance(declared, int)
+    require(
+        declared <= target.shared_bytes,
+        "tile",
+        f"it declares {declared} bytes of shared memory",
+        f"at most {target.shared_bytes} in a block of {target.name}",
+        "LANG-07.3-03",
+        "use smaller tiles, or fewer stages",
+    )
+
+
+def _verify_bound(function: Function) -> None:
+    declared = function.attributes.get("smem_bytes")
+    bound = shared_bound(function)
+    require(
+        not isinstance(declared, int) or bound <= declared,
+        "tile",
+        f"its allocations take {bound} bytes of shared memory, it declares {declared}",
+        f"smem_bytes of at least {bound}",
+        "LANG-07.3-04",
+    )
+
+
+def _verify_signature(function: Function, buffer: type[Type]) -> None:
+    """Buffers in global memory, then scalars of 32 or 64 bits; no results (LANG-08.1-02, -03, LANG-16-01 to -03)."""
+    require(
+        function.name.startswith(SYMBOL) and len(function.name) > len(SYMBOL) and function.name.isidentifier(),
+        "tile",
+        f"the symbol is {function.name}",
+        f"{SYMBOL} and a mangled name",
+        "LANG-16-01",
+    )
+    require(not function.results, "types", f"@{function.name} returns values", "buffers that it writes", "LANG-08.1-01")
+    scalar = ""
+    for parameter in function.parameters:
+        type_ = parameter.type
+        if isinstance(type_, buffer):
+            require(not scalar, "tile", f"%{parameter.name} stands behind %{scalar}", "buffers first", "LANG-16-02")
+            space = getattr(type_, "space", "global")
+            require(space in ("global", 1), "tile", f"%{parameter.name} is {type_}", "global memory", "LANG-08.1-02")
+            continue
+        scalar = parameter.name
+        require(
+            isinstance(type_, Scalar) and type_.dtype.kind in ("int", "float") and type_.dtype.bits in (32, 64),
+            "types",
+            f"%{parameter.name} is {type_}",
+            "a buffer, or a scalar of 32 or 64 bits",
+            "LANG-08.1-03",
+        )
+
+
+# Instructions
+
+
+def _verify_instruction(instruction: Instruction, target: Target, constants: dict[Value, int]) -> None:
+    operation = instruction.operation
+    lanewise = isinstance(operation, LANEWISE)
+    require(
+        lanewise or (isinstance(operation, KernelOperation) and operation.name.startswith("tessera.tile.")),
+        "tile",
+        f"a kernel cannot hold {operation.name}" + (", which the host runs" if isinstance(operation, Launch) else ""),
+        "operations of Tile IR, and of Graph IR those that work lane by lane",
+        "LANG-08.2-03",
+    )
+    for value in (*instruction.operands, *instruction.results):
+        _verify_type(value, lanewise)
+    if isinstance(operation, MmaSync):
+        _verify_shape(operation, target)
+    if isinstance(operation, LoadMatrix):
+        _verify_alignment(instruction, operation.memory, operation.stride, constants)
+    if isinstance(operation, CopyAsync):
+        _verify_copy(instruction, operation, constants)
+
+
+def _verify_type(value: Value, lanewise: bool) -> None:
+    type_ = value.type
+    require(
+        not isinstance(type_, Tensor) and (isinstance(type_, Scalar) or not lanewise),
+        "types",
+        f"%{value.name} is {type_}",
+        "scalars, which each lane has its own of",
+        "LANG-08.2-03",
+    )
+    if isinstance(type_, Memref):
+        require(
+            all(isinstance(dim, int) for dim in type_.shape),
+            "shapes",
+            f"%{value.name} is {type_}",
+            "extents that are numbers",
+            "LANG-11-02",
+            "specialize the function to the shapes that it runs on",
+        )
+
+
+def _verify_shape(operation: MmaSync, target: Target) -> None:
+    fragment: Fragment = operation.c
+    shapes = ", ".join(f"{each.m}x{each.n}x{each.k}" for each in target.shapes_of(fragment.dtype))
+    require(
+        target.has_mma(fragment.dtype, operation.m, operation.n, operation.k),
+        "tile",
+        f"{target.name} has no mma.sync of {operation.m}x{operation.n}x{operation.k} on {fragment.dtype}",
+        shapes or f"a dtype that {target.name} has matrix instructions for",
+        "LANG-07.3-02",
+        "choose another shape" if shapes else "compute it without matrix instructions",
+    )
+
+
+def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, int]) -> int | None:
+    """The byte that constant indices say; in rows of whole alignments the last index is enough."""
+    size, extents = memory.dtype.storage_bytes, [int(dim) for dim in memory.shape]
+    steps = [prod(extents[axis + 1 :]) * size for axis in range(len(extents))]
+    total = 0
+    for index, step in zip(indices, steps, strict=bool(indices)):
+        if index in constants:
+            total += constants[index] * step
+        elif step % ALIGNMENT:
+            return None
+    return total
+
+
+def _verify_alignment(instruction: Instruction, memory: Memref, stride: int, constants: dict[Value, int]) -> None:
+    """Rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
+    offset = _offset(memory, instruction.operands[1:], constants)
+    require(
+        offset is None or offset % ALIGNMENT == 0,
+        "tile",
+        f"the corner lies at byte {offset} of a row",
+        f"a multiple of {ALIGNMENT}",
+        "LANG-07.3-01",
+        "move the corner to an aligned column",
+    )
+
+
+def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict[Value, int]) -> None:
+    """Both ends of a copy are aligned to its bytes, as far as constants show."""
+    rank = len(operation.source.shape)
+    indices = instruction.operands[2:]
+    for memory, given in ((operation.source, indices[:rank]), (operation.destination, indices[rank:])):
+        offset = _offset(memory, given, constants)
+        require(
+            offset is None or offset % operation.bytes == 0,
+            "tile",
+            f"it copies {operation.bytes} bytes at byte {offset}",
+            f"a multiple of {operation.bytes}",
+            "LANG-11-14",
+        )
+
+
+def _allocations_inside(function: Function) -> list[Instruction]:
+    """Shared allocations in regions."""
+    outer = set(map(id, function.body.instructions))
+    return [each for each in function.body.walk() if isinstance(each.operation, SharedAlloc) and id(each) not in outer]
+
+
+def _left_early(function: Function) -> Iterator[Location]:
+    """Where the kernel ends elsewhere than at its end, and regions that do not come back."""
+    if function.body.exit != "return":
+        yield function.location
+    for instruction in function.body.walk():
+        if any(region.exit != "yield" for region in instruction.regions):
+            yield instruction.location
+
+
+def _refuse_early_end() -> None:
+    raise Refusal(
+        "tile",
+        "a region does not come back: its threads would leave the others alone",
+        "regions that yield, and a kernel that returns at its end",
+        "LANG-08.3-02",
+        "put the rest of the kernel into a branch",
+    )
+
+
+def _refuse_inner_allocation() -> None:
+    raise Refusal(
+        "tile",
+        "shared.alloc stands in a region",
+        "allocations at the top of the kernel, of which a static bound is the sum",
+        "LANG-07.3-04",
+        "move it out of the loop or branch",
+    )
+
+
+def _refuse_clash(first: str, second: str) -> None:
+    raise Refusal(
+        "tile",
+        f"one fragment is {first} and {second}",
+        "one use of a fragment: A, B, or an accumulator of one dtype",
+        "LANG-07.1-01",
+        "load it twice",
+    )
+
+
+def _listed(extents: object) -> str:
+    return f"[{', '.join(map(str, extents))}]" if isinstance(extents, tuple) else str(extents)
