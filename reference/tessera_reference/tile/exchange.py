@@ -54,7 +54,8 @@ def exchanged(block: BlockState, values: Values, sources: Offsets, mask: int | N
                 raise AbsentLane(block.thread(active[outside][0]), int(asked[outside][0]), "outside the mask")
     missing = places[active] >= block.lanes
     if block.mask is not None:
-        missing |= ~block.mask[np.minimum(places[active], block.lanes - 1)]
+        present = np.minimum(places[active], block.lanes - 1)  # integers
+        missing |= ~block.mask[present]
     if missing.any():
         raise AbsentLane(block.thread(active[missing][0]), int(sources[active][missing][0]), "not active")
     return block.spread(values[places[active]])

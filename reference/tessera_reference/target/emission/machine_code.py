@@ -1,0 +1,104 @@
+"""PTX and AMDGCN from LLVM IR, by LLVM itself (LANG-08-02, LANG-08-03).
+
+llvmlite brings LLVM with both backends; it is an optional dependency. Separate products and sums stay separate: nothing
+in the IR permits fusing, and without that no backend fuses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.targets import Target
+from .entry import FEATURES, TRIPLES
+from .strictness import permissions
+
+INSTALL = "pip install 'tessera-conformance[llvm]'"
+
+
+class MissingTool(Exception):
+    """What this needs is not installed; `install` says how to get it."""
+
+    def __init__(self, tool: str, install: str) -> None:
+        super().__init__(tool, install)
+        self.tool = tool
+        self.install = install
+
+    def __str__(self) -> str:
+        return f"{self.tool} is not installed: {self.install}"
+
+
+class NotAccepted(Exception):
+    """LLVM does not take the text, or the text permits what it must not; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def binding() -> Any:
+    """llvmlite's binding, its targets initialised. Raises `MissingTool`."""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        raise MissingTool("llvmlite", INSTALL) from None
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def checked(text: str) -> Any:
+    """The text as a module that LLVM's verifier accepts. Raises `NotAccepted` and `MissingTool`."""
+    llvm = binding()
+    for line in permissions(text):
+        raise NotAccepted(f"it permits what the canon does not: {line}")
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise NotAccepted(str(error)) from None
+    return module
+
+
+class WrongVendor(Exception):
+    """`target` does not run that kind of assembly."""
+
+    def __init__(self, kind: str, target: str) -> None:
+        super().__init__(kind, target)
+        self.kind = kind
+        self.target = target
+
+    def __str__(self) -> str:
+        return f"{self.target} does not run {self.kind}"
+
+
+KINDS = {"ptx": "nvidia", "amdgcn": "amd"}
+"""Whose assembly each kind is."""
+
+
+def ptx(text: str, target: Target) -> str:
+    """PTX of LLVM IR for an NVIDIA target. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
+    return assembly(text, "ptx", target)
+
+
+def amdgcn(text: str, target: Target) -> str:
+    """Assembly of LLVM IR for an AMD target. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
+    return assembly(text, "amdgcn", target)
+
+
+def assembly(text: str, kind: str, target: Target) -> str:
+    """The assembly of that kind. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
+    if KINDS[kind] != target.vendor:
+        raise WrongVendor(kind, target.name)
+    code: str = _machine(target).emit_assembly(checked(text))
+    return code
+
+
+def amdgcn_object(text: str, target: Target) -> bytes:
+    """A relocatable object, which a linker makes a code object. Raises `NotAccepted` and `MissingTool`."""
+    code: bytes = _machine(target).emit_object(checked(text))
+    return code
+
+
+def _machine(target: Target) -> Any:
+    found = binding().Target.from_triple(TRIPLES[target.vendor])
+    return found.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)

@@ -1,0 +1,181 @@
+"""The body of a kernel that is being lowered: what is built, what values became, what a lane knows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from ...ir.builder import Builder
+from ...ir.diagnostics import Location, UnsupportedConstruct
+from ...ir.module import Instruction, Value
+from ...ir.targets import Target
+from ...ir.types import Scalar, Type
+from ...numerics.formats import DTYPES, DType
+from ..operations.arithmetic import Add, And, Constant, Mul, SDiv
+from ..operations.registers import REGISTERS
+
+INT32, INT64 = DTYPES["int32"], DTYPES["int64"]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """What a memref became: a pointer to its first element."""
+
+    pointer: Value
+    shape: tuple[int, ...]
+    dtype: DType
+    space: str
+
+    @property
+    def index_dtype(self) -> DType:
+        """What offsets in it are computed in: 32 bits, where they suffice."""
+        return INT32 if prod(self.shape) <= INT32.int_max else INT64
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a fragment became: the vectors that a lane holds, one for each matrix of the hardware, row by row."""
+
+    parts: tuple[Value, ...]
+
+
+Lowered = Value | Buffer | Share
+
+
+class Body(Builder):
+    """Builds the instructions of one kernel; what does not depend on where it is used stands before all others."""
+
+    def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
+        super().__init__(location)
+        self.target = target
+        self.extents = extents
+        self.values: dict[Value, Lowered] = {}
+        self.before: list[Instruction] = []
+        self._constants: dict[tuple[str, str], Value] = {}
+        self._numbers: dict[Value, int] = {}
+        self._known: dict[str, Value] = {}
+
+    def unsupported(self, feature: str) -> UnsupportedConstruct:
+        """What the Target level has no form of, here."""
+        return UnsupportedConstruct(f"target.{feature}", self.location)
+
+    @contextmanager
+    def within(self, instructions: list[Instruction]) -> Iterator[None]:
+        """Build into another list."""
+        outer, self.instructions = self.instructions, instructions
+        try:
+            yield
+        finally:
+            self.instructions = outer
+
+    # Numbers
+
+    def constant(self, value: float, dtype: DType) -> Value:
+        """A number, one instruction for all its uses."""
+        key = (dtype.name, repr(value))
+        if key not in self._constants:
+            with self.within(self.before):
+                made = self._constants[key] = self(Constant, value=value, dtype=dtype)
+            if dtype.kind == "int":
+                self._numbers[made] = int(value)
+        return self._constants[key]
+
+    def number_of(self, value: Value) -> int | None:
+        """The integer that a value is known to be."""
+        return self._numbers.get(value)
+
+    def index(self, value: int, dtype: DType = INT32) -> Value:
+        """An integer."""
+        return self.constant(value, dtype)
+
+    def plus(self, a: Value, b: Value) -> Value:
+        """A sum of indices; of known numbers a number."""
+        known = self.number_of(a), self.number_of(b)
+        if None not in known:
+            return self.index(sum(known), _dtype(a))  # type: ignore[arg-type]  # neither is None
+        if 0 in known:
+            return b if known[0] == 0 else a
+        return self(Add, a, b)
+
+    def times(self, a: Value, factor: int) -> Value:
+        """A multiple of an index."""
+        known = self.number_of(a)
+        if known is not None:
+            return self.index(known * factor, _dtype(a))
+        return a if factor == 1 else self(Mul, a, self.index(factor, _dtype(a)))
+
+    def over(self, a: Value, divisor: int) -> Value:
+        """The quotient of an index that is not negative."""
+        return a if divisor == 1 else self(SDiv, a, self.index(divisor))
+
+    def modulo(self, a: Value, power: int) -> Value:
+        """The remainder of an index that is not negative, by a power of two."""
+        return self(And, a, self.index(power - 1))
+
+    # Where a lane is
+
+    def register(self, quantity: str, axis: int) -> Value:
+        """A special register: `thread`, `block`, `block_dim` or `grid_dim`."""
+        return self._once(f"{quantity}.{axis}", lambda: self(REGISTERS[self.target.vendor, quantity, axis]))
+
+    @property
+    def linear(self) -> Value:
+        """The number of the thread in its block, x fastest."""
+        return self._once("linear", self._linear)
+
+    @property
+    def lane(self) -> Value:
+        """The place of the thread in its warp."""
+        return self._once("lane", lambda: self.modulo(self.linear, self.target.warp))
+
+    def lane_part(self, of: str, width: int, factor: int) -> Value:
+        """A multiple of the quotient or remainder of the lane by a power of two."""
+        split = self.over if of == "quotient" else self.modulo
+        return self._once(f"{of}.{width}.{factor}", lambda: self.times(split(self.lane, width), factor))
+
+    def _linear(self) -> Value:
+        number = self.register("thread", 0)
+        step = self.extents[0]
+        for axis in (1, 2):
+            if self.extents[axis] > 1:
+                number = self.plus(number, self.times(self.register("thread", axis), step))
+            step *= self.extents[axis]
+        return number
+
+    def _once(self, key: str, build: Callable[[], Value]) -> Value:
+        if key not in self._known:
+            with self.within(self.before):
+                self._known[key] = build()
+        return self._known[key]
+
+    # What values became
+
+    def scalar(self, value: Value) -> Value:
+        """What a scalar became."""
+        found = self.values[value]
+        assert isinstance(found, Value)
+        return found
+
+    def buffer(self, value: Value) -> Buffer:
+        """What a memref became."""
+        found = self.values[value]
+        assert isinstance(found, Buffer)
+        return found
+
+    def share(self, value: Value) -> Share:
+        """What a fragment became."""
+        found = self.values[value]
+        assert isinstance(found, Share)
+        return found
+
+
+def _dtype(value: Value) -> DType:
+    assert isinstance(value.type, Scalar)
+    return value.type.dtype
+
+
+def plain(type_: Type) -> Type:
+    """A type as the Target level has it: tf32 is a way to multiply, its scalars are fp32 (AMB-RT-28)."""
+    return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_

@@ -1,0 +1,209 @@
+"""One kernel from Tile IR to Target IR: its entry, its instructions one after another, its control flow (section 8.2).
+
+Parameters keep their order: buffers as pointers to global memory, then scalars. What every lane knows of itself, shared
+memory and constants stand at the beginning of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...ir.builder import fields_of
+from ...ir.module import Block, Function, Instruction, Value
+from ...ir.operation import Operation
+from ...ir.targets import Target
+from ...ir.types import Fragment, Memref, Pointer, Scalar, Type
+from ...tile import control, copies, fragments, indices, memory, synchronization
+from ...tile.fragment_uses import FragmentUse, fragment_uses
+from ...tile.operation import KernelOperation
+from ..emission.entry import extents_of
+from ..operations import control as scf
+from ..operations.pointers import GLOBAL
+from . import matrices
+from . import memory as lowered_memory
+from .body import Body, Buffer, Lowered, Share, plain
+from .scalars import lowered_scalar
+
+QUANTITIES: Mapping[type[Operation], str] = {
+    indices.ThreadId: "thread",
+    indices.BlockId: "block",
+    indices.BlockDim: "block_dim",
+    indices.GridDim: "grid_dim",
+}
+
+
+def lowered_kernel(function: Function, target: Target) -> Function:
+    """A kernel at the Target level. Raises `UnsupportedConstruct`."""
+    return _Kernel(function, target).lowered()
+
+
+class _Kernel:
+    """The lowering of one kernel."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self.function = function
+        self.body = Body(target, extents_of(function, "block"), function.location)
+        self.uses: Mapping[Value, FragmentUse] = fragment_uses(function)[0]
+
+    def lowered(self) -> Function:
+        """The kernel."""
+        parameters = tuple(map(self._parameter, self.function.parameters))
+        self._instructions(self.function.body.instructions)
+        body = Block(parameters, (*self.body.before, *self.body.instructions), ())
+        attributes = {**self.function.attributes, "target": self.body.target.name}
+        return Function(self.function.name, body, (), self.function.location, attributes, device="target")
+
+    def _parameter(self, value: Value) -> Value:
+        if isinstance(value.type, Memref):
+            made = Value(value.name, Pointer(GLOBAL))
+            shape = lowered_memory.extents_of(value.type)
+            self.body.values[value] = Buffer(made, shape, value.type.dtype.storage, "global")
+            return made
+        return self._argument(value)
+
+    def _argument(self, value: Value) -> Value:
+        made = self.body.values[value] = Value(value.name, plain(value.type))
+        return made
+
+    def _instructions(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            self.body.location = instruction.location
+            made = self._instruction(instruction)
+            self.body.values.update(zip(instruction.results, made, strict=True))
+
+    def _instruction(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        operation, body = instruction.operation, self.body
+        kind = type(operation)
+        if kind in QUANTITIES:
+            return (body.register(QUANTITIES[kind], operation.position),)  # type: ignore[attr-defined]  # along an axis
+        if kind in EFFECTS:
+            EFFECTS[kind](body, instruction)
+            return ()
+        if kind in RESULTS:
+            return (RESULTS[kind](body, instruction),)
+        if kind in FRAGMENTS:
+            return (FRAGMENTS[kind](body, instruction, self.uses[instruction.results[0]]),)
+        if isinstance(operation, control.For):
+            return self._for(instruction)
+        if isinstance(operation, control.If):
+            return self._if(instruction)
+        if isinstance(operation, KernelOperation):
+            raise body.unsupported(operation.name)
+        return (lowered_scalar(body, operation, *map(body.scalar, instruction.operands)),)
+
+    # Control
+
+    def _for(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        body = self.body
+        (region,) = instruction.regions
+        bounds = tuple(map(body.scalar, instruction.operands[:3]))
+        carried = self._flat(instruction.operands[3:])
+        index = self._argument(region.arguments[0])
+        arguments = (index, *self._bound(region.arguments[1:]))
+        inner = Block(arguments, *self._region(region), "yield")
+        types = tuple(each.type for each in (*bounds, *carried))
+        operation = scf.For(**fields_of(scf.For, types))
+        return self._controlled(instruction, operation, (*bounds, *carried), (inner,))
+
+    def _if(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        regions = tuple(Block((), *self._region(region), "yield") for region in instruction.regions)
+        condition = self.body.scalar(instruction.operands[0])
+        returns = tuple(type_ for value in instruction.results for type_ in self._types(value))
+        operation = scf.If(condition.type, returns)  # type: ignore[arg-type]  # a scalar
+        return self._controlled(instruction, operation, (condition,), regions)
+
+    def _region(self, region: Block) -> tuple[tuple[Instruction, ...], tuple[Value, ...]]:
+        """The instructions of a region, and what it yields."""
+        made: list[Instruction] = []
+        with self.body.within(made):
+            self._instructions(region.instructions)
+            results = self._flat(region.results)
+        return tuple(made), results
+
+    def _controlled(
+        self, instruction: Instruction, operation: Operation, operands: tuple[Value, ...], regions: tuple[Block, ...]
+    ) -> tuple[Lowered, ...]:
+        self.body.location = instruction.location
+        types = operation.results()
+        results = tuple(map(self.body.value, types))
+        self.body.instructions.append(Instruction(operation, operands, results, instruction.location, regions))
+        return self._grouped(instruction.results, results)
+
+    # Values that are several
+
+    def _types(self, value: Value) -> tuple[Type, ...]:
+        """The types of what a value becomes."""
+        if isinstance(value.type, Fragment):
+            return matrices.parts_of(self.body, value.type, self.uses[value])
+        return (plain(value.type),)
+
+    def _flat(self, values: Iterable[Value]) -> tuple[Value, ...]:
+        flat: list[Value] = []
+        for value in values:
+            found = self.body.values[value]
+            assert not isinstance(found, Buffer), "regions hand on no memory"
+            flat += found.parts if isinstance(found, Share) else (found,)
+        return tuple(flat)
+
+    def _bound(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Arguments of a region for what they become."""
+        made = tuple(self.body.value(type_) for value in arguments for type_ in self._types(value))
+        self.body.values.update(zip(arguments, self._grouped(arguments, made), strict=True))
+        return made
+
+    def _grouped(self, values: tuple[Value, ...], flat: tuple[Value, ...]) -> tuple[Lowered, ...]:
+        """Each value's own of those that they all became."""
+        rest = list(flat)
+        made: list[Lowered] = []
+        for value in values:
+            count = len(self._types(value))
+            own, rest = tuple(rest[:count]), rest[count:]
+            made.append(Share(own) if isinstance(value.type, Fragment) else own[0])
+        return tuple(made)
+
+
+def _load(body: Body, instruction: Instruction) -> Value:
+    buffer = body.buffer(instruction.operands[0])
+    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[1:]])
+    return lowered_memory.load(body, buffer, at, Scalar(buffer.dtype))
+
+
+def _store(body: Body, instruction: Instruction) -> None:
+    value, buffer = body.scalar(instruction.operands[0]), body.buffer(instruction.operands[1])
+    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[2:]])
+    lowered_memory.store(body, buffer, at, value)
+
+
+def _lane(body: Body, instruction: Instruction) -> Value:
+    return body.lane
+
+
+def _warp(body: Body, instruction: Instruction) -> Value:
+    return body.over(body.linear, body.target.warp)
+
+
+EFFECTS: Mapping[type[Operation], Callable[[Body, Instruction], None]] = {
+    memory.Store: _store,
+    copies.CopyAsync: lowered_memory.copy,
+    copies.CopyCommit: lowered_memory.commit,
+    copies.CopyWait: lowered_memory.wait,
+    synchronization.Barrier: lowered_memory.barrier,
+    fragments.FragmentStore: matrices.stored,
+}
+"""What has no result."""
+
+RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
+    memory.Load: _load,
+    memory.SharedAlloc: lowered_memory.allocated,
+    synchronization.ShuffleSync: lowered_memory.shuffled,
+    indices.LaneId: _lane,
+    indices.WarpId: _warp,
+}
+"""What has one result."""
+
+FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], Share]] = {
+    fragments.FragmentZero: matrices.zeros,
+    fragments.LoadMatrix: matrices.loaded,
+    fragments.MmaSync: matrices.multiplied,
+}
+"""What makes a fragment, which is lowered as what it is used."""

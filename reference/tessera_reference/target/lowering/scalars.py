@@ -1,0 +1,163 @@
+"""Scalar arithmetic of a kernel in the LLVM dialect, with the canon's roundings (LANG-08.2-01, AMB-LANG-222).
+
+A float of 16 bits or of fp8 is computed with in fp32 and rounded once after: with significands of at most 11 bits the
+result is that of one rounding (numerics.arithmetic). What LLVM does not compute exactly alike everywhere is a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...graph import elementwise as graph
+from ...graph import functions, selection
+from ...graph.cast import Cast
+from ...graph.constant import Constant
+from ...graph.identity import Identity
+from ...ir.module import Value
+from ...ir.operation import Operation
+from ..operations import arithmetic as llvm
+from ..operations import comparisons
+from ..operations.calls import CALLEES, Call, symbol
+from .body import Body
+from .casts import converted, dtype_of, narrowed, widened
+
+Binary = type[llvm.Binary]
+
+BINARY: Mapping[type[Operation], tuple[Binary, Binary]] = {
+    graph.Add: (llvm.FAdd, llvm.Add),
+    graph.Subtract: (llvm.FSub, llvm.Sub),
+    graph.Multiply: (llvm.FMul, llvm.Mul),
+    selection.Maximum: (llvm.Maximum, llvm.SMax),
+    selection.Minimum: (llvm.Minimum, llvm.SMin),
+}
+"""The instruction on floats, and that on integers."""
+
+COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
+    graph.Equal: ("oeq", "eq"),
+    graph.NotEqual: ("une", "ne"),
+    graph.Less: ("olt", "slt"),
+    graph.Greater: ("ogt", "sgt"),
+    graph.LessEqual: ("ole", "sle"),
+    graph.GreaterEqual: ("oge", "sge"),
+}
+"""The predicate on floats, and that on integers."""
+
+
+def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
+    """What an elementwise operation of Graph IR is in a kernel. Raises `UnsupportedConstruct`."""
+    kind = type(operation)
+    if any(dtype_of(each).kind == "complex" for each in operands):
+        raise body.unsupported("complex")
+    if kind in BINARY:
+        return _binary(body, *BINARY[kind], *operands)
+    if kind in COMPARISONS:
+        return _comparison(body, *COMPARISONS[kind], *operands)
+    if kind in SPECIAL:
+        return SPECIAL[kind](body, operation, *operands)
+    if isinstance(operation, functions.FloatFunction | functions.Pow):
+        return _call(body, operation, *operands)
+    raise body.unsupported(operation.short_name)
+
+
+def _binary(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
+    held = dtype_of(a)
+    if held.kind != "float":
+        return body(on_integers, a, b)
+    return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
+
+
+def _comparison(body: Body, on_floats: str, on_integers: str, a: Value, b: Value) -> Value:
+    if dtype_of(a).kind != "float":
+        return body(comparisons.ICmp, a, b, predicate=on_integers)
+    return body(comparisons.FCmp, widened(body, a), widened(body, b), predicate=on_floats)
+
+
+def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+    """Of integers the least over -1 wraps, which the instruction leaves open: by -1 it is a subtraction."""
+    held = dtype_of(a)
+    if held.kind == "float":
+        return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), held)
+    if body.number_of(b) not in (None, -1):
+        return body(llvm.SDiv, a, b)
+    is_minus_one = body(comparisons.ICmp, b, body.constant(-1, held), predicate="eq")
+    divisor = body(comparisons.Select, is_minus_one, body.constant(1, held), b)
+    negated = body(llvm.Sub, body.constant(0, held), a)
+    return body(comparisons.Select, is_minus_one, negated, body(llvm.SDiv, a, divisor))
+
+
+def _negate(body: Body, operation: Operation, x: Value) -> Value:
+    held = dtype_of(x)
+    if held.kind == "float":
+        return narrowed(body, body(llvm.FNeg, widened(body, x)), held)
+    return body(llvm.Sub, body.constant(0, held), x)
+
+
+def _absolute(body: Body, operation: Operation, x: Value) -> Value:
+    held = dtype_of(x)
+    if held.kind == "float":
+        return narrowed(body, body(llvm.FAbs, widened(body, x)), held)
+    return body(llvm.SMax, x, body(llvm.Sub, body.constant(0, held), x))
+
+
+def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) -> Value:
+    return _binary(body, llvm.Minimum, llvm.SMin, _binary(body, llvm.Maximum, llvm.SMax, x, low), high)
+
+
+def _relu(body: Body, operation: Operation, x: Value) -> Value:
+    return _binary(body, llvm.Maximum, llvm.SMax, x, body.constant(0, dtype_of(x)))
+
+
+def _sqrt(body: Body, operation: Operation, x: Value) -> Value:
+    return narrowed(body, body(llvm.Sqrt, widened(body, x)), dtype_of(x))
+
+
+def _reciprocal(body: Body, operation: Operation, x: Value) -> Value:
+    wide = widened(body, x)
+    return narrowed(body, body(llvm.FDiv, body.constant(1.0, dtype_of(wide)), wide), dtype_of(x))
+
+
+def _select(body: Body, operation: Operation, condition: Value, a: Value, b: Value) -> Value:
+    return body(comparisons.Select, condition, a, b)
+
+
+def _constant(body: Body, operation: Any) -> Value:
+    if operation.dtype.kind == "complex":
+        raise body.unsupported("complex")
+    return body.constant(operation.value, operation.dtype.storage)
+
+
+def _cast(body: Body, operation: Any, x: Value) -> Value:
+    return converted(body, x, operation.dtype.storage, operation.overflow)
+
+
+def _same(body: Body, operation: Operation, x: Value) -> Value:
+    return x
+
+
+SPECIAL: Mapping[type[Operation], Callable[..., Value]] = {
+    graph.Divide: _divide,
+    graph.Negate: _negate,
+    selection.Abs: _absolute,
+    selection.Clamp: _clamp,
+    selection.Select: _select,
+    functions.Relu: _relu,
+    functions.Sqrt: _sqrt,
+    functions.Reciprocal: _reciprocal,
+    Constant: _constant,
+    Cast: _cast,
+    Identity: _same,
+}
+"""What is more than one instruction, or an instruction of another shape."""
+
+
+def _call(body: Body, operation: Operation, *operands: Value) -> Value:
+    """A function of the library, correctly rounded in the operands' own dtype."""
+    held = dtype_of(operands[0])
+    name = operation.name.rpartition(".")[2]
+    if operation.attributes.get("approximate") == "tanh":
+        name = "gelu_tanh"
+    callee = symbol(name, held)
+    if callee not in CALLEES:
+        raise body.unsupported(name)
+    return body(Call, *operands, callee=callee, returns=held)

@@ -1,0 +1,229 @@
+"""What is emitted: accepted by LLVM's verifier and by the vendors' tools, and without any permission to fuse."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.types import Scalar, Vector
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.target import layouts
+from tessera_reference.target.emission.entry import llvm_text
+from tessera_reference.target.emission.machine_code import NotAccepted, WrongVendor, checked, ptx
+from tessera_reference.target.emission.strictness import permissions
+from tessera_reference.target.operations import arithmetic, calls, comparisons, conversions, nvvm, rocdl, vectors
+from tessera_reference.target.operations.nvvm_matrix import SHAPES, LoadMatrix, MmaSync
+from tessera_reference.target.operations.pointers import AddressOf
+from tessera_reference.target.operations.rocdl_matrix import KINDS, MFMA
+
+TARGETS = ("sm_80", "sm_90", "gfx90a", "gfx942")
+
+
+def scalar(name: str) -> Scalar:
+    return Scalar(DTYPES[name])
+
+
+def every_scalar_operation(build: Any, x: Any, y: Any) -> None:
+    """Each operation on lanes, for each dtype that it takes."""
+    lane = build.thread()
+    values = {name: build.load(x, lane, scalar(name)) for name in ("fp32", "fp64", "fp16", "bf16", *arithmetic.LOGICAL)}
+    made = []
+    for name, value in values.items():
+        for kind in (*arithmetic.Binary.__subclasses__(), *arithmetic.Extremum.__subclasses__()):
+            if name in getattr(kind, "dtypes", ()):
+                made.append(build(kind, value, value))
+        if name in arithmetic.FLOATS:
+            made += [build(kind, value) for kind in (arithmetic.FNeg, arithmetic.FAbs, arithmetic.Sqrt)]
+            made.append(build(comparisons.FCmp, value, value, predicate="une"))
+        elif name in comparisons.LOGICAL:
+            made.append(build(comparisons.ICmp, value, value, predicate="eq"))
+        for kind in conversions.Cast.__subclasses__():
+            for to in ("fp64", "fp32", "bf16", "fp16", "int64", "int8"):
+                with suppress(Refusal):
+                    made.append(build(kind, value, to=DTYPES[to]))
+    chosen = build(comparisons.Select, values["bool"], values["fp32"], values["fp32"])
+    for value in [*made, chosen]:
+        build.store(value, y, lane)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_scalar_operation_is_accepted(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
+    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, every_scalar_operation, target=target)
+    tools.assemble(llvm_text(made, kernels.target_of(made)), kernels.target_of(made), tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_calls_of_the_library_stay_calls(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
+    """Of every function, of floats of all sizes; the library is linked later."""
+
+    def body(build: Any, x: Any) -> None:
+        lane = build.thread()
+        for name, callee in calls.CALLEES.items():
+            operands = [build.load(x, lane, Scalar(held)) for held in callee.operands]
+            build.store(build(calls.Call, *operands, callee=name, returns=callee.result), x, lane)
+
+    made = kernels.kernel({"x": kernels.buffer}, body, target=target)
+    text = llvm_text(made, kernels.target_of(made))
+    assert "declare bfloat @tss_exp_bf16(bfloat)" in text
+    tools.assemble(text, kernels.target_of(made), tmp_path)
+
+
+def matrix_kernel(kernels: Any, target: str, held: str, shape: tuple[int, int, int], spread: Any, product: Any) -> Any:
+    dtype = DTYPES[held]
+    types = [
+        Vector(spread(role, *shape, dtype).held, dtype.accumulator if role == "c" else dtype)
+        for role in ("a", "b", "c")
+    ]
+
+    def body(build: Any, x: Any, y: Any) -> None:
+        lane = build.thread()
+        build.store(product(build, *[build.load(x, lane, type_) for type_ in types]), y, lane)
+
+    warp = 64 if target.startswith("gfx") else 32
+    return kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, block=(warp, 1, 1), target=target)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_every_mma_sync_is_accepted(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
+    for held, shapes in SHAPES.items():
+        for m, n, k in shapes if target == "sm_90" or not held.startswith("fp8") else ():
+
+            def product(build: Any, *shares: Any, m: int = m, n: int = n, k: int = k) -> Any:
+                return build(MmaSync, *shares, m=m, n=n, k=k)
+
+            made = matrix_kernel(kernels, target, held, (m, n, k), layouts.nvidia, product)
+            text = llvm_text(made, kernels.target_of(made))
+            assert f"mma.sync.aligned.m{m}n{n}k{k}.row.col" in tools.assembly(text, kernels.target_of(made))
+            tools.assemble(text, kernels.target_of(made), tmp_path)
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_every_mfma_is_accepted(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
+    for kind in KINDS:
+        if target not in kind.targets:
+            continue
+
+        def product(build: Any, *shares: Any, name: str = kind.intrinsic) -> Any:
+            return build(MFMA[name], *shares)
+
+        made = matrix_kernel(kernels, target, kind.dtype.name, kind.shape, layouts.amd, product)
+        text = llvm_text(made, kernels.target_of(made))
+        assert "v_mfma_" in tools.assembly(text, kernels.target_of(made))
+        tools.assemble(text, kernels.target_of(made), tmp_path)
+
+
+def test_nvidia_instructions_of_a_block(kernels: Any, tools: Any, tmp_path: Path) -> None:
+    """cp.async, its groups, bar.sync, ldmatrix and shfl.sync stand in the PTX."""
+
+    def body(build: Any, x: Any, y: Any) -> None:
+        shared = build(AddressOf, global_name="tile", elements=512, elem_type=DTYPES["bf16"])
+        build.all(nvvm.CopyAsync, shared, x, size=16)
+        build.all(nvvm.CopyCommit)
+        build.all(nvvm.CopyWait, n=0)
+        build.all(nvvm.Barrier)
+        for num, layout in ((1, "row"), (2, "col"), (4, "row")):
+            held = Vector(2 * num, DTYPES["bf16"])
+            made = build(LoadMatrix, shared, returns=held, num=num, layout=layout)
+            build.store(build(vectors.ExtractElement, made, position=0), y, build.thread())
+        for name in ("fp32", "fp64", "bf16", "int8", "bool", "int64"):
+            value = build.load(x, build.thread(), scalar(name))
+            build.store(build(nvvm.ShuffleDown, value, delta=3), y, build.thread())
+
+    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, smem=1024)
+    target = kernels.target_of(made)
+    text = llvm_text(made, target)
+    code = tools.assembly(text, target)
+    wanted = ("cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group", "bar.sync", "shfl.sync.down")
+    assert [each for each in wanted if each not in code] == []
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in code and ".x2.trans.shared" in code
+    tools.assemble(text, target, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_amd_instructions_of_a_block(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
+    """LDS reads and writes, the barrier, which one warp alone would not need, and the permutation."""
+
+    def body(build: Any, x: Any, y: Any) -> None:
+        shared = build(AddressOf, global_name="tile", elements=512, elem_type=DTYPES["fp32"])
+        lane = build.thread()
+        held = Vector(4, DTYPES["fp32"])
+        address = build(arithmetic.Mul, lane, build.constant(4))
+        build.all(rocdl.DsWrite, build.load(x, address, held), shared)
+        build.all(rocdl.Barrier)
+        build.store(build(rocdl.DsRead, shared, returns=held), y, address)
+        for name in ("fp32", "fp64", "fp16", "bool"):
+            value = build.load(x, lane, scalar(name))
+            build.store(build(rocdl.BPermute, lane, value), y, lane)
+
+    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, (128, 1, 1), target=target, smem=2048)
+    text = llvm_text(made, kernels.target_of(made))
+    code = tools.assembly(text, kernels.target_of(made))
+    wanted = ("ds_write_b128", "ds_read_b128", "s_barrier", "ds_bpermute_b32")
+    assert [each for each in wanted if each not in code] == []
+    tools.assemble(text, kernels.target_of(made), tmp_path)
+
+
+@pytest.mark.parametrize(("target", "convention"), [("sm_90", "ptx_kernel"), ("gfx942", "amdgpu_kernel")])
+def test_the_entry_has_buffers_then_scalars_then_hidden_metadata(kernels: Any, target: str, convention: str) -> None:
+    made = kernels.kernel(
+        {"x": kernels.buffer, "n": kernels.int32, "s": scalar("fp64")}, lambda build, *_: None, (8, 4, 2), target=target
+    )
+    text = llvm_text(made, kernels.target_of(made))
+    (entry,) = [line for line in text.splitlines() if line.startswith("define")]
+    assert entry == (
+        f"define {convention} void @tss_kernel_k(ptr addrspace(1) align 16 %x.0, i32 %n.1, double %s.2, "
+        "i32 %grid_dim_x, i32 %grid_dim_y, i32 %grid_dim_z) #0 {"
+    )
+    assert ('"nvvm.reqntid"="8,4,2"' if target == "sm_90" else '"amdgpu-flat-work-group-size"="64,64"') in text
+
+
+def test_a_product_and_a_sum_stay_two_instructions(kernels: Any, tools: Any) -> None:
+    """No target fuses them, for which mul.rn and add.rn stand in PTX and v_mul and v_add in AMD's assembly."""
+
+    def body(build: Any, x: Any) -> None:
+        value = build.load(x, build.thread(), kernels.fp32)
+        build.store(build(arithmetic.FAdd, build(arithmetic.FMul, value, value), value), x, build.thread())
+
+    for target, wanted in (("sm_90", ("mul.rn.f32", "add.rn.f32")), ("gfx90a", ("v_mul_f32", "v_add_f32"))):
+        made = kernels.kernel({"x": kernels.buffer}, body, target=target)
+        code = tools.assembly(llvm_text(made, kernels.target_of(made)), kernels.target_of(made))
+        assert [each for each in wanted if each not in code] == []
+        assert "fma" not in code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %1 = fadd contract float %a, %b",
+        "  %1 = fmul fast float %a, %b",
+        "  %1 = call reassoc float @llvm.sqrt.f32(float %a)",
+        "  %1 = call float @llvm.fmuladd.f32(float %a, float %b, float %c)",
+        "  %1 = add nsw i32 %a, %b",
+        'attributes #0 = { "unsafe-fp-math"="true" }',
+    ],
+)
+def test_a_permission_is_found(line: str) -> None:
+    assert list(permissions(f"x\n{line}\ny")) == [line.strip()]
+
+
+def test_names_are_no_permissions() -> None:
+    """A value may be called as a flag is."""
+    assert list(permissions("  %fast = fadd float %contract.1, %b\n  %1 = call float @nsz(float %exact.2)")) == []
+
+
+def test_what_permits_or_is_no_ir_is_not_accepted(tools: Any) -> None:
+    tools.needs_llvm()
+    with pytest.raises(NotAccepted, match="permits"):
+        checked("define float @f(float %a) {\n  %1 = fadd fast float %a, %a\n  ret float %1\n}\n")
+    with pytest.raises(NotAccepted, match="expected"):
+        checked("define float @f(float %a) { ret }")
+
+
+def test_ptx_is_nvidias(kernels: Any) -> None:
+    made = kernels.kernel({"x": kernels.buffer}, lambda build, x: None, target="gfx90a")
+    with pytest.raises(WrongVendor):
+        ptx(llvm_text(made, kernels.target_of(made)), kernels.target_of(made))
