@@ -1,0 +1,70 @@
+"""Composites of a block written out as the operations that they stand for, each at its place (AMB-LANG-59).
+
+A composite with effects, as one that draws, stays; so does one whose extents are not all known, since what it stands
+for depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..graph.identity import Identity
+from ..ir.builder import Builder
+from ..ir.module import Block, Function, Instruction, Value
+from ..ir.naming import Names
+from ..ir.operation import Composite
+from .kinds import is_known
+
+
+def names_of(function: Function) -> Names:
+    """The names that a function has given away."""
+    names = Names()
+    for value in (*function.parameters, *_defined(function.body.walk())):
+        names.unique(value.name)
+    return names
+
+
+def _defined(instructions: Iterable[Instruction]) -> Iterable[Value]:
+    for instruction in instructions:
+        yield from instruction.results
+        for region in instruction.regions:
+            yield from region.arguments
+
+
+def is_expandable(instruction: Instruction) -> bool:
+    """Whether an instruction stands for others, which are known."""
+    operation = instruction.operation
+    return (
+        isinstance(operation, Composite)
+        and not operation.effects
+        and all(is_known(value.type) for value in instruction.operands)
+    )
+
+
+def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
+    """The instructions of a block without composites; regions are left as they are."""
+    found: list[Instruction] = []
+    for instruction in block.instructions:
+        found += expansion(instruction, names) if is_expandable(instruction) else [instruction]
+    return tuple(found)
+
+
+def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
+    """What a composite stands for; the results are the composite's own."""
+    composite = instruction.operation
+    assert isinstance(composite, Composite)
+    build = Builder(instruction.location)
+    built = composite.decompose(build, *instruction.operands)
+    known: dict[Value, Value] = {}
+    for inner, outer in zip(built if isinstance(built, tuple) else (built,), instruction.results, strict=True):
+        is_own = inner not in instruction.operands and inner not in known
+        known[inner if is_own else build(Identity, inner)] = outer
+    made: list[Instruction] = []
+    for each in build.instructions:
+        for value in each.results:
+            known.setdefault(value, Value(names.unique(f"{instruction.results[0].name}_{value.name}"), value.type))
+        operands = tuple(known.get(value, value) for value in each.operands)
+        renamed = replace(each, operands=operands, results=tuple(known[value] for value in each.results))
+        made += expansion(renamed, names) if is_expandable(renamed) else [renamed]
+    return made

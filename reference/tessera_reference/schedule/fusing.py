@@ -1,0 +1,125 @@
+"""Which operations are fused: elementwise ones into what produces their operands, and what directives ask for.
+
+An operation joins the group of an operand of its own shape when nothing else that it needs comes, outside the group,
+from that group; so no fusion that is chosen is ever refused (LANG-08.2-13). A directive names some values; elementwise
+operations that lie between them, which in the source need not have names, are fused with them (AMB-LANG-219).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..graph.constant import Constant
+from ..graph.control import Barrier
+from ..graph.directive import Directive
+from ..ir.module import Instruction, Value
+from ..ir.types import Tensor
+from .grouping import used_by
+from .kinds import is_elementwise, kind_of
+
+LARGEST = 16
+"""Operations of one group, so that a thread has registers for the values between them."""
+
+
+class Fusing:
+    """The groups of one block as it is gone through; a group is named by its first place."""
+
+    def __init__(self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]]) -> None:
+        self.place = {instruction: position for position, instruction in enumerate(instructions)}
+        self.produced = {value: position for each, position in self.place.items() for value in each.results}
+        self.instructions = tuple(instructions)
+        self.directed = directed
+        self.group = list(range(len(instructions)))
+        self.members: dict[int, list[int]] = {position: [position] for position in self.group}
+        self.barriers = [position for each, position in self.place.items() if isinstance(each.operation, Barrier)]
+
+    def into(self, instruction: Instruction) -> Value | None:
+        """The operand into whose producer an instruction is fused, if it is."""
+        place = self._place_of(instruction)
+        if place is None or not self._may_join(instruction):
+            return None
+        for value in instruction.operands:
+            group = self.group[self.produced[value]] if value in self.produced else None
+            if group is not None and self._takes(group, value, instruction, place):
+                self.members[group].append(place)
+                self.group[place] = group
+                return self._last_of(group, instruction)
+        return None
+
+    def _place_of(self, instruction: Instruction) -> int | None:
+        return next((self.produced[value] for value in instruction.results), None)
+
+    def _may_join(self, instruction: Instruction) -> bool:
+        return (
+            is_elementwise(instruction.operation)
+            and kind_of(instruction) == "map"
+            and ("schedule.fuse", instruction.results[0]) not in self.directed
+        )
+
+    def _takes(self, group: int, value: Value, instruction: Instruction, place: int) -> bool:
+        """Whether a group takes an instruction that uses a value of it."""
+        lead = self.instructions[group]
+        fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and is_elementwise(lead.operation))
+        shape = instruction.results[0].type
+        return (
+            fits
+            and isinstance(shape, Tensor)
+            and isinstance(value.type, Tensor)
+            and value.type.shape == shape.shape
+            and len(self.members[group]) < LARGEST
+            and ("schedule.fuse", value) not in self.directed
+            and not any(group < barrier < place for barrier in self.barriers)
+            and not self._comes_back(group, instruction)
+        )
+
+    def _comes_back(self, group: int, instruction: Instruction) -> bool:
+        """Whether something outside the group needs the group and is needed by the instruction."""
+        pending = [self.produced[value] for value in instruction.operands if value in self.produced]
+        seen: set[int] = {group}
+        pending = [place for place in pending if self.group[place] != group]
+        while pending:
+            head = self.group[pending.pop()]
+            if head in seen or max(self.members[head]) < group:
+                continue
+            seen.add(head)
+            for member in self.members[head]:
+                for value in used_by(self.instructions[member]):
+                    place = self.produced.get(value)
+                    if place is None or isinstance(self.instructions[place].operation, Constant):
+                        continue
+                    if self.group[place] == group:
+                        return True
+                    pending.append(place)
+        return False
+
+    def _last_of(self, group: int, instruction: Instruction) -> Value:
+        """The operand that is made by the group; there is one."""
+        made = [value for value in instruction.operands if value in self.produced]
+        return next(value for value in made if self.group[self.produced[value]] == group)
+
+
+def directed_fusions(instructions: Sequence[Instruction]) -> dict[Instruction, tuple[Value, ...]]:
+    """For each directive that fuses, the values it names and those of elementwise operations between them, in order."""
+    found: dict[Instruction, tuple[Value, ...]] = {}
+    for position, directive in enumerate(instructions):
+        if isinstance(directive.operation, Directive) and directive.operation.directive == "schedule.fuse":
+            found[directive] = with_between(instructions[:position], directive.operands)
+    return found
+
+
+def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Values, and those of elementwise operations that depend on one and lead to another; the last named stays last."""
+    after, ahead = set(named), set(named)
+    for instruction in before:
+        if after.intersection(instruction.operands):
+            after.update(instruction.results)
+    for instruction in reversed(before):
+        if ahead.intersection(instruction.results):
+            ahead.update(instruction.operands)
+    between = [
+        value
+        for instruction in before
+        for value in instruction.results
+        if value in after and value in ahead and value not in named and is_elementwise(instruction.operation)
+    ]
+    return (*named[:-1], *between, named[-1])

@@ -1,0 +1,92 @@
+"""Which operations of Graph IR become which loop nests, and which stay in the host function (section 6, AMB-LANG-214).
+
+What draws, meets other ranks, owns regions, calls, keeps state or asserts stays; so does arithmetic on scalars and
+whatever has an extent that is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..graph.cast import Cast
+from ..graph.elementwise import ElementwiseBinary, Negate
+from ..graph.fft import FourierTransform
+from ..graph.functions import FloatFunction
+from ..graph.gathering import Gather
+from ..graph.identity import Identity
+from ..graph.layouts import LayoutCast
+from ..graph.matmul import MatMul
+from ..graph.movement import Concat, Iota, Pad
+from ..graph.reductions import Reduction
+from ..graph.selection import Abs, Clamp, Select
+from ..graph.shaping import Broadcast, Reshape
+from ..graph.slicing import Slice, StridedSlice, Update
+from ..graph.softmax import Softmax
+from ..graph.transpose import Transpose
+from ..ir.module import Instruction
+from ..ir.operation import Operation
+from ..ir.types import Scalar, Tensor, Type
+
+Kind = Literal["contract", "map", "rows"]
+
+ELEMENTWISE = (ElementwiseBinary, Negate, FloatFunction, Cast, Select, Clamp, Abs)
+"""Operations whose result has an element for each of the operands' broadcast shape."""
+
+MOVEMENTS = (
+    Broadcast,
+    Concat,
+    Gather,
+    Identity,
+    Iota,
+    LayoutCast,
+    Pad,
+    Reshape,
+    Slice,
+    StridedSlice,
+    Transpose,
+    Update,
+)
+"""Operations whose elements are elements of their operands, or positions."""
+
+ROWS = (Reduction, Softmax, FourierTransform)
+"""Operations on independent rows along one axis."""
+
+
+def kind_of(instruction: Instruction) -> Kind | None:
+    """The kind of nest that an instruction becomes; nothing where it stays in the host function."""
+    operation, results = instruction.operation, instruction.results
+    types = [value.type for value in (*instruction.operands, *results)]
+    if not all(map(is_known, types)) or len(results) != 1:
+        return None
+    if isinstance(operation, MatMul):
+        return "contract"
+    if isinstance(operation, ROWS):
+        return "rows"
+    if isinstance(operation, (*ELEMENTWISE, *MOVEMENTS)) and isinstance(results[0].type, Tensor):
+        return "map"
+    return None
+
+
+def is_fusible(instruction: Instruction) -> bool:
+    """Whether an instruction may be part of a nest, once its extents are known."""
+    return isinstance(instruction.operation, (MatMul, *ROWS, *ELEMENTWISE, *MOVEMENTS))
+
+
+def is_elementwise(operation: Operation) -> bool:
+    """Whether it can share a nest with others over the same shape."""
+    return isinstance(operation, ELEMENTWISE)
+
+
+def is_known(type_: Type) -> bool:
+    """Whether a value is a scalar, or a tensor of which every extent is known."""
+    return isinstance(type_, Scalar) or (
+        isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
+    )
+
+
+def row_axis(operation: Operation) -> int:
+    """The axis of the operand along which an operation on rows works."""
+    axis = operation.attributes.get("axis", -1)
+    (_, type_), *_ = operation.operand_types
+    assert isinstance(axis, int) and isinstance(type_, Tensor)
+    return axis % type_.rank

@@ -1,0 +1,211 @@
+"""From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (sections 6, 8.2; LANG-08.2-01, -02, -13, -14).
+
+Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
+fused into what produces their operands; rows are tiled and prefetched. Directives of the program take the place of what
+would have been chosen for their values. A function that differentiates is left as it is (AMB-LANG-215).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..graph.directive import Directive
+from ..graph.layouts import LayoutCast as GraphLayoutCast
+from ..ir.builder import fields_of
+from ..ir.descent import Walk, descend
+from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.module import Block, Function, Instruction, Module, Value
+from ..ir.operation import Operation, Refusal
+from ..ir.targets import Target
+from .annotations import host_functions
+from .casts import LayoutCast
+from .choices import Choices
+from .expansion import expanded, names_of
+from .fusing import Fusing, directed_fusions
+from .operations import Fuse, Pipeline, Prefetch, Tile
+from .options import Options, annotated
+from .specialize import lowering_refused
+from .verifier import verify_schedule
+
+__all__ = ["Options", "to_schedule"]
+
+DIRECTIVES: Mapping[str, type[Operation]] = {
+    "schedule.tile": Tile,
+    "schedule.fuse": Fuse,
+    "schedule.pipeline": Pipeline,
+    "schedule.prefetch": Prefetch,
+}
+"""The operation that each directive becomes. A layout cast is an operation of its own already."""
+
+
+def to_schedule(module: Module, target: Target, options: Options | None = None) -> Module:
+    """The module with every function scheduled. Raises `Rejection` for a schedule that is not legal."""
+    host = host_functions(module)
+    functions, found = {}, list[Diagnostic]()
+    for name, function in module.functions.items():
+        try:
+            wished = annotated(options or Options(), function)
+            made = Scheduling(function, target, wished, name in host).function()
+            verify_schedule(made, target)
+        except Refusal as refusal:
+            found += lowering_refused(refusal, function.location).diagnostics
+        except Rejection as rejection:
+            found += [replace(each, phase="lower") for each in rejection.diagnostics]
+        else:
+            functions[name] = made
+    if found:
+        raise Rejection(found)
+    return replace(module, functions=functions)
+
+
+class Scheduling:
+    """Schedules one function; `now` is what each value is read as, behind the schedule operations so far."""
+
+    def __init__(self, source: Function, target: Target, options: Options, host: bool) -> None:
+        self.source = source
+        self.target = target
+        self.options = options
+        self.host = host
+        self.names = names_of(source)
+        self.now: dict[Value, Value] = {}
+        self.made: list[Instruction] = []
+        directives = [each for each in source.body.walk() if isinstance(each.operation, Directive)]
+        self.directed = {
+            (each.operation.directive, value)
+            for each in directives
+            for value in each.operands
+            if isinstance(each.operation, Directive)
+        }
+        """Which directives are about which values."""
+        self.fused: dict[Instruction, tuple[Value, ...]] = {}
+        """All values of each fusion that is directed."""
+
+    def function(self) -> Function:
+        """The scheduled function. Raises `Rejection`."""
+        body = descend(self._block(self.source.body))
+        kept = {name: value for name, value in self.source.attributes.items() if name != "schedule"}
+        return replace(self.source, body=body, attributes=kept)
+
+    def _block(self, block: Block) -> Walk[Block]:
+        outer, self.made = self.made, []
+        instructions = block.instructions if self.host else expanded(block, self.names)
+        for directive, values in directed_fusions(instructions).items():
+            self.fused[directive] = values
+            self.directed |= {("schedule.fuse", value) for value in values}
+        fusing = Fusing(instructions, self.directed) if self.options.fuse and not self.host else None
+        for instruction in instructions:
+            if isinstance(instruction.operation, Directive):
+                self._direct(instruction)
+            elif isinstance(instruction.operation, GraphLayoutCast) and not self.host:
+                self._cast(instruction)
+            else:
+                regions = []
+                for region in instruction.regions:
+                    regions.append((yield self._block(region)))
+                self._schedule(replace(instruction, regions=tuple(regions)), fusing)
+        made, self.made = self.made, outer
+        return Block(block.arguments, tuple(made), self._read(block.results), block.exit)
+
+    def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(self.now.get(value, value) for value in values)
+
+    # What is chosen
+
+    def _schedule(self, instruction: Instruction, fusing: Fusing | None) -> None:
+        """An instruction with what is chosen for its operands before it, and for its result behind it."""
+        if self.host:
+            self.made.append(replace(instruction, operands=self._read(instruction.operands)))
+            return
+        choices = Choices.of(instruction, self.target, self.options, self.directed)
+        operands = list(self._read(instruction.operands))
+        for position in choices.prefetched:
+            source = operands[position]
+            operands[position] = self._put(instruction, Prefetch, (source,), f"{source.name}s", scope=choices.scope)
+        self.made.append(replace(instruction, operands=tuple(operands)))
+        if not instruction.results:
+            return
+        result = instruction.results[0]
+        producer = fusing.into(instruction) if fusing is not None else None
+        if choices.tile is not None and producer is None:
+            m, n, k, pad = choices.tile
+            sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "pad": pad}
+            self.now[result] = self._put(instruction, Tile, self._read((result,)), f"{result.name}t", **sizes)
+        if choices.depth is not None:
+            settings: dict[str, Any] = {"double_buffer": choices.depth > 1, "depth": choices.depth}
+            self.now[result] = self._put(instruction, Pipeline, self._read((result,)), f"{result.name}p", **settings)
+        if producer is not None:
+            self.now[result] = self._put(instruction, Fuse, self._read((producer, result)), f"{result.name}f")
+
+    # What is directed
+
+    def _direct(self, instruction: Instruction) -> None:
+        """A directive as the operation that it asks for; the value stands for the result from here on."""
+        directive = instruction.operation
+        assert isinstance(directive, Directive)
+        operation = DIRECTIVES.get(directive.directive)
+        if operation is None or self.host:
+            return
+        settings = dict(directive.settings)
+        if operation is Fuse:
+            last = instruction.operands[-1]
+            self.now[last] = self._put(instruction, Fuse, self._read(self.fused[instruction]), f"{last.name}f")
+            return
+        for subject in instruction.operands:
+            given = self._completed(subject, settings) if operation is Tile else settings
+            if operation is not Prefetch or self._is_read_later(subject, instruction):
+                suffix = {Tile: "t", Pipeline: "p", Prefetch: "s"}[operation]
+                self.now[subject] = self._put(
+                    instruction, operation, self._read((subject,)), f"{subject.name}{suffix}", **given
+                )
+
+    def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
+        """The sizes of a tile directive, and for those that it leaves open what would have been chosen."""
+        producer = next((each for each in self.made if subject in each.results), None)
+        chosen = Choices.of(producer, self.target, self.options, set()).tile if producer is not None else None
+        m, n, k, pad = chosen or (1, 1, None, None)
+        given = {"m": m, "n": n, "k": k, **settings}
+        open_k = "k" not in settings and k is not None
+        if open_k and pad is not None and pad[2]:
+            own = settings.get("pad", 0)
+            numbers = own if isinstance(own, tuple) else (own, own)
+            given["pad"] = (*numbers[:2], pad[2])
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _is_read_later(self, value: Value, directive: Instruction) -> bool:
+        """Whether anything computes with a value after a directive about it."""
+        later = False
+        for instruction in self.source.body.walk():
+            later = later or instruction is directive
+            if later and value in instruction.operands and not isinstance(instruction.operation, Directive):
+                return True
+        return False
+
+    def _cast(self, instruction: Instruction) -> None:
+        """A layout cast of Graph IR is a materialized copy (AMB-LANG-67)."""
+        operation, operands = instruction.operation, self._read(instruction.operands)
+        assert isinstance(operation, GraphLayoutCast)
+        made = LayoutCast(x=operation.x, to=operation.to, materialize=True)
+        self.made.append(replace(instruction, operation=made, operands=operands))
+
+    def _put(
+        self, at: Instruction, operation: type[Operation], operands: tuple[Value, ...], name: str, **attributes: Any
+    ) -> Value:
+        """Add a schedule operation; its result."""
+        types = tuple(operand.type for operand in operands)
+        made = operation(**fields_of(operation, types), **attributes)
+        try:
+            (type_,) = made.results()
+        except Refusal as refusal:
+            told = Refusal(
+                refusal.category,
+                f"{made.short_name}: {refusal.message}",
+                refusal.requirement,
+                refusal.clause,
+                refusal.remedy,
+            )
+            raise lowering_refused(told, at.location) from refusal
+        result = Value(self.names.unique(name), type_)
+        self.made.append(Instruction(made, operands, (result,), at.location))
+        return result

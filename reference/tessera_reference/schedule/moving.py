@@ -1,0 +1,71 @@
+"""Where the elements of a result come from, for operations that only move elements (AMB-LANG-218).
+
+The operation itself says so, executed on the places of its operands' elements instead of the elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..graph.gathering import Gather
+from ..graph.movement import Concat, Iota, Pad, held_in
+from ..graph.slicing import Slice, Update
+from ..ir.module import Instruction
+from ..ir.operation import Environment, Operation
+from ..numerics.array import Array
+from ..numerics.formats import dtype
+from .staging import Values
+
+FILLER = -1
+"""The place of what comes from nowhere: the frame of a pad."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The elements of all operands in one line, and for each element of the result its place there."""
+
+    line: Values
+    places: Values
+    filler: Any
+
+    def elements(self, places: Values) -> Values:
+        """The elements at places."""
+        if self.line.size == 0:
+            return np.full(places.shape, self.filler, self.line.dtype)
+        framed = places == FILLER
+        return np.where(framed, np.asarray(self.filler, self.line.dtype), self.line[np.where(framed, 0, places)])
+
+
+def moved(instruction: Instruction, operands: Sequence[Array], env: Environment) -> Moved:
+    """Where each element of an instruction's result comes from. Raises as its operation."""
+    operation = instruction.operation
+    if isinstance(operation, Iota):
+        counted: Array = operation.execute(env=env)
+        line = counted.values.reshape(-1)
+        return Moved(line, np.arange(line.size).reshape(counted.shape), 0)
+    sources = operands[: data_operands(operation, len(operands))]
+    numbered, start = [], 0
+    for source in sources:
+        count = source.values.size
+        numbered.append(Array(dtype("int64"), np.arange(start, start + count).reshape(source.shape)))
+        start += count
+    filler: Any = 0
+    if isinstance(operation, Pad):
+        filler = held_in(operation.x.dtype, operation.value)
+        operation = replace(operation, value=FILLER)
+    found: Array = operation.execute(*numbered, *operands[len(sources) :], env=env)
+    line = np.concatenate([source.values.reshape(-1) for source in sources])
+    return Moved(line, found.values, filler)
+
+
+def data_operands(operation: Operation, count: int) -> int:
+    """How many of the first operands are moved; the others say where."""
+    if isinstance(operation, Concat):
+        return count
+    if isinstance(operation, Update):
+        return 2
+    return 1 if isinstance(operation, Gather | Slice) else count

@@ -1,0 +1,250 @@
+"""The loop nests of a scheduled function: what is computed together, tile by tile, through which memory (section 6).
+
+`nests_of` is what execution and Tile lowering both follow. Schedule operations are gone in its answer: operands are the
+values behind them. Composites are written out first. A function that differentiates has no nests, nor has any that it
+calls: see `annotations.host_functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph import layouts
+from ..graph.constant import Constant
+from ..graph.directive import Directive
+from ..ir.diagnostics import Location
+from ..ir.module import Block, Function, Instruction, Value
+from ..ir.targets import Target
+from ..ir.types import Tensor
+from .annotations import Annotations, is_alias
+from .casts import LayoutCast
+from .defaults import TileSizes, contraction_tile, extents, map_tile
+from .expansion import expanded, names_of
+from .grouping import blocks_of, in_order
+from .kinds import Kind, is_elementwise, kind_of
+from .operations import Prefetch, Tile
+from .row_tiles import rows_taken
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """Loops over tiles.
+
+    `contract`: instructions[0] is the matmul, the others constants and an elementwise epilogue over the product's
+    shape. `map`: constants and elementwise operations over one shape, or one operation that moves elements. `rows`: one
+    operation on independent rows along one axis. Constants that elementwise operations take are among the instructions;
+    any other operand from outside is an input, scalars too.
+    """
+
+    kind: Kind
+    instructions: tuple[Instruction, ...]
+    inputs: tuple[Value, ...]
+    """What is read from memory, in order of first use."""
+    outputs: tuple[Value, ...]
+    """What is written to memory: values used outside, and those used by nobody."""
+    tile: TileSizes
+    """m, n and k; k is 1 without a contraction. Of `rows`: m rows together, n of their elements at a time."""
+    depth: int
+    staged: frozenset[Value]
+    """Inputs that are read through shared memory."""
+    align: int = 16
+    """The alignment in bytes of what is staged."""
+
+    @property
+    def operations(self) -> tuple[Instruction, ...]:
+        """The instructions without constants."""
+        return tuple(each for each in self.instructions if not isinstance(each.operation, Constant))
+
+    @property
+    def lead(self) -> Instruction:
+        """The operation that gives the nest its shape: of a contraction the product."""
+        return self.operations[0]
+
+    @property
+    def location(self) -> Location:
+        """The place of its first operation."""
+        return self.lead.location
+
+
+Planned = tuple[Nest | Instruction, ...]
+
+
+def nests_of(function: Function, target: Target) -> Planned:
+    """The nests of a function's body, and what stays, in an order in which they can run. Raises `Rejection`.
+
+    What stays may own regions, whose nests `Plan.block` tells; `rewriting.with_nests_replaced` goes through them all.
+    """
+    return Plan(function, target).block(function.body)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a nest's block knows of it: kinds, who uses what, constants."""
+
+    kinds: dict[Instruction, Kind | None]
+    consumers: dict[Value, list[Instruction]]
+    foreign: set[Value]
+    """Values that leave the block."""
+    constants: dict[Value, Instruction]
+
+    @classmethod
+    def of(cls, instructions: Sequence[Instruction], foreign: set[Value]) -> Around:
+        """The surroundings that instructions are for each other."""
+        consumers: dict[Value, list[Instruction]] = {}
+        for each in instructions:
+            for value in each.operands:
+                consumers.setdefault(value, []).append(each)
+        constants = {each.results[0]: each for each in instructions if isinstance(each.operation, Constant)}
+        return cls({each: kind_of(each) for each in instructions}, consumers, foreign, constants)
+
+    def is_used_outside(self, value: Value, part: Sequence[Instruction]) -> bool:
+        """Whether a value of a nest is read by something else, or by nothing, so that it is kept."""
+        consumers = self.consumers.get(value, [])
+        return value in self.foreign or not consumers or any(each not in part for each in consumers)
+
+
+class Plan:
+    """How one function runs."""
+
+    def __init__(self, function: Function, target: Target, host: bool = False) -> None:
+        self.target = target
+        self.annotations = Annotations(function)
+        self.is_host = host or self.annotations.is_host
+        self.names = names_of(function)
+        self._read_as: dict[Instruction, tuple[Value, ...]] = {}
+
+    def root(self, value: Value) -> Value:
+        """The value behind schedule operations."""
+        return self.annotations.root(value)
+
+    def block(self, block: Block) -> Planned:
+        """The nests of a block and what stays of it."""
+        given = block.instructions if self.is_host else expanded(block, self.names)
+        instructions = [self._plain(each) for each in given if not is_dropped(each)]
+        if self.is_host:
+            return tuple(instructions)
+        around = Around.of(instructions, self._used_elsewhere(block))
+        planned: list[Nest | Instruction] = []
+        for group in in_order(instructions, self.annotations):
+            for part in segments(group, around.kinds):
+                kind = around.kinds[part[0]]
+                planned.append(self._nest(kind, part, around) if kind else part[0])
+        return without_sunk(planned, around.foreign)
+
+    def _plain(self, instruction: Instruction) -> Instruction:
+        """An instruction on the values behind schedule operations; a layout cast as that of Graph IR."""
+        operation = instruction.operation
+        if isinstance(operation, LayoutCast):
+            operation = layouts.LayoutCast(x=operation.x, to=operation.to)
+        made = replace(instruction, operation=operation, operands=tuple(map(self.root, instruction.operands)))
+        self._read_as[made] = instruction.operands
+        return made
+
+    def _used_elsewhere(self, block: Block) -> set[Value]:
+        """Values that the block hands on, or that regions inside it use."""
+        used = set(map(self.root, block.results))
+        for region in (region for each in block.instructions for region in each.regions):
+            for inner in blocks_of(region):
+                used.update(map(self.root, inner.results))
+                used.update(self.root(value) for each in inner.instructions for value in each.operands)
+        return used
+
+    def _nest(self, kind: Kind, part: Sequence[Instruction], around: Around) -> Nest:
+        made_here = {each.results[0] for each in part}
+        sinks = kind == "contract" or is_elementwise(part[0].operation)
+        instructions = _with_constants(part, around.constants) if sinks else tuple(part)
+        known = {value for each in instructions for value in each.results}
+        inputs = tuple(dict.fromkeys(value for each in instructions for value in each.operands if value not in known))
+        outputs = tuple(each.results[0] for each in part if around.is_used_outside(each.results[0], part))
+        pipelines = [found for each in part if (found := self.annotations.pipelines.get(each.results[0]))]
+        depth = pipelines[-1].depth if pipelines else 1
+        staged, align = self._staged(part, made_here)
+        return Nest(kind, instructions, inputs, outputs, self._tile(kind, part, depth), depth, staged, align)
+
+    def _staged(self, part: Sequence[Instruction], made_here: set[Value]) -> tuple[frozenset[Value], int]:
+        staged, align = set(), 16
+        for instruction in part:
+            for value, read in zip(instruction.operands, self._read_as[instruction], strict=True):
+                prefetch = self.annotations.prefetch_of(read)
+                if prefetch is None or value in made_here or not isinstance(value.type, Tensor):
+                    continue
+                assert isinstance(prefetch.operation, Prefetch)
+                if prefetch.operation.scope == "shared":
+                    staged.add(value)
+                    align = max(align, prefetch.operation.align)
+        return frozenset(staged), align
+
+    def _tile(self, kind: Kind, part: Sequence[Instruction], depth: int) -> TileSizes:
+        """The sizes asked for of the last of its values for which any are, else the default ones."""
+        tiles = [found for each in part if (found := self.annotations.tiles.get(each.results[0]))]
+        asked = tiles[-1] if tiles else None
+        lead = part[0]
+        if kind == "contract":
+            return self._contraction_tile(lead, tiles, depth)
+        if kind == "rows":
+            return rows_taken(lead, (asked.m, asked.n) if asked else None, self.target)
+        return (asked.m, asked.n, 1) if asked else map_tile(lead.results[0].type)
+
+    def _contraction_tile(self, product: Instruction, asked: Sequence[Tile], depth: int) -> TileSizes:
+        left = product.operands[0].type
+        assert isinstance(left, Tensor)
+        (*_, m, k), (*_, n) = extents(left), extents(product.results[0].type)
+        default = contraction_tile((m, n, k), left.dtype, self.target, depth)
+        if not asked:
+            return default
+        depths = [tile.k for tile in asked if tile.k is not None]
+        return asked[-1].m, asked[-1].n, depths[-1] if depths else default[2]
+
+
+def is_dropped(instruction: Instruction) -> bool:
+    """Whether an instruction is only about the schedule."""
+    return is_alias(instruction) or isinstance(instruction.operation, Directive)
+
+
+def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]) -> list[list[Instruction]]:
+    """A group cut into what can share a nest: elementwise operations over the shape of what leads (AMB-LANG-210)."""
+    parts: list[list[Instruction]] = []
+    for instruction in group:
+        if parts and _joins(instruction, parts[-1][0], kinds):
+            parts[-1].append(instruction)
+        else:
+            parts.append([instruction])
+    return parts
+
+
+def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction, Kind | None]) -> bool:
+    """Whether an instruction shares the nest of what leads one."""
+    leads = kinds[lead] == "contract" or (kinds[lead] == "map" and is_elementwise(lead.operation))
+    follows = kinds[instruction] == "map" and is_elementwise(instruction.operation)
+    return leads and follows and _shape(instruction) == _shape(lead)
+
+
+def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> Planned:
+    """Constants that only stand inside nests are not computed outside."""
+    every = tuple(planned)
+    used = set(foreign)
+    for each in every:
+        used.update(each.inputs if isinstance(each, Nest) else each.operands)
+    return tuple(
+        each
+        for each in every
+        if isinstance(each, Nest) or not isinstance(each.operation, Constant) or each.results[0] in used
+    )
+
+
+def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruction]) -> tuple[Instruction, ...]:
+    """Elementwise operations with the constants that they take before them."""
+    found: list[Instruction] = []
+    for instruction in part:
+        for value in instruction.operands:
+            constant = constants.get(value)
+            if constant is not None and constant not in found:
+                found.append(constant)
+        found.append(instruction)
+    return tuple(found)
+
+
+def _shape(instruction: Instruction) -> tuple[object, ...]:
+    type_ = instruction.results[0].type
+    return type_.shape if isinstance(type_, Tensor) else ()

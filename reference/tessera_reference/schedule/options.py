@@ -1,0 +1,101 @@
+"""What a schedule is asked for: by whoever lowers, by `@schedule(...)`, by directives (sections 2, 2.3, 6.1).
+
+A directive is about its values and is followed as it stands, or refused. Options and annotations are about a whole
+function: sizes are clipped to each shape and padded where they do not divide it (AMB-LANG-216).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ..ir.module import Function
+from ..ir.operation import AttributeValue, require
+
+Prefetching = Literal["shared", "global", "none"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How functions are scheduled; None leaves the choice to the lowering."""
+
+    tile: tuple[int, ...] | None = None
+    """m, n and k, of contractions."""
+    depth: int | None = None
+    prefetch: Prefetching = "shared"
+    fuse: bool = True
+
+    def __post_init__(self) -> None:
+        sizes = self.tile or ()
+        require(
+            all(_is_count(size) for size in sizes) and len(sizes) <= 3,
+            "schedule",
+            f"tile is {list(sizes)}",
+            "m, n and k, each at least 1",
+            "LANG-06.3-01",
+        )
+        require(
+            self.depth is None or _is_count(self.depth),
+            "schedule",
+            f"depth is {self.depth}",
+            "depth >= 1",
+            "LANG-06.2-05",
+        )
+        require(
+            self.prefetch in ("shared", "global", "none"),
+            "schedule",
+            f"there is no scope {self.prefetch!r}",
+            "shared, global or none",
+            "LANG-06.2-02",
+        )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def annotated(options: Options, function: Function) -> Options:
+    """The options for a function, which its `@schedule(...)` overrides; what it names besides is metadata.
+
+    Raises `Refusal`.
+    """
+    pairs: Any = function.attributes.get("schedule", ())
+    given = dict(pairs)
+    changes: dict[str, Any] = {}
+    sizes = _sizes(given)
+    if sizes is not None:
+        changes["tile"] = sizes
+    for name in ("depth", "prefetch", "fuse"):
+        if name in given:
+            changes[name] = given[name]
+    if given.get("double_buffer") is True:
+        depth = changes.setdefault("depth", max(options.depth or 2, 2))
+        require(
+            depth != 1,
+            "schedule",
+            "double_buffer with depth 1",
+            "depth >= 2 with double_buffer=true",
+            "LANG-06.2-05",
+            "depth=2",
+        )
+    require(
+        isinstance(changes.get("fuse", True), bool),
+        "schedule",
+        f"fuse is {changes.get('fuse')}",
+        "true or false",
+        "LANG-02-06",
+    )
+    return replace(options, **changes)
+
+
+def _sizes(given: Mapping[str, AttributeValue]) -> tuple[Any, ...] | None:
+    """`tile=128`, `tile=[128, 64, 32]`, or `m=..., n=..., k=...`."""
+    tile = given.get("tile")
+    if isinstance(tile, tuple):
+        return tile
+    if tile is not None:
+        return (tile, tile)
+    if "m" in given and "n" in given:
+        return (given["m"], given["n"], *((given["k"],) if "k" in given else ()))
+    return None

@@ -1,0 +1,183 @@
+"""Programs for the shapes of given inputs: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
+
+Result types are inferred again from the parameters on, through regions and calls; a function that is called with
+several shapes becomes several functions. What no shape of the inputs tells, as the extent of a slice between computed
+bounds or of a value that changes its shape in a loop, is refused: Tile IR has no unknown dimensions (AMB-LANG-49).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..ir.builder import fields_of
+from ..ir.descent import Walk, descend
+from ..ir.diagnostics import Location, Rejection
+from ..ir.dimensions import Dims, fits, substituted
+from ..ir.module import Block, Function, Instruction, Module, Value
+from ..ir.operation import Operation, Refusal, Role, Shown, require
+from ..ir.refusals import diagnostic_of
+from ..ir.types import Tensor, Type
+from .kinds import is_known
+
+Shape = tuple[int, ...]
+Known = dict[Value, Value]
+"""The specialized value for each of a function."""
+
+
+def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape]) -> Module:
+    """The module with a function, and what it calls, for parameters of these shapes.
+
+    Parameters that are not named have the shapes of their defaults or types. Functions that it does not call stay as
+    they are. Raises `Rejection` with phase lower.
+    """
+    entry = module.functions[function]
+    made = Specializer(module)
+    try:
+        types = tuple(_type_of(entry, parameter, input_shapes) for parameter in entry.parameters)
+        descend(made.function(function, types))
+    except Refusal as refusal:
+        raise lowering_refused(refusal, entry.location) from refusal
+    return replace(module, functions={**module.functions, **made.functions})
+
+
+def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
+    """A refusal while lowering, at its place."""
+    return Rejection([replace(diagnostic_of(refusal, location), phase="lower")])
+
+
+def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
+    """The type of a parameter with a given shape."""
+    given = function.defaults.get(parameter.name)
+    shape = shapes.get(parameter.name, given.shape if given is not None else None)
+    if not isinstance(parameter.type, Tensor) or shape is None:
+        return parameter.type
+    return replace(parameter.type, shape=shape)
+
+
+class Specializer:
+    """Makes the functions of one specialization; `functions` holds them by name."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.functions: dict[str, Function] = {}
+        self._named: dict[tuple[str, tuple[Type, ...]], str] = {}
+        self._returned: list[tuple[Type, ...]] = []
+
+    def function(self, name: str, types: tuple[Type, ...]) -> Walk[str]:
+        """The name of a function for parameters of these types. Raises `Refusal` and `Rejection`."""
+        if (name, types) in self._named:
+            return self._named[name, types]
+        function = self.module.functions[name]
+        dims: dict[str, Any] = {}
+        for parameter, type_ in zip(function.parameters, types, strict=True):
+            _require_known(f"the parameter {parameter.name}", type_)
+            require(
+                fits(parameter.type, type_, dims),
+                "shapes",
+                f"{parameter.name} is {type_}",
+                f"{parameter.type}, a name standing for one extent",
+                "LANG-11-03",
+            )
+        around, self._returned = self._returned, []
+        body = yield self._block(function.body, types, {})
+        results, self._returned = self._results(function, dims), around
+        free = name if name not in self.functions else self._clone(name)
+        self._named[name, types] = free
+        self.functions[free] = replace(function, name=free, body=body, results=results)
+        return free
+
+    def _results(self, function: Function, dims: Dims) -> tuple[Type, ...]:
+        """What a function returns: its signature, in which every return now says the extents."""
+        for types in self._returned:
+            require(
+                types == self._returned[0],
+                "shapes",
+                f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}",
+                "one shape of each result",
+                "LANG-03.1-04",
+            )
+        return self._returned[0] if self._returned else tuple(substituted(type_, dims) for type_ in function.results)
+
+    def _clone(self, name: str) -> str:
+        taken = self.module.functions.keys() | self.functions.keys() | self.module.meshes.keys()
+        return next(f"{name}_{count}" for count in range(1, len(taken) + 2) if f"{name}_{count}" not in taken)
+
+    def _block(self, block: Block, types: tuple[Type, ...], known: Known) -> Walk[Block]:
+        """A block whose arguments have these types."""
+        for argument, type_ in zip(block.arguments, types, strict=True):
+            known[argument] = Value(argument.name, type_)
+        made = []
+        for instruction in block.instructions:
+            try:
+                made.append((yield self._instruction(instruction, known)))
+            except Refusal as refusal:
+                told = Refusal(
+                    refusal.category,
+                    f"{instruction.operation.short_name}: {refusal.message}",
+                    refusal.requirement,
+                    refusal.clause,
+                    refusal.remedy,
+                )
+                raise lowering_refused(told, instruction.location) from refusal
+        results = tuple(known[value] for value in block.results)
+        if block.exit == "return":
+            self._returned.append(tuple(value.type for value in results))
+        return Block(tuple(known[argument] for argument in block.arguments), tuple(made), results, block.exit)
+
+    def _instruction(self, instruction: Instruction, known: Known) -> Walk[Instruction]:
+        """An instruction on specialized operands. Raises `Refusal`."""
+        operation = instruction.operation
+        operands = tuple(known[value] for value in instruction.operands)
+        types = tuple(value.type for value in operands)
+        taken, regions = type(operation).region_arguments(types), []
+        for region, takes in zip(instruction.regions, taken, strict=True):
+            regions.append((yield self._block(region, takes, known)))
+        made: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
+        if operation.calls:
+            callee = yield self.function(str(operation.attributes[operation.calls]), types)
+            made = replace(made, **{operation.calls: callee})  # type: ignore[type-var]
+        if operation.roles.get("returns") is Role.HIDDEN:
+            shown = Shown(types, made.attributes, None, tuple(regions), self.functions, self.module.meshes)
+            made = replace(made, **type(made).hidden(shown))  # type: ignore[type-var]
+        results = made.results()
+        for type_ in results:
+            _require_known("the result", type_)
+        _require_same_shapes(made, regions)
+        for value, type_ in zip(instruction.results, results, strict=True):
+            known[value] = Value(value.name, type_)
+        return replace(
+            instruction,
+            operation=made,
+            operands=operands,
+            results=tuple(known[value] for value in instruction.results),
+            regions=tuple(regions),
+        )
+
+
+def _require_known(subject: str, type_: Type) -> None:
+    require(
+        not isinstance(type_, Tensor) or is_known(type_),
+        "shapes",
+        f"{subject} is {type_}, of which a dimension cannot be told from the inputs",
+        "extents that are known before Tile IR",
+        "LANG-03.1-04",
+    )
+
+
+def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
+    """Regions yield what their operation says: a loop does not change a shape."""
+    for region, gives in zip(regions, operation.region_results(), strict=True):
+        yields = tuple(value.type for value in region.results)
+        require(
+            region.exit != "yield" or yields == gives,
+            "shapes",
+            f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted",
+            "values of one shape, however often a loop turns",
+            "LANG-03.1-04",
+        )
+
+
+def _listed(types: tuple[Type, ...]) -> str:
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,124 @@
+"""Programs of the DSL and texts of Schedule IR, and what the Graph level makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tessera_reference.graph.execution import execute
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection
+from tessera_reference.ir.module import Function, Module
+from tessera_reference.ir.targets import Target, target_of
+from tessera_reference.ir.text_reader import read_module
+from tessera_reference.ir.types import Scalar, Tensor
+from tessera_reference.language import compile_source
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.schedule.nests import Nest, Plan, nests_of
+from tessera_reference.schedule.verifier import verify_schedule
+
+
+class Schedules:
+    """What the tests of this folder share."""
+
+    @staticmethod
+    def program(signature: str, body: str, mesh: str = "") -> Module:
+        """A module with the function f; a body without a semicolon is what it returns."""
+        statements = body if ";" in body else f"return {body};"
+        return compile_source(f"module m {{ {mesh} func f({signature}) {{ {statements} }} }}", "t.tsr").module
+
+    @staticmethod
+    def text(parameters: str, lines: Sequence[str], results: str = "", types: str = "") -> str:
+        """A module of Schedule IR with the function f."""
+        inside = "\n".join(lines)
+        signature = ", ".join(each.partition(": ")[2] for each in parameters.split(", %"))
+        return (
+            f'"builtin.module"() ({{\n"tessera.graph.func"() ({{\n^bb0({parameters}):\n{inside}\n'
+            f'"tessera.graph.return"({results}) : ({types}) -> ()\n'
+            f'}}) {{sym_name = "f", function_type = ({signature}) -> ({types})}} : () -> ()\n'
+            '}) {sym_name = "m"} : () -> ()\n'
+        )
+
+    @classmethod
+    def read(cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "") -> Function:
+        """The function f of a text."""
+        return read_module(cls.text(parameters, lines, results, types)).functions["f"]
+
+    @classmethod
+    def refused(
+        cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "", target: str = "sm_90"
+    ) -> Diagnostic:
+        """The one thing that is wrong with a text, as it is read or as its schedule is verified."""
+        with pytest.raises(Rejection) as caught:
+            verify_schedule(cls.read(parameters, lines, results, types), target_of(target))
+        (diagnostic,) = caught.value.diagnostics
+        return diagnostic
+
+    @classmethod
+    def accepted(
+        cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "", target: str = "sm_90"
+    ) -> Function:
+        """A text whose schedule is legal."""
+        function = cls.read(parameters, lines, results, types)
+        verify_schedule(function, target_of(target))
+        return function
+
+    @staticmethod
+    def nests(function: Function, target: str = "sm_90") -> list[tuple[object, ...]]:
+        """What a function's body is made of: each nest in short, what stays by its name."""
+        return [Schedules.short(each) for each in nests_of(function, target_of(target))]
+
+    @staticmethod
+    def short(each: object) -> tuple[object, ...]:
+        """A nest: kind, operations, inputs, outputs, tile, depth, staged inputs."""
+        if not isinstance(each, Nest):
+            return ("host", each.operation.short_name)  # type: ignore[attr-defined]  # an instruction
+        names = [value.name for value in each.inputs], [value.name for value in each.outputs]
+        operations = [instruction.operation.short_name for instruction in each.instructions]
+        return (each.kind, operations, *names, each.tile, each.depth, sorted(value.name for value in each.staged))
+
+    @staticmethod
+    def numbers(module: Module, seed: int = 5) -> dict[str, Array]:
+        """Inputs for f: of every magnitude, zeros among them."""
+        random = np.random.Generator(np.random.PCG64(seed))
+        found = {}
+        for parameter in module.functions["f"].parameters:
+            assert isinstance(parameter.type, Tensor | Scalar)
+            shape = tuple(extent for extent in parameter.type.shape if isinstance(extent, int))
+            held = parameter.type.dtype
+            drawn = random.normal(size=shape) * random.choice([0.0, 1.0, 1e-3, 30.0], size=shape)
+            if held.kind == "complex":
+                found[parameter.name] = Array(held, (drawn + 1j * drawn[::-1]).astype(held.carrier))
+            elif held.kind == "float":
+                found[parameter.name] = cast(Array(dtype("fp64"), np.asarray(drawn, np.float64)), held)
+            else:
+                found[parameter.name] = Array(held, random.integers(0, 2, shape).astype(held.carrier))
+        return found
+
+    @staticmethod
+    def told(results: Sequence[Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
+        """Results by dtype, shape and bits."""
+        return [(each.dtype.name, each.shape, each.to_bits()) for each in results]
+
+    @classmethod
+    def of_graph(cls, module: Module, inputs: dict[str, Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
+        """What the Graph level gives."""
+        return cls.told(execute(module, "f", inputs))
+
+
+@pytest.fixture
+def schedules() -> type[Schedules]:
+    return Schedules
+
+
+@pytest.fixture
+def target() -> Target:
+    return target_of("sm_90")
+
+
+@pytest.fixture
+def plan_of() -> Callable[[Function], Plan]:
+    return lambda function: Plan(function, target_of("sm_90"))

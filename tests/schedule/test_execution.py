@@ -1,0 +1,290 @@
+"""Nests carried out tile by tile give the bits of Graph IR (LANG-08.2-01, AMB-LANG-110), and really through buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera_reference.graph.execution import UnknownFunction
+from tessera_reference.graph.execution import execute as execute_graph
+from tessera_reference.graph.execution import execute_on_mesh as execute_graph_on_mesh
+from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.targets import Target
+from tessera_reference.ir.text_reader import read_module
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.schedule import staging
+from tessera_reference.schedule.execution import Event, execute, execute_on_mesh
+from tessera_reference.schedule.lowering import Options, to_schedule
+
+PROGRAMS = {
+    "product": ("A: tensor<5x7xfp32>, B: tensor<7x3xfp32>", "A @ B"),
+    "narrow product": ("A: tensor<5x7xbf16>, B: tensor<7x3xbf16>", "A @ B, op.matmul(A, B, out=fp32)"),
+    "wider accumulator": ("A: tensor<5x9xbf16>, B: tensor<9x3xbf16>", "op.matmul(A, B) @{accum=fp64}"),
+    "tf32": ("A: tensor<5x9xtf32>, B: tensor<9x3xtf32>", "A @ B"),
+    "fp8": ("A: tensor<3x9xfp8_e4m3>, B: tensor<9x3xfp8_e4m3>", "A @ B"),
+    "int8": ("A: tensor<3x9xint8>, B: tensor<9x3xint8>", "A @ B"),
+    "complex": ("A: tensor<3x9xcomplex64>, B: tensor<9x3xcomplex64>", "A @ B, A * A, op.fft(A), op.sum(A, axis=1)"),
+    "batch and epilogue": (
+        "A: tensor<2x3x5x7xfp64>, B: tensor<2x3x7x4xfp64>, c: tensor<3x1x4xfp64>",
+        "op.exp(A @ B) + c, A @ B",
+    ),
+    "nothing to sum": ("A: tensor<5x0xfp32>, B: tensor<0x3xfp32>", "op.relu(A @ B)"),
+    "nothing at all": ("A: tensor<0x4xfp32>, B: tensor<4x3xfp32>", "(A @ B) * 2.0, op.softmax(A)"),
+    "elementwise": (
+        "A: tensor<5x7xfp32>, b: tensor<7xfp32>, s: fp32",
+        "op.tanh(A * s + b) - A, op.select(A < b, A, b)",
+    ),
+    "integers": ("A: tensor<6x5xint32>", "A / (A * A + 1), op.clamp(A, op.abs(A), A), -A"),
+    "rows": ("A: tensor<3x9x5xbf16>", "op.sum(A, axis=0), op.prod(A, axis=1, keepdims=true), op.logsumexp(A, axis=-1)"),
+    "rows that stay": ("A: tensor<3x9x5xbf16>", "op.softmax(A, axis=0), op.softmax(A, axis=1), op.softmax(A, axis=2)"),
+    "to a scalar": ("A: tensor<9xfp32>", "op.sum(A, axis=0), op.mean(A, axis=0, keepdims=true), op.argmax(A, axis=0)"),
+    "movement": (
+        "A: tensor<3x9x5xfp16>",
+        "op.transpose(A, perm=[1, 0, 2]), op.reshape(A, shape=[5, 27]), op.broadcast(A, shape=[2, 3, 9, 5]), "
+        "A[1, 2:9:3], op.slice(A, starts=[1, 0, 2], stops=[3, 9, 5], steps=[1, 2, 1])",
+    ),
+    "movement of two": (
+        "A: tensor<3x5xfp16>, B: tensor<2x5xfp16>",
+        "op.concat(A, B, axis=0), op.pad(A, low=[1, 0], high=[2, 3], value=1.5), "
+        "op.gather(A, op.const_tensor(shape=[2], dtype=int32, value=[2, 0]), axis=0)",
+    ),
+    "assignment": ("A: tensor<4x5xfp32>, n: int32", "A[n, 1:3] = 0.5; A[2] = A[n]; return A, A[n];"),
+    "norms": ("A: tensor<3x9xfp32>, g: tensor<9xfp32>", "op.layer_norm(A, g, g), op.rms_norm(A, g)"),
+    "attention": ("q: tensor<2x7x4xbf16>, v: tensor<2x7x3xbf16>", "op.flash_attention(q, q, v, causal=true)"),
+    "control": (
+        "A: tensor<6x6xfp32>, n: int32",
+        "let S: tensor<6x6xfp32> = A; for (i in 0 : 4) { S = S @ A; if (i > n) { S = op.relu(S) + A[i]; } } return S;",
+    ),
+    "gradient": ("A: tensor<6x6xfp32>", "op.grad(op.sum(op.sum(A @ A, axis=0), axis=0), A), A @ A"),
+    "random": ("A: tensor<6x6xfp32>", "op.dropout(A, rate=0.5, seed=3) + A, op.uniform(shape=[2, 2], seed=1)"),
+    "layouts": (
+        "A: tensor<6x4xfp32; layout=col_major>",
+        'schedule.layout_cast(A, to="row_major"); return op.softmax(A) + A;',
+    ),
+    "fused by hand": (
+        "A: tensor<6x6xfp32>",
+        "let B: tensor<6x6xfp32> = A @ A; schedule.tile(B, m=4, n=3, k=2, pad=2); schedule.pipeline(B, depth=3); "
+        "let C: tensor<6x6xfp32> = op.sin(B) * 2.0; schedule.fuse(B, C); return C, op.transpose(B);",
+    ),
+    "open": ("A: tensor<NxKxfp32>, B: tensor<Kx3xfp32>", "op.relu(A @ B)"),
+}
+
+OPTIONS = {
+    "default": Options(),
+    "tails": Options(tile=(2, 2, 2)),
+    "deep tails": Options(tile=(3, 5, 4), depth=3),
+    "unstaged": Options(tile=(4, 4, 2), depth=1, prefetch="none"),
+    "unfused": Options(tile=(16, 1), fuse=False),
+    "single elements": Options(tile=(1, 1, 1), depth=5),
+}
+
+
+@pytest.mark.parametrize("which", PROGRAMS)
+@pytest.mark.parametrize("how", OPTIONS)
+def test_the_bits_are_those_of_graph_ir(schedules: Any, target: Target, which: str, how: str) -> None:
+    signature, body = PROGRAMS[which]
+    module = schedules.program(signature, body)
+    shapes = schedules.program(signature.replace("N", "5").replace("K", "4"), body)
+    inputs = schedules.numbers(shapes)
+    expected = schedules.of_graph(module, inputs)
+    made = to_schedule(module, target, OPTIONS[how])
+    assert schedules.of_graph(made, inputs) == expected
+    assert schedules.told(execute(made, "f", inputs, target)) == expected
+
+
+def array(name: str, values: object) -> Array:
+    return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
+
+
+def test_infinities_stay_out_of_padding(schedules: Any, target: Target) -> None:
+    inputs = {"A": array("fp32", [[np.inf, 1.0, 2.0]]), "B": array("fp32", [[1.0], [np.inf], [-1.0]])}
+    module = schedules.program("A: tensor<1x3xfp32>, B: tensor<3x1xfp32>", "A @ B")
+    (found,) = execute(to_schedule(module, target, Options(tile=(4, 4, 2))), "f", inputs, target)
+    assert found.values.tolist() == [[np.inf]]
+
+
+def test_the_order_of_k_shows(schedules: Any, target: Target) -> None:
+    # 2**24 + 1 - 2**24 is 0 in ascending order and 1 in any that adds the large numbers first.
+    inputs = {"A": array("fp32", [[2.0**24, 1.0, -(2.0**24)]]), "B": array("fp32", [[1.0], [1.0], [1.0]])}
+    module = schedules.program("A: tensor<1x3xfp32>, B: tensor<3x1xfp32>", "A @ B")
+    for k in (1, 2, 3, 4):
+        (found,) = execute(to_schedule(module, target, Options(tile=(1, 1, k), depth=2)), "f", inputs, target)
+        assert found.values.tolist() == [[0.0]]
+
+
+# What happens, in order
+
+
+def events_of(schedules: Any, target: Target, body: str, signature: str, options: Options) -> list[tuple[Any, ...]]:
+    events: list[Event] = []
+    module = schedules.program(signature, body)
+    execute(to_schedule(module, target, options), "f", schedules.numbers(module), target, events.append)
+    return [(each.kind, each.nest, each.tile, each.slot) for each in events]
+
+
+def test_loads_run_ahead_by_the_depth_less_one(schedules: Any, target: Target) -> None:
+    found = events_of(
+        schedules, target, "A @ B", "A: tensor<2x6xfp32>, B: tensor<6x2xfp32>", Options(tile=(2, 2, 2), depth=2)
+    )
+    assert found == [
+        ("stage", 0, (0, 0, 0), 0),
+        ("stage", 0, (0, 0, 1), 1),
+        ("compute", 0, (0, 0, 0), 0),
+        ("stage", 0, (0, 0, 2), 0),
+        ("compute", 0, (0, 0, 1), 1),
+        ("compute", 0, (0, 0, 2), 0),
+        ("store", 0, (0, 0), -1),
+    ]
+
+
+def test_depth_three_and_depth_one(schedules: Any, target: Target) -> None:
+    signature = "A: tensor<2x8xfp32>, B: tensor<8x2xfp32>"
+    deep = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 2), depth=3))
+    short = [(kind, tile[2:], slot) for kind, _, tile, slot in deep[:-1]]
+    assert short == [
+        ("stage", (0,), 0),
+        ("stage", (1,), 1),
+        ("stage", (2,), 2),
+        ("compute", (0,), 0),
+        ("stage", (3,), 0),
+        ("compute", (1,), 1),
+        ("compute", (2,), 2),
+        ("compute", (3,), 0),
+    ]
+    flat = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 4), depth=1))
+    assert [(kind, tile[2:], slot) for kind, _, tile, slot in flat[:-1]] == [
+        ("stage", (0,), 0),
+        ("compute", (0,), 0),
+        ("stage", (1,), 0),
+        ("compute", (1,), 0),
+    ]
+
+
+def test_tiles_are_visited_row_by_row_batch_by_batch(schedules: Any, target: Target) -> None:
+    signature = "A: tensor<2x3x2xfp32>, B: tensor<2x2x4xfp32>"
+    found = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 2), depth=1))
+    stores = [tile for kind, _, tile, _ in found if kind == "store"]
+    assert stores == [(b, i, j) for b in (0, 1) for i in (0, 1) for j in (0, 1)]
+
+
+def test_nothing_is_staged_that_is_not_prefetched(schedules: Any, target: Target) -> None:
+    signature = "A: tensor<2x8xfp32>, B: tensor<8x2xfp32>"
+    found = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 2), prefetch="none"))
+    assert [kind for kind, *_ in found] == ["compute"] * 4 + ["store"]
+
+
+STAGED = ["product", "batch and epilogue", "rows", "rows that stay", "to a scalar"]
+
+
+@pytest.mark.parametrize("which", STAGED)
+def test_without_staging_the_result_is_wrong(
+    schedules: Any, target: Target, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = schedules.program(*PROGRAMS[which])
+    inputs = schedules.numbers(module)
+    monkeypatch.setattr(staging.Ring, "fill", lambda *_: None)
+    found = execute(to_schedule(module, target, Options(tile=(2, 2, 2))), "f", inputs, target)
+    assert schedules.told(found) != schedules.of_graph(module, inputs)
+
+
+def test_a_stage_too_early_in_the_wrong_slot_shows(
+    schedules: Any, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = schedules.program(*PROGRAMS["product"])
+    inputs = schedules.numbers(module)
+    fill = staging.Ring.fill
+    monkeypatch.setattr(staging.Ring, "fill", lambda self, step, *rest: fill(self, step + 1, *rest))
+    found = execute(to_schedule(module, target, Options(tile=(5, 3, 2), depth=2)), "f", inputs, target)
+    assert schedules.told(found) != schedules.of_graph(module, inputs)
+
+
+def test_elementwise_operands_are_staged_where_a_text_says_so(schedules: Any, target: Target) -> None:
+    vector, type_ = "tensor<3xfp32>", "tensor<4x3xfp32>"
+    lines = [
+        f'%s = "tessera.schedule.prefetch"(%a) {{scope = "shared"}} : ({type_}) -> {type_}',
+        f'%v = "tessera.schedule.prefetch"(%b) {{scope = "shared"}} : ({vector}) -> {vector}',
+        f'%c = "tessera.graph.add"(%s, %v) : ({type_}, {vector}) -> {type_}',
+        f'%t = "tessera.schedule.tile"(%c) {{m = 2, n = 3}} : ({type_}) -> {type_}',
+        f'%p = "tessera.schedule.pipeline"(%t) {{depth = 2}} : ({type_}) -> {type_}',
+    ]
+    module = read_module(schedules.text(f"%a: {type_}, %b: {vector}", lines, "%p", type_))
+    inputs = {"a": array("fp32", np.arange(12.0).reshape(4, 3)), "b": array("fp32", [100.0, 200.0, 300.0])}
+    events: list[Event] = []
+    (found,) = execute(module, "f", inputs, target, events.append)
+    assert found.values.tolist() == [[100, 201, 302], [103, 204, 305], [106, 207, 308], [109, 210, 311]]
+    assert [(each.kind, each.tile, each.slot) for each in events] == [
+        ("stage", (0, 0), 0),
+        ("stage", (1, 0), 1),
+        ("compute", (0, 0), 0),
+        ("store", (0, 0), -1),
+        ("compute", (1, 0), 1),
+        ("store", (1, 0), -1),
+    ]
+
+
+# Errors, ranks
+
+
+FAILING = {
+    "a division": ("A: tensor<3x3xint32>", "(A + A) / (A - A)"),
+    "a gather": (
+        "A: tensor<3x3xfp32>",
+        "op.gather(A, op.const_tensor(shape=[2], dtype=int32, value=[0, 7]), axis=0)",
+    ),
+    "an index": ("A: tensor<3x3xfp32>, n: int32", "A[n + 9]"),
+    "dead code": ("A: tensor<3x3xint32>", "let B: tensor<3x3xint32> = A / (A - A); return A;"),
+}
+
+
+@pytest.mark.parametrize("which", FAILING)
+def test_what_fails_fails_as_at_graph_ir(schedules: Any, target: Target, which: str) -> None:
+    module = schedules.program(*FAILING[which])
+    inputs = schedules.numbers(module)
+    made = to_schedule(module, target)
+    told = []
+    for run in (lambda: execute_graph(module, "f", inputs), lambda: execute(made, "f", inputs, target)):
+        with pytest.raises(Rejection) as caught:
+            run()
+        told.append(caught.value.diagnostics)
+    assert told[0] == told[1]
+
+
+def test_padding_never_divides(schedules: Any, target: Target) -> None:
+    module = schedules.program("A: tensor<3x5xint32>", "(A + 7) / (A + 1)")
+    inputs = schedules.numbers(module)
+    made = to_schedule(module, target, Options(tile=(2, 2)))
+    assert schedules.told(execute(made, "f", inputs, target)) == schedules.of_graph(module, inputs)
+
+
+def test_what_a_gradient_goes_through_is_in_no_nest(schedules: Any, target: Target) -> None:
+    functions = "func g(X: tensor<3x3xfp32>) { return op.relu(X @ X); }"
+    module = schedules.program(
+        "A: tensor<3x3xfp32>", "op.grad(op.sum(op.sum(g(A), axis=0), axis=0), A), A @ A", functions
+    )
+    inputs = schedules.numbers(module)
+    found = execute(to_schedule(module, target), "f", inputs, target)
+    assert schedules.told(found) == schedules.of_graph(module, inputs)
+
+
+def test_an_unknown_function(schedules: Any, target: Target) -> None:
+    with pytest.raises(UnknownFunction):
+        execute(schedules.program("A: int32", "A"), "g", {}, target)
+
+
+def test_ranks_meet_between_nests(schedules: Any, target: Target) -> None:
+    module = schedules.program(
+        "X: tensor<3x3xfp32>",
+        'let Y: tensor<3x3xfp32> = dist.all_reduce(X @ X, axis=dp, op="sum"); return op.relu(Y) @ X;',
+        "mesh g = mesh<axes=[dp], shape=[3]>;",
+    )
+    inputs = [schedules.numbers(module, seed) for seed in (1, 2, 3)]
+    made = to_schedule(module, target, Options(tile=(2, 2, 2)))
+    found = execute_on_mesh(made, "f", inputs, target)
+    expected = execute_graph_on_mesh(module, "f", inputs)
+    assert [[each.to_bits() for each in rank] for rank in found] == [
+        [each.to_bits() for each in rank] for rank in expected
+    ]
+    assert len({rank[0].to_bits() for rank in found}) == 3
