@@ -40,10 +40,15 @@ KINDS: Mapping[Any, str] = {
 def page() -> str:
     """The whole page."""
     families: dict[str, list[type[Operation]]] = {}
-    for declared in OPERATIONS.values():
+    for declared in of_graph():
         families.setdefault(declared.__module__, []).append(declared)
     parts = [INTRODUCTION, *(family(name, families[name]) for name in sorted(families))]
     return "\n".join(parts)
+
+
+def of_graph() -> list[type[Operation]]:
+    """The operations of Graph IR; whatever else has been imported, those of other levels are not among them."""
+    return [declared for name, declared in OPERATIONS.items() if name.startswith("tessera.graph.")]
 
 
 def family(module: str, operations: list[type[Operation]]) -> str:

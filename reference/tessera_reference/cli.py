@@ -2,7 +2,7 @@
 
 Results go to stdout and to files, diagnostics to stderr. Exit codes: 0 done; 2 bad input (a program that is illegal or
 fails while running, inputs that do not fit, files that cannot be read); 3 a legal program beyond this reference; of
-`fmt --check` 1 for a file that is not in canonical form.
+`fmt --check` 1 for a file that is not in canonical form, of `compare-levels` 1 for levels that differ.
 """
 
 from __future__ import annotations
@@ -16,15 +16,26 @@ from pathlib import Path
 from typing import Any
 
 from .array_files import BadInput
-from .explain import explain, tracer
+from .explain import event_tracer, explain, tracer
 from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
-from .ir.module import Function, Module
-from .ir.text import print_module
+from .ir.targets import DEFAULT
 from .language import CompiledModule, compile_source, decode, format_program, parse, print_tree
+from .level_commands import (
+    add_lowering_options,
+    add_shape_options,
+    compare,
+    lowering_of,
+    selected,
+    show_lowered,
+    target_named,
+)
+from .level_emission import TEXTS, OtherVendor
+from .level_texts import read_at
+from .levels import EXECUTIONS, LEVELS, MissingTool
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
-from .run_files import run
+from .run_files import How, run
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 
@@ -55,10 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Rejection as rejection:
         _show(rejection.diagnostics, options.source_text)
         return BAD_INPUT
-    except UnsupportedConstruct as unsupported:
+    except (UnsupportedConstruct, MissingTool) as unsupported:
         print(f"unsupported: {unsupported}", file=sys.stderr)
         return UNSUPPORTED
-    except (BadInput, InputMismatch, UnknownFunction, NumericsFailure) as problem:
+    except (BadInput, OtherVendor, InputMismatch, UnknownFunction, NumericsFailure) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
@@ -91,20 +102,42 @@ def add_commands(subparsers: Any) -> None:
         help="numerics level; the reference computes the strict bits under each",
     )
     execute.add_argument(
-        "--trace", action="store_true", help="print each operation as it is executed, with a digest of its bits"
+        "--at", choices=EXECUTIONS, default="graph", help="the level of IR that is executed, or machine code"
     )
-    _command(subparsers, "verify", _verify, "check a program and say what is wrong with it")
+    add_lowering_options(execute)
+    execute.add_argument(
+        "--trace",
+        action="store_true",
+        help="print each operation as it is executed, with a digest of its bits; at schedule what is done to each tile",
+    )
+    verify = _command(subparsers, "verify", _verify, "check a program, or IR text, and say what is wrong with it")
+    verify.add_argument("--ir", choices=LEVELS, metavar="LEVEL", help="the file is IR of this level")
+    verify.add_argument(
+        "--target", default=DEFAULT, metavar="NAME", help=f"what kernels are for; {DEFAULT} unless given"
+    )
     fmt = _command(subparsers, "fmt", _fmt, "print a program in canonical form")
     fmt.add_argument(
         "--check", action="store_true", help="print nothing; exit with 1 if the file is not in canonical form"
     )
     fmt.add_argument("--write", action="store_true", help="change the file in place")
     show = _command(subparsers, "print", _print, "print a program's syntax tree or its IR")
-    show.add_argument("--level", choices=("ast", "graph"), default="graph", help="what to print")
+    show.add_argument("--level", choices=("ast", *LEVELS), default="graph", help="what to print")
+    add_lowering_options(show)
+    add_shape_options(show)
     _command(subparsers, "explain", _explain, "say what a program's operations are")
-    lower = _command(subparsers, "lower", _lower, "print a program's IR")
-    lower.add_argument("--to", choices=("graph",), default="graph", help="the IR level")
+    lower = _command(subparsers, "lower", _lower, "print a program's IR, or what it becomes for a vendor's tools")
+    lower.add_argument("--to", choices=(*LEVELS, *TEXTS), default="graph", help="the level, or the kind of text")
     lower.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
+    lower.add_argument("--dump-dir", metavar="DIR", help="write a file for every level on the way instead")
+    add_lowering_options(lower)
+    add_shape_options(lower)
+    levels = _command(
+        subparsers, "compare-levels", _compare, "run a function at every level, and find where they differ"
+    )
+    levels.add_argument("function", metavar="FUNCTION", help="NAME or MODULE.NAME")
+    levels.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
+    levels.add_argument("--native", action="store_true", help="the machine code of this machine too")
+    add_lowering_options(levels)
 
     serve = subparsers.add_parser("serve", help="answer the conformance protocol on standard input and output")
     serve.set_defaults(run=_serve, source_text="")
@@ -121,16 +154,26 @@ def _command(subparsers: Any, name: str, run: Any, summary: str, epilog: str = "
 
 def _run(options: argparse.Namespace) -> int:
     check_environment()
-    module, function = _select(_compile(options), options.function)
-    run(module, function, options.input, options.output, tracer(print) if options.trace else None)
+    lowering = lowering_of(options)
+    module, function = selected(_compile(options).modules, options.function)
+    trace = event_tracer if options.at == "schedule" else tracer
+    how = How(options.at, lowering.target, lowering.options, trace(print) if options.trace else None)
+    run(module, function, options.input, options.output, how)
     return 0
 
 
 def _verify(options: argparse.Namespace) -> int:
+    if options.ir is not None:
+        modules = read_at(options.ir, _read(options), target_named(options.target), options.file)
+        _show_count(options.file, sum(len(module.functions) for module in modules))
+        return 0
     compiled = _compile(options)
-    count = sum(len(module.functions) for module in compiled.modules)
-    print(f"{options.file}: ok, {count} function{'s' * (count != 1)}")
+    _show_count(options.file, sum(len(module.functions) for module in compiled.modules))
     return 0
+
+
+def _show_count(file: str, count: int) -> None:
+    print(f"{file}: ok, {count} function{'s' * (count != 1)}")
 
 
 def _fmt(options: argparse.Namespace) -> int:
@@ -153,8 +196,7 @@ def _print(options: argparse.Namespace) -> int:
     if options.level == "ast":
         print(print_tree(parse(_read(options), options.file)), end="")
         return 0
-    for module in _compile(options).modules:
-        print(print_module(module), end="")
+    show_lowered(_compile(options).modules, options.level, options)
     return 0
 
 
@@ -165,9 +207,13 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _lower(options: argparse.Namespace) -> int:
-    for module in _compile(options).modules:
-        print(print_module(module, export=options.export), end="")
+    show_lowered(_compile(options).modules, options.to, options)
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    check_environment()
+    return compare(_compile(options).modules, options)
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -200,17 +246,6 @@ def _compile(options: argparse.Namespace) -> CompiledModule:
 def _show(diagnostics: Sequence[Diagnostic], source: str) -> None:
     for diagnostic in diagnostics:
         print(render(diagnostic, source), file=sys.stderr)
-
-
-def _select(compiled: CompiledModule, name: str | None) -> tuple[Module, Function]:
-    """The function asked for, or the only one."""
-    found = [(module, function) for module in compiled.modules for function in module.functions.values()]
-    wanted = [(m, f) for m, f in found if name in (None, f.name, f"{m.name}.{f.name}")]
-    if len(wanted) != 1:
-        names = ", ".join(f"{module.name}.{function.name}" for module, function in found) or "none"
-        problem = f"no function {name!r}" if name and not wanted else "which function? use --function"
-        raise BadInput(f"{problem}; there is {names}")
-    return wanted[0]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from .ir.module import Function, Instruction, Module
 from .ir.operation import Operation
 from .numerics.array import Array
+from .schedule.execution import Event
 
 
 def explain(module: Module) -> Iterator[str]:
@@ -52,6 +53,16 @@ def tracer(write: Callable[[str], None]) -> Callable[[Instruction, tuple[Array, 
             for value, array in zip(instruction.results, results, strict=True)
         ]
         write(f"{span.line}:{span.column} {instruction.operation.name} {'; '.join(values)}".rstrip())
+
+    return observe
+
+
+def event_tracer(write: Callable[[str], None]) -> Callable[[Event], None]:
+    """An observer that writes a line for everything that is done with a tile: of which nest, and in which buffer."""
+
+    def observe(event: Event) -> None:
+        buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
+        write(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
 
     return observe
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .array_files import BadInput, load, save
-from .graph.execution import describe, execute, execute_on_mesh
+from .graph.execution import describe
 from .graph.machine import Observer
 from .graph.ranks import RankObserver, mesh_in_force
 from .ir.module import Function, Module
+from .ir.targets import Target
 from .ir.types import Tensor, dtype_of
+from .levels import Execution, Options, execute_at, execute_on_mesh_at
 from .numerics.array import Array
 
 
@@ -38,9 +41,17 @@ class Assignment:
         return self.name if self.rank is None else f"{self.name}@{self.rank}"
 
 
-def run(
-    module: Module, function: Function, inputs: Sequence[str], outputs: Sequence[str], observer: Observer | None
-) -> None:
+@dataclass(frozen=True)
+class How:
+    """At which level of IR, for which target and schedule, and who is told of what happens."""
+
+    level: Execution
+    target: Target
+    options: Options
+    observer: Callable[..., Any] | None = None
+
+
+def run(module: Module, function: Function, inputs: Sequence[str], outputs: Sequence[str], how: How) -> None:
     """Run a function on the files of `inputs`, and write or print its results. Raises `BadInput` and as `execute`."""
     wanted = [Assignment.read(text) for text in outputs]
     given = [Assignment.read(text) for text in inputs]
@@ -49,10 +60,11 @@ def run(
     _check_inputs(given)
     arrays = {each: load(each.name, each.path, each.bits, function) for each in given}
     if any(each.rank is not None for each in (*given, *wanted)):
-        results = _on_ranks(module, function, arrays, observer)
+        results = _on_ranks(module, function, arrays, how)
         ranks = range(len(results))
     else:
-        results = (execute(module, function.name, {each.name: array for each, array in arrays.items()}, observer),)
+        given_arrays = {each.name: array for each, array in arrays.items()}
+        results = (execute_at(how.level, module, function.name, given_arrays, how.target, how.options, how.observer),)
         ranks = range(1)
     for each in wanted:
         if (each.rank or 0) not in ranks:
@@ -64,7 +76,7 @@ def run(
 
 
 def _on_ranks(
-    module: Module, function: Function, arrays: Mapping[Assignment, Array], observer: Observer | None
+    module: Module, function: Function, arrays: Mapping[Assignment, Array], how: How
 ) -> tuple[tuple[Array, ...], ...]:
     """Each rank with its own inputs, and with those that are given for all."""
     count = module.meshes[mesh_in_force(module, function, None)].size
@@ -77,7 +89,8 @@ def _on_ranks(
         if each.rank is not None:
             own[each.rank][each.name] = array
     inputs = [{**shared, **mine} for mine in own]
-    return execute_on_mesh(module, function.name, inputs, observer=observer and _of_every_rank(observer))
+    observer = how.observer and _of_every_rank(how.observer)
+    return execute_on_mesh_at(how.level, module, function.name, inputs, how.target, how.options, observer=observer)
 
 
 def _of_every_rank(observer: Observer) -> RankObserver:

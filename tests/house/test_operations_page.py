@@ -16,8 +16,9 @@ def test_the_page_is_current(root: Path) -> None:
 
 def test_every_operation_and_every_spelling_stands_on_it(root: Path) -> None:
     written = (root / "docs" / "operations.md").read_text(encoding="utf-8")
-    assert len(OPERATIONS) > 80
-    assert [name for name in OPERATIONS if f"`{name}`" not in written] == []
+    names = [name for name in OPERATIONS if name.startswith("tessera.graph.")]
+    assert len(names) > 80
+    assert [name for name in names if f"`{name}`" not in written] == []
     assert [spelling for spelling in SPELLINGS if f"`{spelling}`" not in written] == []
 
 

@@ -71,7 +71,7 @@ REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
     ("numerics_declared", {"operation": "sum", "dtype": "fp32", "shapes": [], "element": -1}, "element is -1"),
     ("language_verify", {"source": 5}, "source is 5, allowed is text"),
     ("language_verify_ir", {"text": 5}, "text is 5, allowed is text"),
-    ("language_lower", {"source": "", "to": []}, "to is [], allowed is text"),
+    ("language_lower", {"source": "", "to": []}, "to is [], allowed is one of graph, schedule, tile, target, llvm"),
     ("language_execute", {"source": "", "function": "f", "inputs": {"x": 5}}, "inputs.x is 5, allowed is a tensor"),
     ("language_execute_ranks", RANKS | {"ranks": {}}, "language.execute_ranks: ranks is {}, allowed is a list"),
     ("language_execute_ranks", RANKS | {"ranks": [ROW]}, "ranks[0] is "),

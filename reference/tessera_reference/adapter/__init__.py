@@ -5,6 +5,7 @@ Each protocol method is a method here, by area; `docs/protocol.md` describes wha
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from .. import __version__
@@ -23,11 +24,17 @@ FEATURES = (
     "casts",
     "descriptor-access",
     "elementary-functions",
+    "execute-schedule",
+    "execute-target",
+    "execute-tile",
     "extra-dtypes",
     "fused-attention",
     "graph-ir-text",
     "inverse-fft",
     "layout-casts",
+    "lower-schedule",
+    "lower-target",
+    "lower-tile",
     "matmul-out",
     "mesh-collectives",
     "mesh-execution",
@@ -39,11 +46,17 @@ FEATURES = (
     "random-numbers",
     "random-ops",
     "reductions",
+    "schedule-ir-text",
     "stateful-ops",
+    "target-ir-text",
     "tensor-ops",
+    "tile-ir-text",
     "zero-sizes",
 )
 """What the reference has beyond the core of the specifications."""
+
+OF_LLVM = ("native", "target-amdgcn", "target-nvptx")
+"""What it has where llvmlite is installed."""
 
 
 class ReferenceAdapter(LanguageMethods, NumericsMethods, CollectivesMethods):
@@ -56,7 +69,7 @@ class ReferenceAdapter(LanguageMethods, NumericsMethods, CollectivesMethods):
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
             "documents": ["language_ir", "runtime_abi"],
-            "capabilities": dict.fromkeys(FEATURES, "enforced"),
+            "capabilities": dict.fromkeys((*FEATURES, *(OF_LLVM if find_spec("llvmlite") else ())), "enforced"),
             "arithmetic": {
                 "level": "strict",
                 "trees": {"matmul": "fold", "sum": "pairwise", "all_reduce": "pairwise"},

@@ -1,28 +1,31 @@
-"""The language methods of the reference: parse, verify, lower, execute."""
+"""The language methods of the reference: parse, verify, lower, execute, at each level of IR."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
-from ..graph.differentiability import missing_adjoints
-from ..graph.execution import UnknownFunction, execute, execute_on_mesh
-from ..ir.diagnostics import Rejection
-from ..ir.module import Function, Instruction, Module
-from ..ir.operation import AttributeValue
+from ..graph.execution import UnknownFunction, execute_on_mesh
+from ..ir.module import Module
+from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
-from ..ir.text_reader import read_modules
 from ..language import CompiledModule, compile_source, parse, syntax
+from ..level_emission import OtherVendor, emit_all
+from ..level_texts import read_at, run_text
+from ..levels import LEVELS, Execution, Level, Options, execute_at, lower
 from ..numerics.attributes import text
-from ..numerics.formats import DType
+from .levels import AT, IR_LEVEL, TO, function_message, schedule, target
 from .outcomes import array, diagnostic, outcomes, tensor
 from .reading import LEVEL, read_by, tensors_by_name, tensors_by_rank
 
 __all__ = ["LanguageMethods"]
+
+TARGET = target_of(DEFAULT)
+OPTIONS = Options()
 
 KINDS = {
     syntax.KernelDecl: "kernel",
@@ -57,34 +60,54 @@ class LanguageMethods:
         compiled = self._compile(source)
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
-    @read_by(text=text)
-    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
-        """The warnings of Graph IR that is legal, of which there are none."""
+    @read_by(text=text, at=IR_LEVEL, target=target)
+    def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
+        """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
-            for module in read_modules(text):
-                missing = missing_adjoints(module)
-                if missing:
-                    raise Rejection(missing)
+            read_at(at, text, target)
         return {"warnings": []}
 
-    @read_by(source=text, to=text)
-    def language_lower(self, *, source: str, to: str) -> dict[str, Any]:
-        """The Graph IR of every function."""
-        if to != "graph":
-            raise NotSupported(f"language.lower.{to}")
-        modules = self._compile(source).modules
-        functions = [_function(function) for module in modules for function in module.functions.values()]
+    @read_by(text=text, function=text, inputs=tensors_by_name, at=IR_LEVEL, target=target)
+    def language_execute_ir(
+        self, *, text: str, function: str, inputs: Mapping[str, Tensor], at: Level, target: Target = TARGET
+    ) -> dict[str, Any]:
+        """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
+        with outcomes():
+            modules = read_at(at, text, target)
+            arrays = {key: array(given) for key, given in inputs.items()}
+            return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
+
+    @read_by(source=text, to=TO, target=target, schedule=schedule)
+    def language_lower(
+        self, *, source: str, to: str, target: Target = TARGET, schedule: Options = OPTIONS
+    ) -> dict[str, Any]:
+        """The IR of every function at a level, or what becomes of it for the tools of a vendor."""
+        compiled = self._compile(source).modules
+        with outcomes():
+            if to not in LEVELS:
+                return {"functions": [], "text": _emitted(compiled, to, target, schedule)}
+            modules = [lower(module, to, target, schedule) for module in compiled]
+        functions = [function_message(function) for module in modules for function in module.functions.values()]
         return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
 
-    @read_by(source=text, function=text, inputs=tensors_by_name, level=LEVEL)
+    @read_by(source=text, function=text, inputs=tensors_by_name, level=LEVEL, at=AT, target=target, schedule=schedule)
     def language_execute(
-        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict"
+        self,
+        *,
+        source: str,
+        function: str,
+        inputs: Mapping[str, Tensor],
+        level: str = "strict",
+        at: Execution = "graph",
+        target: Target = TARGET,
+        schedule: Options = OPTIONS,
     ) -> dict[str, Any]:
-        """The results of a function, in order; every level is given the strict bits."""
+        """The results of a function, in order, the same bits at each level of IR and of numerics."""
         module, name = _find(self._compile(source).modules, function)
         with outcomes():
             arrays = {key: array(given) for key, given in inputs.items()}
-            return {"outputs": [tensor(result) for result in execute(module, name, arrays)]}
+            results = execute_at(at, module, name, arrays, target, schedule)
+            return {"outputs": [tensor(result) for result in results]}
 
     @read_by(source=text, function=text, ranks=tensors_by_rank, mesh=text, level=LEVEL)
     def language_execute_ranks(
@@ -108,6 +131,13 @@ class LanguageMethods:
             return compile_source(source)
 
 
+def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
+    try:
+        return emit_all(modules, to, target, options)
+    except OtherVendor as other:
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(other)) from None
+
+
 def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
     """The module and name of `function` or `module.function`."""
     owner, _, name = function.rpartition(".")
@@ -116,34 +146,3 @@ def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
         names = tuple(f"{module.name}.{each}" for module in modules for each in module.functions)
         raise Refusal("types", "call", str(UnknownFunction(function, names)))
     return found[0], name
-
-
-def _function(function: Function) -> dict[str, Any]:
-    return {
-        "name": function.name,
-        "kind": "kernel" if function.kernel else "func",
-        "arguments": [str(value.type) for value in function.parameters],
-        "results": [str(result) for result in function.results],
-        "attributes": {name: _plain(value) for name, value in function.attributes.items()},
-        "operations": [_operation(instruction) for instruction in function.body.walk()],
-    }
-
-
-def _operation(instruction: Instruction) -> dict[str, Any]:
-    attributes = {**instruction.operation.attributes, **instruction.attributes}
-    return {
-        "name": instruction.operation.name,
-        "operands": [f"%{value.name}" for value in instruction.operands],
-        "results": [f"%{value.name}" for value in instruction.results],
-        "operand_types": [str(value.type) for value in instruction.operands],
-        "result_types": [str(value.type) for value in instruction.results],
-        "attributes": {name: _plain(value) for name, value in attributes.items()},
-        "effects": sorted(instruction.operation.effects),
-        "regions": len(instruction.regions),
-    }
-
-
-def _plain(value: AttributeValue) -> Any:
-    if isinstance(value, DType):
-        return value.name
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

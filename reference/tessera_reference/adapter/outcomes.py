@@ -10,9 +10,10 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.observations import Diagnostic
 from tessera_conformance.tensors import Tensor
 
-from ..graph.execution import InputMismatch
+from ..graph.execution import InputMismatch, UnknownFunction
 from ..ir import diagnostics
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
+from ..levels import MissingTool
 from ..numerics.array import Array
 from ..numerics.errors import ShapeMismatch
 from ..numerics.formats import dtype
@@ -31,7 +32,9 @@ def outcomes() -> Iterator[None]:
         raise Refusal(first.category, first.phase, first.message, told) from None
     except UnsupportedConstruct as construct:
         raise NotSupported(construct.feature) from None
-    except InputMismatch as mismatch:
+    except MissingTool as missing:
+        raise NotSupported(str(missing)) from None
+    except (InputMismatch, UnknownFunction) as mismatch:
         raise Refusal("types", "call", str(mismatch)) from None
     except ShapeMismatch as mismatch:  # of an input: those of operations have become rejections
         raise Refusal("shapes", "call", str(mismatch)) from None

@@ -207,7 +207,7 @@ def rows(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[Arra
         out[start : start + taken] = executed(lead, operation, [Array(x.dtype, held)], env).values
         told("store", (number,))
     shaped = out.reshape(_extents(result)) if reduces else np.moveaxis(out.reshape(*around, length), -1, axis)
-    return (Array(_type(result).dtype, np.ascontiguousarray(shaped)),)
+    return (Array(_type(result).dtype, np.array(shaped, order="C")),)
 
 
 def _on_last_axis(operation: Operation) -> Operation:

@@ -1,7 +1,7 @@
 """What is fused, and an order in which the fused groups and all else can run (LANG-06.2-01, LANG-11-06).
 
 A group runs as one. So nothing outside may need one member and be needed by another: that fusion is refused. Barriers
-and effects keep their places among each other; a group does not reach across a barrier.
+and effects keep their places among each other; a group does not reach across a barrier (AMB-LANG-218).
 """
 
 from __future__ import annotations

@@ -90,6 +90,7 @@ class Scheduling:
 
     def _block(self, block: Block) -> Walk[Block]:
         outer, self.made = self.made, []
+        around = dict(self.now)
         instructions = block.instructions if self.host else expanded(block, self.names)
         for directive, values in directed_fusions(instructions).items():
             self.fused[directive] = values
@@ -106,7 +107,8 @@ class Scheduling:
                     regions.append((yield self._block(region)))
                 self._schedule(replace(instruction, regions=tuple(regions)), fusing)
         made, self.made = self.made, outer
-        return Block(block.arguments, tuple(made), self._read(block.results), block.exit)
+        results, self.now = self._read(block.results), around
+        return Block(block.arguments, tuple(made), results, block.exit)
 
     def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self.now.get(value, value) for value in values)

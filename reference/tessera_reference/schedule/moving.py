@@ -1,4 +1,4 @@
-"""Where the elements of a result come from, for operations that only move elements (AMB-LANG-218).
+"""Where the elements of a result come from, for operations that only move elements.
 
 The operation itself says so, executed on the places of its operands' elements instead of the elements.
 """

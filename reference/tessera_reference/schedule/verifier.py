@@ -119,7 +119,7 @@ class Legality:
                 yield diagnostic_of(_named(tile, refusal), instruction.location)
 
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
-        """What is fetched is read by something that computes."""
+        """What is fetched is read by something that computes (AMB-LANG-218)."""
         if not any(not is_alias(each) for each in self._uses(instruction.results[0])):
             yield self._told(
                 instruction,

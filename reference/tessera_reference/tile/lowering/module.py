@@ -1,0 +1,108 @@
+"""`to_tile`: a module whose nests have become kernels, and host functions that launch them (sections 8.1, 8.2, 16)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...ir.dimensions import own_dims
+from ...ir.module import Function, Instruction, Module
+from ...ir.naming import Names
+from ...ir.operation import Refusal
+from ...ir.targets import Target
+from ...schedule.annotations import host_functions
+from ...schedule.nests import Nest, Plan
+from ...schedule.rewriting import rewritten
+from ...schedule.specialize import lowering_refused
+from ..launch import Launch
+from . import movements  # noqa: F401  its rules register themselves
+from .contractions import contraction_kernel
+from .kernel import Extents
+from .maps import map_kernel
+from .nest_kernel import NestKernel
+from .rows import rows_kernel
+
+Lowered: TypeAlias = tuple[NestKernel, Extents, int]
+"""A kernel, its grid and the threads of its blocks."""
+
+GENERATORS: Mapping[str, Callable[[Nest, Target], Lowered]] = {
+    "contract": contraction_kernel,
+    "map": map_kernel,
+    "rows": rows_kernel,
+}
+"""What makes the kernel of each kind of nest."""
+
+PREFIX = "tss_kernel_"
+"""How the symbols of kernels begin (LANG-16-01)."""
+
+
+def to_tile(module: Module, target: Target) -> Module:
+    """Lower a module of Graph or Schedule IR to Tile IR; kernels, and functions that launch some, stay as they are.
+
+    Raises `Rejection` for a function with unknown extents, and for a nest that no kernel holds.
+    """
+    host = host_functions(module)
+    taken = Names()
+    for name in (*module.functions, *module.meshes):
+        taken.unique(name)
+    functions: dict[str, Function] = {}
+    kernels: dict[str, Function] = {}
+    for name, function in module.functions.items():
+        if is_at_tile_ir(function):
+            functions[name] = function
+        else:
+            plan = Plan(function, target, name in host)
+            require_known_extents(function)
+            functions[name] = rewritten(function, plan, _Launches(function, plan, target, taken, kernels))
+    return replace(module, functions={**functions, **kernels})
+
+
+def is_at_tile_ir(function: Function) -> bool:
+    """Whether a function is a kernel, or launches one."""
+    return bool(function.device) or any(isinstance(each.operation, Launch) for each in function.body.walk())
+
+
+def require_known_extents(function: Function) -> None:
+    """Refuse a function that says `?` or a name where an extent should be (LANG-11-02). Raises `Rejection`."""
+    open_ = own_dims(parameter.type for parameter in function.parameters)
+    if open_:
+        refusal = Refusal(
+            "shapes",
+            f"@{function.name} has extents that are not known",
+            "known extents before Tile IR",
+            "LANG-11-02",
+            "give inputs, whose shapes become those of the parameters",
+        )
+        raise lowering_refused(refusal, function.location)
+
+
+class _Launches:
+    """Replaces nests of one function by launches, and keeps their kernels."""
+
+    def __init__(
+        self, function: Function, plan: Plan, target: Target, taken: Names, kernels: dict[str, Function]
+    ) -> None:
+        self.function = function
+        self.plan = plan
+        self.target = target
+        self.taken = taken
+        self.kernels = kernels
+        self.count = 0
+
+    def __call__(self, nest: Nest) -> Sequence[Instruction]:
+        """What the host does in place of a nest. Raises `Rejection`."""
+        name = self.taken.unique(f"{PREFIX}{mangled(self.function.name)}_{self.count}")
+        self.count += 1
+        try:
+            kernel, grid, threads = GENERATORS[nest.kind](nest, self.target)
+            self.kernels[name] = kernel.finish(name, grid, threads)
+        except Refusal as refusal:
+            raise lowering_refused(refusal, nest.location) from refusal
+        return kernel.launch(name, self.plan.names)
+
+
+def mangled(name: str) -> str:
+    """A name as a C identifier may go on (LANG-16-01)."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)

@@ -1,0 +1,201 @@
+"""Staging: tiles of operands in shared memory, filled ahead of the computation (sections 6.1, 7.2, 8.2; AMB-LANG-33).
+
+A stage is a ring of buffers, one for each tile that is under way. What lies beyond the extents of an operand is filled
+with +0, which changes no sum that began with +0. Rows that are aligned are copied asynchronously in pieces of up to 16
+bytes, others element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ...graph.adjoints import Term
+from ...ir.module import Value
+from ...schedule.kinds import is_elementwise
+from ..copies import SIZES, CopyAsync, CopyCommit, CopyWait
+from .index import Condition, Index, Position, broadcast_to
+from .kernel import Terms, extents_of
+from .nest_kernel import NestKernel, dtype_of
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The ring of one operand, `buffers` tiles of its last two dimensions, each with `room` for rows and columns.
+
+    Transposed, a buffer has the columns of the tile as its rows.
+    """
+
+    kernel: NestKernel
+    source: Value
+    tile: tuple[int, int]
+    room: tuple[int, int]
+    buffers: int
+    lanes: int
+    memory: Value
+    transposed: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        kernel: NestKernel,
+        source: Value,
+        tile: tuple[int, int],
+        room: tuple[int, int],
+        buffers: int,
+        lanes: int,
+        transposed: bool = False,
+    ) -> Stage:
+        """A stage with its shared memory."""
+        shape = room[::-1] if transposed else room
+        memory = kernel.shared((buffers, *shape), dtype_of(source))
+        return cls(kernel, source, tile, room, buffers, lanes, memory, transposed)
+
+    @property
+    def piece(self) -> int:
+        """The elements that a lane copies at once; 0 where no asynchronous copy can."""
+        size, columns = dtype_of(self.source).storage_bytes, matrix_of(self.source)[-1]
+        for bytes_ in reversed(SIZES):
+            fits = all(count * size % bytes_ == 0 for count in (columns, self.tile[1], self.room[1]))
+            if fits and bytes_ % size == 0 and not self.transposed:
+                return bytes_ // size
+        return 0
+
+    def fill(self, slot: Index, batch: Position, row: Index, column: Index) -> None:
+        """Copy the tile whose corner is at a row and column into a buffer; all threads take part."""
+        width = max(self.piece, 1)
+        across = self.room[1] // width
+        count = self.room[0] * across
+
+        def piece(start: Index, _: tuple[Term, ...]) -> Terms:
+            place = start + self.kernel.thread_id()
+            line, before = divmod(place, across)
+            here = line, before * width
+            fits = count % self.lanes == 0 or place.below(count)
+            return self.kernel.when(fits, lambda: self._piece(slot, batch, (row, column), here))
+
+        self.kernel.loop(0, count, self.lanes, piece)
+
+    def _piece(self, slot: Index, batch: Position, corner: Position, here: Position) -> Terms:
+        """Copy what one lane copies, or fill it with +0."""
+        there = corner[0] + here[0], corner[1] + here[1]
+        inside = self.kernel.every(*self._inside(here, there))
+        copy, rank = self._copy if self.piece else self._copy_element, len(extents_of(self.source.type))
+        return self.kernel.when(
+            inside, lambda: copy(slot, here, (*batch, *there)[-rank:]), lambda: self._clear(slot, here)
+        )
+
+    def _inside(self, here: Position, there: Position) -> list[Condition]:
+        """Whether a place is one of the tile, and of the operand."""
+        conditions: list[Condition] = []
+        extents = matrix_of(self.source)
+        for local, index, size, room, extent in zip(here, there, self.tile, self.room, extents, strict=True):
+            conditions += [] if size == room else [local.below(size)]
+            conditions += [] if extent % size == 0 else [index.below(extent)]
+        return conditions
+
+    def _copy(self, slot: Index, here: Position, there: Position) -> Terms:
+        source, size = self.kernel.memory_of(self.source), dtype_of(self.source).storage_bytes
+        indices = (index.value for index in (*there, *self._place(slot, here)))
+        self.kernel.build.all(CopyAsync, source, self.memory, *indices, bytes=self.piece * size)
+        return ()
+
+    def _copy_element(self, slot: Index, here: Position, there: Position) -> Terms:
+        self.kernel.store(self.kernel.read_there(self.source, there), self.memory, self._place(slot, here))
+        return ()
+
+    def _clear(self, slot: Index, here: Position) -> Terms:
+        zero = self.kernel.exactly(0, dtype_of(self.source))
+        for ahead in range(max(self.piece, 1)):
+            self.kernel.store(zero, self.memory, self._place(slot, (here[0], here[1] + ahead)))
+        return ()
+
+    def _place(self, slot: Index, here: Position) -> Position:
+        return (slot, *(reversed(here) if self.transposed else here))
+
+    def load(self, slot: Index, row: Index, column: Index) -> Term:
+        """An element of a buffer."""
+        return self.kernel.load(self.memory, self._place(slot, (row, column)))
+
+
+def matrix_of(value: Value) -> tuple[int, int]:
+    """The last two extents of a tensor; of a vector it is one row."""
+    rows, columns = (1, *extents_of(value.type))[-2:]
+    return rows, columns
+
+
+def stage_elements(
+    kernel: NestKernel, batch: Position, corner: tuple[Index, Index], tile: tuple[int, int], lanes: int
+) -> None:
+    """Let elementwise operations read what is staged from tiles in shared memory; all threads take part.
+
+    `batch` and `corner` say where the tile of the result is. An operand that is spread has a smaller one.
+    """
+    elementwise = [each for each in kernel.nest.operations if is_elementwise(each.operation)]
+    taken = dict.fromkeys(value for each in elementwise for value in each.operands if value in kernel.nest.staged)
+    for value in taken:
+        extents = matrix_of(value)
+        room = tuple(1 if extent == 1 else size for extent, size in zip(extents, tile, strict=True))
+        first = tuple(index * 0 if extent == 1 else index for extent, index in zip(extents, corner, strict=True))
+        stage = Stage.of(kernel, value, (room[0], room[1]), (room[0], room[1]), 1, lanes)
+        stage.fill(kernel.index(0), broadcast_to(batch, extents_of(value.type)[:-2]), *first)
+        kernel.through[value] = partial(_staged, stage, first)
+    if taken:
+        finish_copies(kernel, "the operands of the elements are there")
+
+
+def _staged(stage: Stage, corner: Position, at: Position) -> Term:
+    """The element at a position of an operand, which lies in the tile."""
+    row, column = (stage.kernel.index(0), *at)[-2:]
+    return stage.load(stage.kernel.index(0), row - corner[0], column - corner[1])
+
+
+def finish_copies(kernel: NestKernel, label: str) -> None:
+    """Let every thread see what all have copied."""
+    kernel.build.all(CopyCommit)
+    kernel.build.all(CopyWait, pending=0)
+    kernel.barrier(label)
+
+
+Fill = Callable[[Index, Index], None]
+"""Fills the buffers of a slot, the second index, with the tiles of a step, the first."""
+Compute = Callable[[Index, Index, tuple[Term, ...]], Terms]
+"""Computes a step from the buffers of a slot; what it is handed and hands on."""
+
+
+def pipelined(
+    kernel: NestKernel, steps: int, depth: int, fill: Fill, compute: Compute, carried: Sequence[Term]
+) -> tuple[Term, ...]:
+    """Compute steps in order, while copies run `depth` - 1 steps ahead; what the last one hands on.
+
+    Each copy is a group of its own, so that waiting for all but the newest `depth` - 2 leaves those still running.
+    The barrier lets every thread see what others copied, and says that the slot to be filled next is free.
+    """
+    ahead = depth - 1
+    for step in range(ahead):
+        if step < steps:
+            fill(kernel.index(step), kernel.index(step))
+        kernel.build.all(CopyCommit)
+
+    def body(step: Index, handed: tuple[Term, ...]) -> Terms:
+        if ahead:
+            kernel.build.all(CopyWait, pending=ahead - 1)
+        kernel.barrier("the tiles of this step are there" if ahead else "the tiles of the last step are done with")
+        if ahead:
+            coming = step + ahead
+            kernel.when(coming.below(steps), lambda: _filled(fill, coming, coming % depth))
+        else:
+            fill(step, kernel.index(0))
+        if ahead:
+            kernel.build.all(CopyCommit)
+        else:
+            finish_copies(kernel, "the tiles of this step are there")
+        return compute(step, step % depth, handed)
+
+    return kernel.loop(0, steps, 1, body, tuple(carried))
+
+
+def _filled(fill: Fill, step: Index, slot: Index) -> Terms:
+    fill(step, slot)
+    return ()

@@ -1,0 +1,132 @@
+"""Modules at Tile IR: names of kernels, launches in the place of nests, text, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera_reference.graph.execution import execute
+from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.module import Instruction, Module
+from tessera_reference.ir.targets import target_of
+from tessera_reference.ir.text import print_module
+from tessera_reference.ir.text_reader import read_module
+from tessera_reference.ir.verifier import verify
+from tessera_reference.language import compile_source
+from tessera_reference.schedule.lowering import to_schedule
+from tessera_reference.tile.launch import Launch
+from tessera_reference.tile.lowering import to_tile
+
+SM_90 = target_of("sm_90")
+
+PROGRAM = """
+module m {
+  func g(x: tensor<5x7xbf16>, y: tensor<7x9xbf16>) -> tensor<5x9xbf16> { return op.relu(op.matmul(x, y)); }
+  func f(x: tensor<5x7xbf16>, y: tensor<7x9xbf16>, c: bf16) {
+    let z: tensor<5x9xbf16> = g(x, y) * c;
+    for (i in 0:3) { z = z + op.softmax(z); }
+    let s: fp32 = op.sum(op.cast(z[1], dtype=fp32), axis=0);
+    return z, s * 2.0;
+  }
+}
+"""
+
+
+def tile(source: str) -> Module:
+    return to_tile(to_schedule(compile_source(source, "t.tsr").module, SM_90), SM_90)
+
+
+def launches(module: Module, name: str) -> list[Instruction]:
+    return [each for each in module.functions[name].body.walk() if isinstance(each.operation, Launch)]
+
+
+def test_each_nest_is_a_launch_of_its_own_kernel(programs: Any) -> None:
+    """Nests in regions too; names number the nests of a function."""
+    lowered = tile(PROGRAM)
+    verify(lowered)
+    names = {name: [each.operation.attributes["kernel"] for each in launches(lowered, name)] for name in ("f", "g")}
+    assert names["g"] == ["tss_kernel_g_0"]
+    assert names["f"] == [f"tss_kernel_f_{number}" for number in range(len(names["f"]))]
+    kernels = {name: each for name, each in lowered.functions.items() if each.device}
+    assert set(kernels) == {*names["f"], *names["g"]}
+    for kernel in kernels.values():
+        assert kernel.device == "tile"
+        assert kernel.attributes["target"] == "sm_90"
+        assert set(kernel.attributes) == {"grid", "block", "smem_bytes", "target"}
+
+
+def test_the_host_function_keeps_its_meaning(programs: Any) -> None:
+    graph = compile_source(PROGRAM, "t.tsr").module
+    shapes = {"x": (5, 7), "y": (7, 9), "c": ()}
+    inputs = {name: programs.numbers("bf16", shape, place) for place, (name, shape) in enumerate(shapes.items())}
+    expected, found = (execute(module, "f", inputs) for module in (graph, tile(PROGRAM)))
+    assert [each.to_bits() for each in expected] == [each.to_bits() for each in found]
+
+
+def test_no_schedule_operation_is_left(programs: Any) -> None:
+    lowered = tile(PROGRAM)
+    names = {each.operation.name for function in lowered.functions.values() for each in function.body.walk()}
+    assert not any(name.startswith("tessera.schedule") for name in names)
+
+
+def test_graph_ir_without_a_schedule_is_lowered_too(programs: Any) -> None:
+    lowered = to_tile(compile_source(PROGRAM, "t.tsr").module, SM_90)
+    verify(lowered)
+    assert launches(lowered, "g")
+
+
+def test_what_is_tile_ir_already_stays(programs: Any) -> None:
+    once = tile(PROGRAM)
+    again = to_tile(once, SM_90)
+    assert all(again.functions[name] is each for name, each in once.functions.items() if each.device)
+    assert set(again.functions) == set(once.functions)
+
+
+def test_text_reads_back(programs: Any) -> None:
+    text = print_module(tile(PROGRAM))
+    again = read_module(text)
+    verify(again)
+    assert print_module(again) == text
+
+
+def test_symbols_that_are_taken_are_left_alone() -> None:
+    source = "module m {{ func f(x: tensor<3xfp32>) {{ return x + x; }} func {}(x: tensor<3xfp32>) {{ return x; }} }}"
+    lowered = tile(source.format("tss_kernel_f_0"))
+    (launch,) = launches(lowered, "f")
+    assert launch.operation.attributes["kernel"] not in ("tss_kernel_f_0", "")
+    assert str(launch.operation.attributes["kernel"]).startswith("tss_kernel_f_0")
+    verify(lowered)
+
+
+@pytest.mark.parametrize("extent", ["N", "?"])
+def test_extents_that_are_not_known_are_refused(extent: str) -> None:
+    with pytest.raises(Rejection) as caught:
+        tile(f"module m {{ func f(x: tensor<{extent}x3xfp32>) {{ return x + x; }} }}")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.category == "shapes"
+    assert diagnostic.phase == "lower"
+    assert "known extents before Tile IR" in diagnostic.requirement
+    assert "give inputs" in diagnostic.remedy
+
+
+def test_tiles_without_room_are_refused() -> None:
+    """The stages take all of a block's shared memory but 512 bytes; the accumulators need 8 KiB, whatever k is."""
+    source = """module m { func f(x: tensor<16x16xbf16>, y: tensor<16x2016xbf16>) {
+      let z: tensor<16x2016xbf16> = op.matmul(x, y);
+      schedule.tile(z, m=16, n=2016, k=16);
+      schedule.pipeline(z, depth=1);
+      return z; } }"""
+    gfx942 = target_of("gfx942")
+    scheduled = to_schedule(compile_source(source, "t.tsr").module, gfx942)
+    with pytest.raises(Rejection) as caught:
+        to_tile(scheduled, gfx942)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.category == "schedule"
+    assert diagnostic.phase == "lower"
+    assert diagnostic.clause == "LANG-07.3-03"
+
+
+def test_functions_that_differentiate_stay_with_the_host(programs: Any) -> None:
+    lowered = tile("module m { func f(x: tensor<3xfp32>) { return op.grad(op.sum(x * x, axis=0), x); } }")
+    assert not any(function.device for function in lowered.functions.values())
