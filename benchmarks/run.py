@@ -15,6 +15,7 @@ import elementary
 import exact_sum
 import harness_overhead
 import interpreter
+import levels
 import matmul_bf16
 import matmul_fp32
 import parse
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "attention": attention.measure,
     "transformer": transformer.measure,
     "interpreter": interpreter.measure,
+    "levels": levels.measure,
     "parse": parse.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,

@@ -127,7 +127,15 @@ def test_emitted_code_is_accepted(tools: Any, tmp_path: Any) -> None:
             tools.assemble(text, target_of(target), tmp_path)
 
 
-def test_complex_numbers_have_no_form_here() -> None:
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_are_moved(tools: Any, tmp_path: Any, target: str, dtype: str) -> None:
+    source = f"module m {{ func f(A: tensor<2x3x{dtype}>) {{ return op.transpose(A); }} }}"
+    lowered = lower(compile_source(source, "t.tsr").module, "target", target_of(target))
+    tools.assemble(emit(lowered, "llvm", target_of(target)), target_of(target), tmp_path)
+
+
+def test_complex_numbers_are_not_computed() -> None:
     source = "module m { func f(A: tensor<8xcomplex64>) { return A * A; } }"
     module = compile_source(source, "t.tsr").module
     with pytest.raises(UnsupportedConstruct, match="complex"):

@@ -20,8 +20,10 @@ NAMES = {
     "int32": "i32",
     "int64": "i64",
     "bool": "i1",
+    "complex64": "i64",
+    "complex128": "i128",
 }
-"""The type of a value of each dtype that kernels hold; complex numbers are not among them (AMB-LANG-221)."""
+"""The type of a value of each dtype that kernels hold; complex numbers are moved and never computed (AMB-LANG-221)."""
 
 SUFFIXES = {
     "fp64": "f64",
