@@ -32,11 +32,12 @@ class KeepsOthers(CompilesOnce):
         self.calls = [f"op.{name}(" for name in operations]
 
     def language_execute(
-        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict"
+        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
     ) -> dict[str, Any]:
         """The results of a function, from the first time it was asked for where it calls nothing that is changed."""
-        execute = partial(super().language_execute, source=source, function=function, inputs=inputs, level=level)
-        if any(call in source for call in self.calls):
+        given = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
+        execute = partial(super().language_execute, **given)
+        if request or any(call in source for call in self.calls):
             return execute()
         asked = (source, function, *sorted((name, given.data) for name, given in inputs.items()))
         if asked not in _ANSWERS:

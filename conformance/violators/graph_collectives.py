@@ -70,13 +70,13 @@ Operations = list[dict[str, Any]]
 
 def shown(name: str, clause: str, description: str, change: Callable[[Operations], Operations]) -> Violation:
     """The operations of each function shown otherwise."""
-    show = adapter._function
+    show = adapter.function_message
 
     def function(given: Any) -> dict[str, Any]:
         lowered = show(given)
         return lowered | {"operations": change(lowered["operations"])}
 
-    return replaced(clause, description, make, (adapter, "_function", function), name=name)
+    return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 
 
 def without_unused(operations: Operations) -> Operations:

@@ -18,10 +18,10 @@ class Overlooking(ReferenceAdapter):
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
 
-    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
         """Nothing, where the first diagnostic matches."""
         try:
-            return super().language_verify_ir(text=text)
+            return super().language_verify_ir(text=text, **request)
         except Refusal as refusal:
             if re.search(self._pattern, refusal.outcome.message) is None:
                 raise
@@ -34,12 +34,12 @@ class Choosy(ReferenceAdapter):
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
 
-    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
         """A syntax error where the pattern occurs."""
         if re.search(self._pattern, text):
             message = "this form is not known"
             raise Refusal("syntax", "parse", message, [Diagnostic("syntax", message, line=1)])
-        return super().language_verify_ir(text=text)
+        return super().language_verify_ir(text=text, **request)
 
 
 class Terse(ReferenceAdapter):
@@ -48,10 +48,10 @@ class Terse(ReferenceAdapter):
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
 
-    def language_verify_ir(self, *, text: str) -> dict[str, Any]:
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
         """The same outcome, told worse."""
         try:
-            return super().language_verify_ir(text=text)
+            return super().language_verify_ir(text=text, **request)
         except Refusal as refusal:
             told = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
             outcome = refusal.outcome

@@ -49,14 +49,14 @@ def _backwards(function: Any) -> dict[str, Any]:
     return text | {"operations": text["operations"][::-1]}
 
 
-_show_function = adapter._function
+_show_function = adapter.function_message
 
 SHOWN = [
     shown("one_name", "LANG-01-03", "calls every value %0", _renamed),
     shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
     shown("no_accumulator", "LANG-10-01", "does not state the accumulator", _without_accumulator),
     replaced(
-        "LANG-05-01", "shows operations last to first", make, (adapter, "_function", _backwards), name="backwards"
+        "LANG-05-01", "shows operations last to first", make, (adapter, "function_message", _backwards), name="backwards"
     ),
 ]
 
@@ -65,9 +65,9 @@ SHOWN = [
 class FirstFunctionOnly(ReferenceAdapter):
     """Loses the other functions of the module."""
 
-    def language_lower(self, *, source: str, to: str) -> dict[str, Any]:
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
         """The IR of the first function."""
-        lowered = super().language_lower(source=source, to=to)
+        lowered = super().language_lower(source=source, to=to, **request)
         return lowered | {"functions": lowered["functions"][:1]}
 
 

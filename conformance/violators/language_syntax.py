@@ -33,9 +33,9 @@ class FilteredAdapter(ReferenceAdapter):
         """The warnings of the text as read."""
         return super().language_verify(source=self._read(source))
 
-    def language_lower(self, *, source: str, to: str) -> dict[str, Any]:
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
         """The IR of the text as read."""
-        return super().language_lower(source=self._read(source), to=to)
+        return super().language_lower(source=self._read(source), to=to, **request)
 
     def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
         """The results of the text as read."""

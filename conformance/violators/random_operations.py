@@ -21,7 +21,7 @@ from tessera_reference.numerics import random
 
 from .changes import changed
 
-SHOWN = adapter._function
+SHOWN = adapter.function_message
 DRAWS = (Uniform, Normal, Dropout)
 
 
@@ -39,7 +39,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
         kept = clean(list(given.body.walk()), set(given.body.results))
         return SHOWN(given) | {"operations": [adapter._operation(each) for each in kept]}
 
-    return replaced(clause, description, make, (adapter, "_function", function), name=name)
+    return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 
 
 def without_unused(*operations: type[Operation]) -> Cleaning:

@@ -133,6 +133,16 @@ def test_a_layout_cast_is_a_copy(schedules: Any) -> None:
     assert [each[:2] for each in schedules.nests(function)] == [("map", ["layout_cast"]), ("rows", ["softmax"])]
 
 
+def test_a_directive_in_a_region_is_forgotten_behind_it(schedules: Any, target: Target) -> None:
+    body = (
+        "let C: tensor<4x4xfp32> = A @ A; for (i in 0 : 2) { schedule.tile(C, m=2, n=2, k=2); "
+        "schedule.prefetch(C); A = A + C; } return A, C;"
+    )
+    made = to_schedule(schedules.program("A: tensor<4x4xfp32>", body), target)
+    verify(made)
+    assert schedules.nests(made.functions["f"])[0][4] == (2, 2, 2)
+
+
 def test_a_directive_that_nothing_comes_after_is_dropped(schedules: Any) -> None:
     body = "let C: tensor<4x4xfp32> = A @ A; schedule.prefetch(A); return C;"
     lowered(schedules.program("A: tensor<4x4xfp32>", body))

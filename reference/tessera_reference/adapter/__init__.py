@@ -31,6 +31,7 @@ FEATURES = (
     "fused-attention",
     "graph-ir-text",
     "inverse-fft",
+    "ir-dumps",
     "layout-casts",
     "lower-schedule",
     "lower-target",

@@ -58,6 +58,8 @@ def kind_of(instruction: Instruction) -> Kind | None:
     types = [value.type for value in (*instruction.operands, *results)]
     if not all(map(is_known, types)) or len(results) != 1:
         return None
+    if isinstance(operation, Update) and any(":" in part and "$" in part for part in operation.spec):
+        return None  # which elements it writes is known only once it runs
     if isinstance(operation, MatMul):
         return "contract"
     if isinstance(operation, ROWS):

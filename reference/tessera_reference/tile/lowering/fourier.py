@@ -17,7 +17,7 @@ from ...ir.targets import Target
 from ...numerics.formats import DTYPES, DType
 from ...numerics.fourier import twiddles
 from ...schedule.nests import Nest
-from .complex_parts import Complex
+from ..complex_parts import Complex
 from .index import Index
 from .kernel import Extents, Terms, extents_of
 from .nest_kernel import Extra, NestKernel, dtype_of
@@ -68,7 +68,7 @@ def factors_of(n: int, component: DType, inverse: bool) -> tuple[ConstTensor, Co
 
 def turned(kernel: NestKernel, j: Index, k: Index, n: int) -> Index:
     """jk mod n; in 64 bits where 32 do not hold the product."""
-    if (n - 1) ** 2 <= MOST:
+    if (n - 1) * (n - 1) <= MOST:
         return j * k % n
     wide, narrow = DTYPES["int64"], DTYPES["int32"]
     steps = j.term.cast_to(wide) * k.term.cast_to(wide)

@@ -13,7 +13,7 @@ from ...graph.adjoints import Term
 from ...graph.reductions import ArgMax, LogSumExp, Max, Mean, Min, Prod, Sum
 from ...ir.operation import Operation, Refusal
 from ...numerics.formats import DTYPES, DType
-from .complex_parts import Complex, Part
+from ..complex_parts import Complex, Part
 from .index import Condition, Index
 from .kernel import KernelBuilder
 from .row_blocks import RowBlocks

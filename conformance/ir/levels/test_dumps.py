@@ -1,0 +1,29 @@
+"""IR at every level, for people to read (language spec, section 12)."""
+
+import pytest
+
+from tessera_conformance.level_programs import lowered
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import returning
+
+SOURCE = returning("op.softmax(A @ B)", "A: tensor<24x20xbf16>, B: tensor<20x18xbf16>")
+SPOKEN = {
+    "graph": ("tessera.graph.matmul",),
+    "schedule": ("tessera.graph.matmul", "tessera.schedule.tile"),
+    "tile": ("tessera.tile.kernel", "tessera.tile.thread_id"),
+    "target": ("tessera.target.kernel", "llvm."),
+}
+"""What is in the text of each level."""
+
+
+@clause("LANG-12-04")
+@pytest.mark.parametrize(
+    "to", ["graph", *(pytest.param(to, marks=feature(f"lower-{to}")) for to in ("schedule", "tile", "target"))]
+)
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_a_level_is_dumped(impl, check, to, target):
+    """The text of a level has the operations of the level in it, and the same text comes when asked again."""
+    found = lowered(impl, check, SOURCE, to, target)
+    for word in SPOKEN[to]:
+        check.true(word in found.text, f"{word} is in the text of {to}", found.text)
+    check.equal(lowered(impl, check, SOURCE, to, target).text, found.text, "the text when asked again")

@@ -1,0 +1,83 @@
+"""One program, the same bits at every level (language spec, section 8.2; AMB-LANG-78).
+
+The programs are those of the harness's equality corpus. What is right is the frozen bits of a golden vector, and for
+compositions what Graph IR gives.
+"""
+
+import pytest
+
+from tessera_conformance.equality_corpus import PROGRAMS, SCHEDULES
+from tessera_conformance.level_programs import BOTH_VENDORS, LOWER_LEVELS, executed, results_at
+from tessera_conformance.marks import clause, feature, level, title
+from tessera_conformance.oracle import FUNCTIONS
+from tessera_conformance.programs import parameters_of, returning, tensor_of
+from tessera_conformance.vectors.counter import counted
+
+pytestmark = level("strict")
+
+CASES = [
+    pytest.param(
+        program,
+        at,
+        target,
+        turn,
+        id=f"{program.name}-{at}-{target}",
+        marks=[feature(f"execute-{at}", *program.features), title(f"{program.about} At {at}, for {target}.")],
+    )
+    for program in PROGRAMS
+    for at in LOWER_LEVELS
+    for turn, target in enumerate(BOTH_VENDORS)
+]
+
+
+@clause("LANG-08.2-01")
+@pytest.mark.parametrize(("program", "at", "target", "turn"), CASES)
+def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, turn):
+    """Lowered for a target under one of several schedules, and executed there."""
+    expected = program.expected
+    if expected is None:
+        asked = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
+        expected = check.returns(asked)["outputs"]
+    found = results_at(impl, check, program.source, at, target, program.schedule(turn), **program.inputs)
+    check.equal(len(found), len(expected), "the number of results")
+    for number, (result, right) in enumerate(zip(found, expected, strict=True)):
+        check.bits(result, right, f"result {number}")
+
+
+SWEPT = [*SCHEDULES, {"tile": [8, 8, 8], "depth": 5}, {"tile": [6, 12, 5], "depth": 2}, {"tile": [64, 64, 64]}]
+"""Tails along each extent, more stages than steps, sizes of no matrix unit, one tile for all."""
+OPERANDS = {
+    dtype: (counted(dtype, (7, 19), 7110, (-6, 6)), counted(dtype, (19, 9), 7111, (-6, 6)))
+    for dtype in ("bf16", "fp32")
+}
+PRODUCTS = {dtype: FUNCTIONS["oracle.matmul"](*operands) for dtype, operands in OPERANDS.items()}
+"""Sums of 19 terms whose bits depend on their order, by exact rational arithmetic."""
+
+
+@clause("LANG-08.2-01", "LANG-06.2-01", "LANG-04-11")
+@pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
+@pytest.mark.parametrize(("target", "dtype"), [("sm_90", "bf16"), ("gfx942", "fp32")], ids=["sm-90", "gfx942"])
+@pytest.mark.parametrize("schedule", SWEPT, ids=lambda given: "x".join(map(str, given.get("tile", ["own"]))))
+def test_no_tile_size_and_no_depth_changes_a_bit(impl, check, at, target, dtype, schedule):
+    """Terms are added in ascending order of k, over all of k, whatever the tiles are."""
+    a, b = OPERANDS[dtype]
+    source = returning("A @ B", f"A: tensor<7x19x{dtype}>, B: tensor<19x9x{dtype}>")
+    (found,) = results_at(impl, check, source, at, target, schedule, A=a, B=b)
+    check.bits(found, PRODUCTS[dtype])
+
+
+@clause("LANG-08.2-01")
+@pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [([[1, 2], [3, 0]], [[1, 2], [3, 4]]), ([[0, 1], [1, 1]], [[7, 1], [1, 1]])],
+    ids=["last", "first"],
+)
+def test_an_error_stays_an_error(impl, check, at, wrong, right):
+    """A division of integers by zero is an error of execution at every level; without the zero there is none."""
+    source = returning("A / B", parameters_of("AB", "tensor<2x2xint32>"))
+    ones = tensor_of("int32", [[84, 84], [84, 84]])
+    (found,) = results_at(impl, check, source, at, A=ones, B=tensor_of("int32", right))
+    check.bits(found, tensor_of("int32", [[84 // each for each in row] for row in right]))
+    observation = executed(impl, source, at, A=ones, B=tensor_of("int32", wrong))
+    check.rejects(observation, category=("numerics", "types", "shapes"), phase="execute")

@@ -1,0 +1,163 @@
+"""Directives of a program: they become operations of Schedule IR, and are refused where those are (2.3, 6.2, 6.3, 11).
+
+A refusal comes with lowering; the program as such is legal, since Graph IR only keeps what is asked for.
+"""
+
+import pytest
+
+from tessera_conformance.level_programs import executed, lowered, results_at
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import FIRST_STATEMENT, program, tensor_of
+
+MATRIX = "tensor<12x12xfp32>"
+PARAMETERS = f"A: {MATRIX}, B: {MATRIX}"
+
+
+def directed(directive, end="return C;"):
+    """A product, a statement about it, and more."""
+    return program(f"let C: {MATRIX} = A @ B;", directive, end, parameters=PARAMETERS)
+
+
+def attributes_of(impl, check, directive, name, end="return C;"):
+    """The attributes of the operations of one name that a program with a directive has at Schedule IR."""
+    found = lowered(impl, check, directed(directive, end), "schedule").operations(f"tessera.schedule.{name}")
+    return [each["attributes"] for each in found]
+
+
+FOLLOWED = {
+    "tile": ("LANG-06.1-01", "schedule.tile(C, m=6, n=4, k=3);", "tile", {"m": 6, "n": 4, "k": 3}),
+    "tile-block": ("LANG-06.1-01", "schedule.tile(C) @{m=3, n=12, k=2};", "tile", {"m": 3, "n": 12, "k": 2}),
+    "pipeline": ("LANG-06.1-03", "schedule.pipeline(C, depth=4);", "pipeline", {"depth": 4}),
+    "double-buffer": (
+        "LANG-06.1-03",
+        "schedule.pipeline(C, double_buffer=true, depth=3);",
+        "pipeline",
+        {"double_buffer": True, "depth": 3},
+    ),
+}
+
+
+@feature("lower-schedule")
+@pytest.mark.parametrize(
+    ("directive", "name", "wanted"),
+    [pytest.param(*case, id=identifier, marks=clause(number)) for identifier, (number, *case) in FOLLOWED.items()],
+)
+def test_a_directive_is_followed(impl, check, directive, name, wanted):
+    """The one operation of its kind that the product has is the one that was asked for."""
+    found = attributes_of(impl, check, directive, name)
+    check.equal([{key: given.get(key) for key in wanted} for given in found], [wanted], f"tessera.schedule.{name}")
+
+
+@feature("lower-schedule")
+@clause("LANG-06.1-04")
+@pytest.mark.parametrize("align", [64, 128])
+def test_a_prefetch_is_followed(impl, check, align):
+    """A prefetch of that scope and alignment stands among those of the program."""
+    directive = f'schedule.prefetch(C, scope="shared", align={align});'
+    found = attributes_of(impl, check, directive, "prefetch", end="return op.softmax(C);")
+    wanted = [given for given in found if (given["scope"], given["align"]) == ("shared", align)]
+    check.equal(len(wanted), 1, f"the number of prefetches aligned to {align}")
+
+
+@feature("lower-schedule")
+@clause("LANG-06.1-02")
+def test_a_fusion_is_followed(impl, check):
+    """Two sums that are to be fused are operands of a fusion, or what a schedule made of them."""
+    source = program(
+        f"let C: {MATRIX} = A + B;",
+        f"let D: {MATRIX} = C * B;",
+        "schedule.fuse(C, D);",
+        "return D;",
+        parameters=PARAMETERS,
+    )
+    fusions = lowered(impl, check, source, "schedule").operations("tessera.schedule.fuse")
+    check.true(any(len(each["operands"]) >= 2 for each in fusions), "there is a fusion", fusions)
+
+
+REFUSED = {
+    "tile-m": ("LANG-06.3-01", "schedule.tile(C, m=⟦6|5⟧, n=4);"),
+    "tile-k": ("LANG-06.3-01", "schedule.tile(C, m=6, n=4, k=⟦4|5⟧);"),
+    "tile-zero": ("LANG-06.3-01", "schedule.tile(C, m=⟦1|0⟧, n=4);"),
+    "tile-padding": ("LANG-06.3-01", "schedule.tile(C, m=5, n=4, pad=[⟦3|2⟧, 0]);"),
+    "depth": ("LANG-06.2-05", "schedule.pipeline(C, depth=⟦1|0⟧);"),
+    "two-buffers": ("LANG-06.2-05", "schedule.pipeline(C, double_buffer=true, depth=⟦2|1⟧);"),
+    "scope": ("LANG-06.2-02", 'schedule.prefetch(C, scope="⟦shared|private⟧");'),
+    "align": ("LANG-06.1-04", 'schedule.prefetch(C, scope="shared", align=⟦32|24⟧);'),
+}
+
+
+def twins(marked):
+    """The legal text and the illegal one."""
+    parts = marked.replace("⟧", "⟦").split("⟦")
+    return tuple("".join(part.split("|")[side] if at % 2 else part for at, part in enumerate(parts)) for side in (0, 1))
+
+
+@pytest.mark.parametrize(
+    "marked", [pytest.param(text, id=name, marks=clause(number)) for name, (number, text) in REFUSED.items()]
+)
+@feature("lower-schedule")
+def test_an_illegal_directive_is_refused(impl, check, marked):
+    """When the program is lowered, at the directive or what it is about."""
+    legal, illegal = (directed(text, "return op.softmax(C);") for text in twins(marked))
+    check.accepts(impl.language.verify(source=illegal))
+    check.accepts(impl.language.lower(source=legal, to="schedule"))
+    refused = impl.language.lower(source=illegal, to="schedule")
+    found = check.rejects(refused, category=("schedule", "shapes", "types"), phase=("lower", "verify"))
+    lines = [each.line for each in found.diagnostics]
+    near = (FIRST_STATEMENT, FIRST_STATEMENT + 1)
+    check.true(any(number in near for number in lines), "the place is told", lines)
+
+
+@feature("lower-schedule")
+@clause("LANG-11-06", "LANG-06.2-01")
+def test_an_illegal_fusion_is_refused(impl, check):
+    """A product and a sum, with a softmax of the product between them."""
+
+    def source(between):
+        return program(
+            f"let C: {MATRIX} = A @ B;",
+            f"let S: {MATRIX} = op.softmax({between});",
+            f"let D: {MATRIX} = C + S;",
+            "schedule.fuse(C, D);",
+            "return D;",
+            parameters=PARAMETERS,
+        )
+
+    check.accepts(impl.language.lower(source=source("A"), to="schedule"))
+    check.rejects(
+        impl.language.lower(source=source("C"), to="schedule"), category="schedule", phase=("lower", "verify")
+    )
+
+
+@feature("lower-schedule")
+@clause("LANG-11-08")
+@pytest.mark.parametrize(("target", "deep"), [("sm_90", 7), ("gfx942", 2)], ids=["sm-90", "gfx942"])
+def test_a_directive_that_needs_too_much_memory_is_refused(impl, check, target, deep):
+    """Tiles of 16384 bytes of either operand, as many stages as fit and one more."""
+
+    def lowering(depth):
+        large = "tensor<128x128xfp32>"
+        source = program(
+            'schedule.prefetch(A, scope="shared");',
+            'schedule.prefetch(B, scope="shared");',
+            f"let C: {large} = A @ B;",
+            "schedule.tile(C, m=64, n=64, k=64);",
+            f"schedule.pipeline(C, depth={depth});",
+            "return C;",
+            parameters=f"A: {large}, B: {large}",
+        )
+        return impl.language.lower(source=source, to="schedule", target=target)
+
+    check.accepts(lowering(deep))
+    check.rejects(lowering(deep + 1), category=("schedule", "tile"), phase=("lower", "verify"))
+
+
+@feature("execute-schedule")
+@clause("LANG-06.2-05")
+def test_a_program_with_an_illegal_schedule_is_not_executed(impl, check):
+    """Lowered on the way to being executed, it is refused as when it is lowered; its twin is executed."""
+    ones = {"A": tensor_of("fp32", [[1.0] * 12] * 12), "B": tensor_of("fp32", [[2.0] * 12] * 12)}
+    (found,) = results_at(impl, check, directed("schedule.pipeline(C, depth=1);"), "schedule", **ones)
+    check.bits(found, tensor_of("fp32", [[24.0] * 12] * 12))
+    refused = executed(impl, directed("schedule.pipeline(C, depth=0);"), "schedule", **ones)
+    check.rejects(refused, category="schedule", phase=("lower", "verify"))

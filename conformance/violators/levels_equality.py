@@ -1,0 +1,151 @@
+"""Lower levels whose bits are not those of Graph IR (section 8.2), and levels that are not shown (section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.numerics.array import Array
+from tessera_reference.tile import fragments
+from tessera_reference.tile.fragments import MmaSync
+
+FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_e5m2": 2}
+"""Bits of the fraction of some dtypes."""
+
+
+class Differing(ReferenceAdapter):
+    """The reference, whose results at some levels are changed."""
+
+    def __init__(self, levels: Sequence[str], change: Callable[[Tensor], Tensor], when: Callable[..., bool]) -> None:
+        self._levels = levels
+        self._change = change
+        self._when = when
+
+    def language_execute(self, **request: Any) -> dict[str, Any]:
+        """The results, changed where the level is one of those."""
+        found = super().language_execute(**request)
+        if request.get("at", "graph") not in self._levels or not self._when(request):
+            return found
+        return {"outputs": [self._change(each) for each in found["outputs"]]}
+
+
+def differing(
+    name: str,
+    description: str,
+    levels: Sequence[str],
+    change: Callable[[Tensor], Tensor],
+    when: Callable[..., bool] = lambda request: True,
+) -> Violation:
+    """Levels that give other bits."""
+    return replaced("LANG-08.2-01", description, lambda: Differing(levels, change, when), name=name)
+
+
+def _words(given: Tensor, change: Callable[[Any, int, int], Any]) -> Tensor:
+    """A float tensor whose words are changed; `change` gets them, their sign bit and their largest subnormal."""
+    if given.dtype not in FRACTIONS:
+        return given
+    words = given.words()
+    sign, largest = 1 << (8 * given.format.word_bytes - 1), (1 << FRACTIONS[given.dtype]) - 1
+    return Tensor.from_words(given.dtype, given.shape, [int(word) for word in change(words, sign, largest)])
+
+
+def _positive_zeros(given: Tensor) -> Tensor:
+    return _words(given, lambda words, sign, _: np.where(words == sign, 0, words))
+
+
+def _flushed(given: Tensor) -> Tensor:
+    return _words(
+        given,
+        lambda words, sign, largest: np.where(
+            (words & (sign - 1)) <= largest, words & np.asarray(sign, words.dtype), words
+        ),
+    )
+
+
+def _cleared(given: Tensor) -> Tensor:
+    """The last element of an odd number is zero."""
+    words = given.words().tolist()
+    if given.size % 2 == 1 and given.format.words == 1:
+        words[-1] = 0
+    return Tensor.from_words(given.dtype, given.shape, words)
+
+
+def _is_deep(request: Mapping[str, Any]) -> bool:
+    return bool(request.get("schedule", {}).get("depth", 0) > 3)
+
+
+DIFFERENCES = [
+    differing("unsigned_zeros", "loses the sign of zeros at Tile IR", ("tile",), _positive_zeros),
+    differing("flushed", "flushes subnormals at Target IR", ("target",), _flushed),
+    differing(
+        "one_vendor",
+        "flushes subnormals for one vendor",
+        ("tile", "target"),
+        _flushed,
+        lambda request: request.get("target") == "gfx942",
+    ),
+    differing("tail", "loses the last element of an odd number at Schedule IR", ("schedule",), _cleared),
+    differing("deep", "loses the tail of deep pipelines", ("tile", "target"), _cleared, _is_deep),
+]
+
+
+def _fused_multiply(self: MmaSync, block: Any, a: Array, b: Array, c: Array) -> Array:
+    """The terms in descending order."""
+    last = Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
+    return _mma(self, block, *last, c)
+
+
+_mma = fragments.MmaSync.run
+
+UNITS = [
+    replaced(
+        "LANG-08.2-01",
+        "adds the terms of a matrix instruction in descending order",
+        make,
+        (MmaSync, "run", _fused_multiply),
+        name="descending_units",
+    ),
+]
+
+
+@violates("LANG-08.2-01", "lets a division by zero pass at Tile IR")
+class Lenient(ReferenceAdapter):
+    """Errors of execution are results there."""
+
+    def language_execute(self, **request: Any) -> dict[str, Any]:
+        """The results, or nothing."""
+        try:
+            return super().language_execute(**request)
+        except Refusal:
+            if request.get("at") != "tile":
+                raise
+            return {"outputs": []}
+
+
+@violates("LANG-12-04", "shows Graph IR whatever level is asked for")
+class Veiled(ReferenceAdapter):
+    """The text of every level is that of Graph IR."""
+
+    def language_lower(self, **request: Any) -> dict[str, Any]:
+        """Functions of the level, text of another."""
+        shown = super().language_lower(source=request["source"], to="graph")["text"]
+        return super().language_lower(**request) | {"text": shown}
+
+
+@violates("LANG-12-04", "numbers its texts")
+class Numbered(ReferenceAdapter):
+    """Every text differs from the one before."""
+
+    count = 0
+
+    def language_lower(self, **request: Any) -> dict[str, Any]:
+        """The text, and how many there were before."""
+        self.count += 1
+        found = super().language_lower(**request)
+        return found | {"text": f"// {self.count}\n{found['text']}"}

@@ -1,0 +1,217 @@
+"""Verifiers of Schedule IR that let one illegal schedule through, or turn a legal one down (sections 6, 11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.ir.targets import TARGETS
+from tessera_reference.schedule import grouping, operations, verifier
+from tessera_reference.schedule.nests import Nest
+from tessera_reference.schedule.resources import buffers, shared_bytes
+from tessera_reference.schedule.tiling import require_cover
+from tessera_reference.schedule.verifier import Legality
+
+
+class Overlooking(ReferenceAdapter):
+    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
+        """Nothing, where the first diagnostic matches."""
+        try:
+            return super().language_verify_ir(**request)
+        except Refusal as refusal:
+            if re.search(self._pattern, refusal.outcome.message) is None:
+                raise
+            return {"warnings": []}
+
+
+class Choosy(ReferenceAdapter):
+    """The reference, which refuses a text in which `pattern` occurs."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """A mistake in the schedule, where the pattern occurs."""
+        if re.search(self._pattern, text):
+            message = "no such schedule"
+            raise Refusal("schedule", "verify", message, [Diagnostic("schedule", message, line=1)])
+        return super().language_verify_ir(text=text, **request)
+
+
+def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that does not see what the reference tells in these words."""
+    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
+
+
+def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that refuses what is legal."""
+    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
+
+
+# Tiles
+
+
+def covering(name: str, description: str, cover: Any) -> Violation:
+    """A verifier that compares tile sizes and extents otherwise."""
+    owners = [(owner, "require_cover", cover) for owner in (operations, verifier)]
+    return replaced("LANG-06.3-01", description, make, *owners, name=name)
+
+
+def _larger_go(position: int, size: int, extent: Any, pad: Any) -> None:
+    if not isinstance(extent, int) or size < extent:
+        require_cover(position, size, extent, pad)
+
+
+def _any_padding_goes(position: int, size: int, extent: Any, pad: Any) -> None:
+    if pad is None:
+        require_cover(position, size, extent, pad)
+
+
+def _no_padding_goes(position: int, size: int, extent: Any, pad: Any) -> None:
+    require_cover(position, size, extent, None)
+
+
+def _k_goes(position: int, size: int, extent: Any, pad: Any) -> None:
+    if position < 2:
+        require_cover(position, size, extent, pad)
+
+
+TILES = [
+    covering("any_size", "takes tiles of any size", lambda *ignored: None),
+    covering("larger_tiles", "takes tiles larger than their extents without padding", _larger_go),
+    covering("any_padding", "takes any padding for enough", _any_padding_goes),
+    covering("no_padding", "does not take padding for cover", _no_padding_goes),
+    covering("any_k", "does not compare k with what is summed over", _k_goes),
+    overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
+    overlooks("k_of_anything", "LANG-06.1-01", "that k tiles no contraction", "k tiles a contraction"),
+    turns_down("k_always", "LANG-06.1-01", "tiles without k", r"schedule\.tile\"\([^)]*\) \{(?![^}]*\bk = )"),
+    overlooks("tile_attributes", "LANG-06.1-01", "attributes of a tile that there are not", r"no attribute|is missing"),
+]
+
+# Pipelines
+
+
+def _only_to_itself(self: operations.Pipeline) -> None:
+    if any(first == then for first, then in self.edges):
+        _check_order(self)
+
+
+def _only_of_two(self: operations.Pipeline) -> None:
+    if any((then, first) in self.edges for first, then in self.edges):
+        _check_order(self)
+
+
+_check_order = operations.Pipeline._check_order
+
+
+def ordering(name: str, description: str, check: Any, clause: str = "LANG-06.2-04") -> Violation:
+    """A verifier that looks for cycles otherwise."""
+    return replaced(clause, description, make, (operations.Pipeline, "_check_order", check), name=name)
+
+
+PIPELINES = [
+    ordering("cycles", "takes stages in a cycle", lambda self: None),
+    ordering("circles_of_two", "sees no cycle of more than two stages", _only_of_two),
+    ordering("knots", "sees only stages before themselves", _only_to_itself, "LANG-11-07"),
+    overlooks("no_depth", "LANG-06.2-05", "that a pipeline has no depth", "depth is (0|-)"),
+    overlooks("one_buffer_of_two", "LANG-06.2-05", "that two buffers need a depth of two", "double_buffer with"),
+    turns_down("exactly_two", "LANG-06.1-03", "two buffers and a depth of three", r"double_buffer = true, depth = 3"),
+    overlooks("pipeline_attributes", "LANG-06.1-03", "attributes of a pipeline that there are not", "no attribute"),
+]
+
+# Prefetches
+
+PREFETCHES = [
+    overlooks("scopes", "LANG-06.2-02", "that a scope is none", "there is no scope"),
+    turns_down("shared_only", "LANG-06.2-02", "prefetches to global memory", 'scope = "global"'),
+    overlooks("odd_alignments", "LANG-06.1-04", "that an alignment is no power of two", r"align is (24|48|17|127)\b"),
+    overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
+    turns_down("exactly_16", "LANG-06.1-04", "alignments above 16", r"align = (32|64|128)\b"),
+]
+
+# Memory and registers
+
+
+def measuring(name: str, clause: str, description: str, what: str, measure: Any) -> Violation:
+    """A verifier that counts what a nest takes otherwise."""
+    return replaced(clause, description, make, (verifier, what, measure), name=name)
+
+
+def _of_one_stage(nest: Nest) -> int:
+    return shared_bytes(replace(nest, depth=1))
+
+
+def _of_one_operand(nest: Nest) -> int:
+    return max((size for _, size in buffers(nest)), default=0)
+
+
+def _for_one_target(self: Legality, function: Any, target: Any) -> None:
+    _judge(self, function, TARGETS["sm_90"])
+
+
+_judge = Legality.__init__
+
+RESOURCES = [
+    measuring(
+        "one_tile_more",
+        "LANG-06.2-03",
+        "takes an alignment more of shared memory than there is",
+        "shared_bytes",
+        lambda nest: shared_bytes(nest) - 16,
+    ),
+    measuring("one_less", "LANG-06.2-03", "leaves a byte free", "shared_bytes", lambda nest: shared_bytes(nest) + 1),
+    measuring("one_stage", "LANG-11-08", "counts one stage of a pipeline", "shared_bytes", _of_one_stage),
+    measuring("one_operand", "LANG-11-08", "counts one of the staged operands", "shared_bytes", _of_one_operand),
+    measuring("registers", "LANG-11-09", "counts no registers", "registers", lambda *ignored: 0),
+    replaced(
+        "LANG-11-08",
+        "knows one target only",
+        make,
+        (Legality, "__init__", _for_one_target),
+        name="one_target",
+    ),
+]
+
+# Dependences
+
+
+def _in_some_order(heads: Sequence[int], needs: Mapping[int, set[int]]) -> list[int]:
+    """An order of the groups; those of a cycle come last."""
+    order = _sorted_groups(heads, dict(needs))
+    return [*order, *(head for head in heads if head not in order)]
+
+
+_sorted_groups = grouping.sorted_groups
+
+DEPENDENCES = [
+    replaced(
+        "LANG-11-06",
+        "fuses around what lies between",
+        make,
+        (grouping, "sorted_groups", _in_some_order),
+        name="around",
+    ),
+    overlooks("dependences", "LANG-06.2-01", "that a fusion goes around something", "cannot run as one"),
+    turns_down("upwards", "LANG-11-06", "a fusion whose last value is the first computed", r'fuse"\(%e, %p\)'),
+    overlooks("one_value", "LANG-06.1-02", "that a fusion has one value", r"fuses \d"),
+]
+
+# Layout casts
+
+CASTS = [
+    overlooks("casts", "LANG-06.3-02", "that nobody supports a cast", "does not write"),
+    overlooks("layouts", "LANG-06.1-05", "that a layout is none", "is no layout"),
+    overlooks("cast_results", "LANG-06.1-05", "that a cast gives another layout than it says", "the result is"),
+    turns_down("copies", "LANG-06.3-02", "materialized copies", "materialize = true"),
+]
