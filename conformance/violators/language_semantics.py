@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make, outcomes
+from tessera_reference.adapter import ReferenceAdapter, levels, make, outcomes
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.machine import Machine
 from tessera_reference.graph.matmul import MatMul
@@ -31,8 +31,8 @@ from tessera_reference.numerics.trees import pairwise
 
 def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
     """A lowering whose operations are shown changed."""
-    show = adapter._operation
-    return replaced(clause, description, make, (adapter, "_operation", lambda each: change(show(each))), name=name)
+    show = levels._operation
+    return replaced(clause, description, make, (levels, "_operation", lambda each: change(show(each))), name=name)
 
 
 def _renamed(operation: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +56,11 @@ SHOWN = [
     shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
     shown("no_accumulator", "LANG-10-01", "does not state the accumulator", _without_accumulator),
     replaced(
-        "LANG-05-01", "shows operations last to first", make, (adapter, "function_message", _backwards), name="backwards"
+        "LANG-05-01",
+        "shows operations last to first",
+        make,
+        (adapter, "function_message", _backwards),
+        name="backwards",
     ),
 ]
 

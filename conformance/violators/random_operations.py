@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
-from tessera_reference.adapter import make
+from tessera_reference.adapter import levels, make
 from tessera_reference.graph import random as operations
 from tessera_reference.graph.adjoints import Term
 from tessera_reference.graph.compositions import widened
@@ -37,7 +37,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
-        return SHOWN(given) | {"operations": [adapter._operation(each) for each in kept]}
+        return SHOWN(given) | {"operations": [levels._operation(each) for each in kept]}
 
     return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 
