@@ -75,7 +75,9 @@ class For(KernelOperation):
         )
         if stride == 0:
             raise ZeroStep
-        for index in range(first, end, stride):
+        turns = range(first, end, stride)
+        block.budget.require(len(turns), body, block.instruction)
+        for index in turns:
             carried = block.region(body, (block.uniform(index), *carried))
         return carried
 

@@ -15,23 +15,29 @@ if TYPE_CHECKING:
 
 def whole_warps(block: BlockState, what: str) -> Offsets:
     """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where only some of one do."""
-    if block.lanes % block.warp:
-        raise PartialWarp(None, block.warps - 1, what)
-    if block.mask is None:
+    if block.mask is None and block.lanes % block.warp == 0:
         return np.arange(block.warps)
-    lanes = block.mask.reshape(block.warps, block.warp)
+    lanes = _rows(block, np.ones(block.lanes, bool) if block.mask is None else block.mask)
     active = np.asarray(lanes.any(axis=1))
     partial = np.flatnonzero(active & ~lanes.all(axis=1))
     if partial.size:
         warp = int(partial[0])
-        raise PartialWarp(block.thread(warp * block.warp + int(np.flatnonzero(~lanes[warp])[0])), warp, what)
+        missing = warp * block.warp + int(np.flatnonzero(~lanes[warp])[0])
+        raise PartialWarp(block.thread(missing) if missing < block.lanes else None, warp, what)
     return np.flatnonzero(active)
+
+
+def _rows(block: BlockState, values: Values) -> Values:
+    """The lanes of each warp as a row; threads that the block does not have are zeros."""
+    every = np.zeros(block.warps * block.warp, values.dtype)
+    every[: block.lanes] = values
+    return every.reshape(block.warps, block.warp)
 
 
 def by_warp(block: BlockState, what: str, values: Offsets) -> Offsets:
     """What the lanes of each warp agree on; in inactive warps anything. Raises `PartialWarp` and `NotUniform`."""
     active = whole_warps(block, what)
-    lanes = values.reshape(block.warps, block.warp)
+    lanes = _rows(block, values)
     differing = np.argwhere(lanes[active] != lanes[active, :1])
     if differing.size:
         warp, lane = int(active[differing[0, 0]]), int(differing[0, 1])

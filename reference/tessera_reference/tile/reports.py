@@ -35,6 +35,11 @@ class Budget:
             instruction = code.steps[reached].instruction if code.steps else owner
             raise Rejection([too_many_steps(instruction, self.steps)])
 
+    def require(self, turns: int, code: Code, owner: Instruction | None) -> None:
+        """Raise `Rejection` where so many turns of a region are more than may still run."""
+        if turns * (len(code.steps) + 1) > self.left:
+            raise Rejection([too_many_steps(owner, self.steps)])
+
 
 def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
     """The end of a kernel that does not end, at an instruction, which only a kernel without any does not have."""

@@ -75,6 +75,9 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
     for check in verify_entry(function, target, Memref):
         yield check, function.location
     yield partial(_verify_bound, function), function.location
+    for parameter in function.parameters:
+        if isinstance(parameter.type, Memref):
+            yield partial(_verify_type, parameter, False), function.location
     constants: dict[Value, int] = {}
     for instruction in function.body.walk():
         operation = instruction.operation

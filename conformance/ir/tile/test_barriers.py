@@ -1,0 +1,324 @@
+"""Threads that meet: barriers of a block, and accesses that nothing orders (language spec, 7.2, 8.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.kernel_texts import KernelText, buffer
+from tessera_conformance.level_programs import BOTH_VENDORS, WARPS, buffers_after, executed_text, verified
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import tensor_of
+
+pytestmark = feature("tile-ir-text")
+
+LANES = 128
+"""Four warps of 32 lanes, or two of 64."""
+
+
+class Meeting(KernelText):
+    """A kernel of several warps with a shared tile of an int32 for each lane, and `line` of what is critical."""
+
+    def __init__(self, target="sm_90", lanes=LANES, grid=(1, 1, 1), **buffers):
+        parameters = buffers or {"y": buffer("int32", lanes)}
+        super().__init__(parameters, grid=grid, block=(lanes, 1, 1), smem_bytes=4 * lanes, target=target)
+        self.lanes = lanes
+        self.tile = self.allocate("int32", lanes)
+        self.lane_number = self.index("thread_id")
+        self.critical = 0
+
+    def opposite(self):
+        """The lane that is as far from the other end."""
+        return self.compute("subtract", self.constant(self.lanes - 1), self.lane_number)
+
+    def next(self):
+        """The lane behind this one, round the end."""
+        other = self.compute("add", self.lane_number, self.constant(1))
+        inside = self.compute("less", other, self.constant(self.lanes))
+        return self.compute("select", inside, other, self.constant(0))
+
+    def here(self):
+        """The operation written last is the critical one."""
+        self.critical = self.line
+
+
+def write_then_read(kernel, ordered):
+    """Each lane writes its element and reads the opposite one."""
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place = kernel.opposite()
+    if ordered:
+        kernel.barrier()
+    value = kernel.load(kernel.tile, place)
+    kernel.here()
+    kernel.store(value, kernel["y"], kernel.lane_number)
+    return [kernel.lanes - 1 - i for i in range(kernel.lanes)]
+
+
+def write_then_read_next(kernel, ordered):
+    """Each lane writes its element and reads that of its neighbour, mostly in its own warp."""
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place = kernel.next()
+    if ordered:
+        kernel.barrier()
+    value = kernel.load(kernel.tile, place)
+    kernel.here()
+    kernel.store(value, kernel["y"], kernel.lane_number)
+    return [(i + 1) % kernel.lanes for i in range(kernel.lanes)]
+
+
+def read_then_write(kernel, ordered):
+    """Each lane reads its neighbour's element, and writes its own anew."""
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place = kernel.next()
+    kernel.barrier()
+    value = kernel.load(kernel.tile, place)
+    if ordered:
+        kernel.barrier()
+    kernel.store(value, kernel.tile, kernel.lane_number)
+    kernel.here()
+    kernel.store(kernel.load(kernel.tile, kernel.lane_number), kernel["y"], kernel.lane_number)
+    return [(i + 1) % kernel.lanes for i in range(kernel.lanes)]
+
+
+def write_twice(kernel, ordered):
+    """Each lane writes its element, and then another lane does."""
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place, double = kernel.opposite(), kernel.compute("add", kernel.lane_number, kernel.lane_number)
+    if ordered:
+        kernel.barrier()
+    kernel.store(double, kernel.tile, place)
+    kernel.here()
+    kernel.barrier()
+    kernel.store(kernel.load(kernel.tile, kernel.lane_number), kernel["y"], kernel.lane_number)
+    return [2 * (kernel.lanes - 1 - i) for i in range(kernel.lanes)]
+
+
+def write_together(kernel, ordered):
+    """All lanes write element 0 at once, or one of them does."""
+    zero = kernel.constant(0)
+    first = kernel.compute("less", kernel.lane_number, kernel.constant(1 if ordered else 2))
+    lines = []
+
+    def write():
+        kernel.store(kernel.constant(7), kernel.tile, zero)
+        lines.append(kernel.line)
+        return ()
+
+    kernel.branch(first, write)
+    kernel.critical = lines[0]
+    kernel.barrier()
+    kernel.store(kernel.load(kernel.tile, zero), kernel["y"], kernel.lane_number)
+    return [7] * kernel.lanes
+
+
+def in_turns(kernel, ordered):
+    """Every turn of a loop shifts the elements by one lane; the barrier behind the reading is in the loop."""
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place = kernel.next()
+    lines = []
+
+    def turn(index):
+        kernel.barrier()
+        value = kernel.load(kernel.tile, place)
+        if ordered:
+            kernel.barrier()
+        kernel.store(value, kernel.tile, kernel.lane_number)
+        lines.append(kernel.line)
+        return ()
+
+    kernel.loop(kernel.constant(0), kernel.constant(3), kernel.constant(1), turn)
+    kernel.critical = lines[0]
+    kernel.store(kernel.load(kernel.tile, kernel.lane_number), kernel["y"], kernel.lane_number)
+    return [(i + 3) % kernel.lanes for i in range(kernel.lanes)]
+
+
+ORDERS = [write_then_read, write_then_read_next, read_then_write, write_twice, write_together, in_turns]
+
+
+def by_name(functions):
+    """Functions as the parameters of cases with their names."""
+    return [pytest.param(each, id=each.__name__) for each in functions]
+
+
+def race(impl, check, kernel, **inputs):
+    """The kernel ends with an error of category tile at its critical operation."""
+    observation = executed_text(impl, kernel.module, "tile", kernel.attributes["target"], **inputs)
+    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("order", by_name(ORDERS))
+def test_a_barrier_orders_what_threads_do_to_shared_memory(impl, check, order, target):
+    """With the barrier each lane finds what the other left; without it the second access is a race, reported there."""
+    kernel = Meeting(target)
+    expected = order(kernel, True)
+    check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", expected))
+    kernel = Meeting(target)
+    order(kernel, False)
+    race(impl, check, kernel)
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
+def test_lanes_of_one_warp_are_ordered_by_a_barrier_too(impl, check, ordered):
+    """A block that is a single warp, or half of one, is no exception."""
+    for lanes, target in ((32, "sm_90"), (64, "gfx942"), (32, "gfx942")):
+        kernel = Meeting(target, lanes)
+        expected = write_then_read(kernel, ordered)
+        if ordered:
+            check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", expected))
+        else:
+            race(impl, check, kernel)
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
+def test_a_thread_needs_no_barrier_for_what_it_did_itself(impl, check):
+    """Each lane writes, reads, writes and reads its own element, and all read one that was written before."""
+    kernel = Meeting()
+    zero, first = kernel.constant(0), kernel.compute("equal", kernel.lane_number, kernel.constant(0))
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    value = kernel.load(kernel.tile, kernel.lane_number)
+    kernel.store(kernel.compute("add", value, value), kernel.tile, kernel.lane_number)
+    value = kernel.load(kernel.tile, kernel.lane_number)
+    kernel.branch(first, lambda: kernel.store(kernel.constant(1000), kernel.tile, zero))
+    kernel.barrier()
+    total = kernel.compute("add", kernel.load(kernel.tile, zero), value)
+    kernel.store(total, kernel["y"], kernel.lane_number)
+    after = buffers_after(impl, check, kernel)
+    check.bits(after[0], tensor_of("int32", [1000 + 2 * i for i in range(LANES)]))
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
+def test_a_barrier_orders_global_memory_of_its_block(impl, check, ordered):
+    """Lanes exchange elements through a buffer instead of a shared tile."""
+    kernel = Meeting(z=buffer("int32", LANES), y=buffer("int32", LANES))
+    kernel.store(kernel.lane_number, kernel["z"], kernel.lane_number)
+    place = kernel.opposite()
+    if ordered:
+        kernel.barrier()
+    value = kernel.load(kernel["z"], place)
+    kernel.here()
+    kernel.store(value, kernel["y"], kernel.lane_number)
+    if ordered:
+        check.bits(buffers_after(impl, check, kernel)[1], tensor_of("int32", [*range(LANES)][::-1]))
+    else:
+        race(impl, check, kernel)
+
+
+# Who comes to a barrier
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("who", ["lanes", "warp", "one", "two-branches"])
+def test_a_barrier_that_part_of_a_block_reaches_is_an_error(impl, check, who, target):
+    """In a branch that some lanes, a whole warp, or all but one take; where every thread takes it, it is none."""
+    for everyone in (True, False):
+        kernel = Meeting(target)
+        number = kernel.warp() if who == "warp" else kernel.lane_number
+        least = {"lanes": 20, "warp": 1, "one": LANES - 1, "two-branches": 64}[who]
+        bound = kernel.constant(LANES if everyone else least)
+        lines = []
+
+        def meet(kernel=kernel, lines=lines):
+            kernel.barrier()
+            lines.append(kernel.line)
+            return ()
+
+        kernel.branch(kernel.compute("less", number, bound), meet, meet if who == "two-branches" else tuple)
+        kernel.critical = lines[0]
+        kernel.store(kernel.lane_number, kernel["y"], kernel.lane_number)
+        if everyone:
+            check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", [*range(LANES)]))
+        else:
+            race(impl, check, kernel)
+
+
+# Blocks
+
+
+@clause("LANG-08.3-02")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_barrier_is_of_one_block_and_no_other(impl, check, target):
+    """Of three blocks only the one in the middle comes to a barrier, and does not wait for the others."""
+    lanes = WARPS[target]
+    kernel = Meeting(target, lanes, (3, 1, 1), y=buffer("int32", 3, lanes))
+    block = kernel.index("block_id")
+    middle = kernel.compute("equal", block, kernel.constant(1))
+    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
+    place = kernel.opposite()
+
+    def exchange():
+        kernel.barrier()
+        return [kernel.load(kernel.tile, place)]
+
+    (value,) = kernel.branch(middle, exchange, lambda: [kernel.load(kernel.tile, kernel.lane_number)])
+    kernel.store(value, kernel["y"], block, kernel.lane_number)
+    up = [*range(lanes)]
+    check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", [up, up[::-1], up]))
+
+
+@clause("LANG-08.3-02")
+@pytest.mark.parametrize("what", ["read", "write", "read-first"])
+def test_no_barrier_orders_two_blocks(impl, check, what):
+    """Two blocks and one element, which one of them writes: an error, in whichever order they run (AMB-LANG-202)."""
+    for shared in (True, False):
+        lanes = 32
+        kernel = Meeting("sm_90", lanes, (2, 1, 1), x=buffer("int32", 2, lanes), y=buffer("int32", 2, lanes))
+        block = kernel.index("block_id")
+        own = kernel.compute("select", kernel.compute("less", block, kernel.constant(1)), block, kernel.constant(1))
+        other = kernel.compute("subtract", kernel.constant(1), block)
+        place = other if shared and what != "write" else kernel.constant(0) if shared else own
+        if what == "read":
+            kernel.store(kernel.lane_number, kernel["x"], own, kernel.lane_number)
+            kernel.barrier()
+            value = kernel.load(kernel["x"], place, kernel.lane_number)
+        elif what == "write":
+            value = kernel.lane_number
+            kernel.store(value, kernel["x"], place, kernel.lane_number)
+        else:
+            value = kernel.load(kernel["x"], place, kernel.lane_number)
+            kernel.barrier()
+            kernel.store(kernel.lane_number, kernel["x"], own, kernel.lane_number)
+        kernel.store(value, kernel["y"], block, kernel.lane_number)
+        x = tensor_of("int32", [[*range(lanes)]] * 2)
+        if shared:
+            observation = executed_text(impl, kernel.module, "tile", x=x)
+            check.rejects(observation, category="tile", phase="execute")
+        else:
+            check.bits(buffers_after(impl, check, kernel, x=x)[1], x)
+
+
+@clause("LANG-08.3-02")
+def test_blocks_may_read_what_none_of_them_writes(impl, check):
+    """Four blocks read one row, and each writes a row of its own."""
+    kernel = Meeting("sm_90", 32, (2, 2, 1), x=buffer("int32", 32), y=buffer("int32", 2, 2, 32))
+    value = kernel.load(kernel["x"], kernel.opposite())
+    places = kernel.index("block_id", "y"), kernel.index("block_id", "x"), kernel.lane_number
+    kernel.store(value, kernel["y"], *places)
+    after = buffers_after(impl, check, kernel, x=tensor_of("int32", [*range(32)]))
+    row = [*range(32)][::-1]
+    check.bits(after[1], tensor_of("int32", [[row, row], [row, row]]))
+
+
+# The operation itself
+
+
+@clause("LANG-07.2-05")
+def test_a_barrier_has_no_operands(impl, check):
+    """It may have a label; an operand, or a result, is refused (AMB-LANG-84)."""
+    for form, legal in (
+        ('"tessera.tile.barrier"() : () -> ()', True),
+        ('"tessera.tile.barrier"() {label = "staged"} : () -> ()', True),
+        ('"tessera.tile.barrier"(%n) : (int32) -> ()', False),
+        ('%r = "tessera.tile.barrier"() : () -> int32', False),
+        ('"tessera.tile.barrier"() {level = "staged"} : () -> ()', False),
+    ):
+        kernel = KernelText({"n": "int32"})
+        kernel.raw(form)
+        observation = verified(impl, kernel.module, "tile")
+        if legal:
+            check.accepts(observation)
+        else:
+            check.rejects(observation, category="types", at_line=kernel.line)

@@ -1,0 +1,150 @@
+"""Compilers whose Tile IR is another one than asked for, or computes something else (language spec, 3.1, 8.2, 13.1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.tile.lowering import contractions
+from tessera_reference.tile.lowering.contraction import Contraction
+from tessera_reference.tile.lowering.grid import Grid
+from tessera_reference.tile.lowering.kernel import KernelBuilder
+from tessera_reference.tile.lowering.staging import Stage
+
+BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
+
+
+class OtherTiles(ReferenceAdapter):
+    """The reference, which takes other tiles than it is told."""
+
+    def __init__(self, **changes: int) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """Lowered with another m, n or k."""
+        schedule = dict(request.get("schedule", {}))
+        if "tile" in schedule:
+            m, n, k = schedule["tile"]
+            schedule["tile"] = [self._changes.get("m", m), self._changes.get("n", n), self._changes.get("k", k)]
+            request["schedule"] = schedule
+        return super().language_lower(source=source, to=to, **request)
+
+
+def tiles(name: str, clause: str, description: str, **changes: int) -> Violation:
+    """A compiler with tiles of its own."""
+    return replaced(clause, description, lambda: OtherTiles(**changes), name=name)
+
+
+SAMPLE = [
+    tiles("shallow_a", "LANG-13.1-06", "stages A in tiles of k = 32", k=32),
+    tiles("low_a", "LANG-13.1-06", "stages A in tiles of m = 64", m=64),
+    tiles("narrow_b", "LANG-13.1-09", "stages B in tiles of n = 64", n=64),
+    tiles("shallow_b", "LANG-13.1-09", "stages B in tiles of k = 128", k=128),
+    replaced("LANG-13.1-10", "multiplies fragments of 16x8x16", make, (contractions, "CHOSEN", (16, 8, 16)),
+             name="other_fragments"),
+]  # fmt: skip
+
+
+@violates("LANG-03.1-04", "lowers programs of unknown dimensions to Tile IR")
+class LowersAnything(ReferenceAdapter):
+    """Hands on Graph IR where it would have to refuse."""
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """Of the level, or of Graph IR."""
+        try:
+            return super().language_lower(source=source, to=to, **request)
+        except Refusal as refusal:
+            if to == "graph" or refusal.outcome.phase != "lower":
+                raise
+            return super().language_lower(source=source, to="graph")
+
+
+@violates("LANG-03.1-04", "refuses programs of known dimensions at Tile IR")
+class LowersNothing(ReferenceAdapter):
+    """Takes every program to be of unknown dimensions."""
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """Graph IR alone."""
+        if to == "tile":
+            raise Refusal("shapes", "lower", "unknown dimensions")
+        return super().language_lower(source=source, to=to, **request)
+
+
+@violates(BLOCKS, "leaves products to the host at Tile IR")
+class LeavesProducts(ReferenceAdapter):
+    """Says that a module is at Tile IR as it was at Graph IR."""
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """Graph IR."""
+        return super().language_lower(source=source, to="graph" if to == "tile" else to, **request)
+
+
+# Blocks
+
+
+def first_blocks(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
+    """A tile that the extent does not fill has no block."""
+    found = GRID(kernel, shape, tile, matrices)
+    _, _, z = found.extents
+    return replace(found, extents=(max(shape[1] // tile[1], 1), max(shape[0] // tile[0], 1), z))
+
+
+def one_more(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
+    """A block too many along x."""
+    found = GRID(kernel, shape, tile, matrices)
+    x, y, z = found.extents
+    return replace(found, extents=(x + 1, y, z))
+
+
+def no_tail(self: Contraction, row: Any, column: Any, room: Any) -> Any:
+    """Every place is inside the product."""
+    return True
+
+
+def tail_of_rows(self: Contraction, row: Any, column: Any, room: Any) -> Any:
+    """Only rows are bounded by the extent."""
+    m, n, k = self.extents
+    wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
+    return INSIDE(wide, row, column, room)
+
+
+def filled_with_ones(self: Stage, slot: Any, here: Any) -> Any:
+    """Beyond the extent of an operand there are ones."""
+    zero, self.kernel.exactly = self.kernel.exactly, lambda number, dtype: zero(1, dtype)
+    try:
+        return CLEAR(self, slot, here)
+    finally:
+        del self.kernel.exactly
+
+
+GRID, INSIDE, CLEAR, FILL = Grid.of, Contraction.inside, Stage._clear, Stage.fill
+
+NESTS = [
+    replaced(BLOCKS, "leaves out the tiles at the ends", make, (Grid, "of", first_blocks), name="no_last_blocks"),
+    replaced(BLOCKS, "has a block too many", make, (Grid, "of", one_more), name="one_more"),
+    replaced(BLOCKS, "writes tails as if they were whole", make, (Contraction, "inside", no_tail), name="wrong_tail"),
+    replaced(BLOCKS, "bounds rows of a tail only", make, (Contraction, "inside", tail_of_rows), name="tail_of_rows"),
+    replaced(STAGES, "fills tails of k with ones", make, (Stage, "_clear", filled_with_ones), name="wrong_filling"),
+]
+
+
+# Stages
+
+
+def stale(self: Stage, slot: Any, batch: Any, row: Any, column: Any) -> None:
+    """Whatever slot is to be filled, the first is."""
+    FILL(self, self.kernel.index(0), batch, row, column)
+
+
+def silent(self: KernelBuilder, label: str = "") -> None:
+    """No barrier."""
+
+
+STAGING = [
+    replaced(STAGES, "drops the barriers of stages", make, (KernelBuilder, "barrier", silent), name="dropped_barrier"),
+    replaced(STAGES, "fills one buffer of a ring", make, (Stage, "fill", stale), name="stale_buffer"),
+]

@@ -1,0 +1,268 @@
+"""Machines whose matrix instructions compute or read something else (language spec, 7.1 to 7.3, 10; AMB-LANG-34)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.numerics.trees import PAIRWISE
+from tessera_reference.tile import fragments, matrices
+from tessera_reference.tile.block import BlockState
+from tessera_reference.tile.faults import Misaligned
+from tessera_reference.tile.fragments import LoadMatrix, MmaSync
+
+MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
+
+Product = Callable[[Array, Array, DType, Array], Array]
+
+# Products
+
+
+def multiplies(name: str, description: str, product: Product, clause: str = MMA) -> Violation:
+    """A machine with another product of fragments."""
+
+    def run(self: MmaSync, block: BlockState, a: Array, b: Array, c: Array) -> Array:
+        block.whole_warps("mma.sync")
+        return product(a, b, self.accum, c)
+
+    return replaced(clause, description, make, (MmaSync, "run", run), name=name)
+
+
+def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """The product that is right."""
+    return matmul(a, b, accum, addend=c, accumulator=accum)
+
+
+def turned(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """From the last k to the first."""
+    backwards = Array(a.dtype, a.values[..., ::-1]), Array(b.dtype, b.values[..., ::-1, :])
+    return canonical(*backwards, accum, c)
+
+
+def in_pairs(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Neighbours first, what is accumulated last."""
+    total = matmul(a, b, accum, accumulator=accum, tree=PAIRWISE)
+    return arithmetic.add(c, total)
+
+
+def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """The products of an instruction by themselves, and then what there was."""
+    return arithmetic.add(c, matmul(a, b, accum, accumulator=accum))
+
+
+def even_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Every second k, and then the others."""
+    count = a.shape[-1]
+    order = [*range(0, count, 2), *range(1, count, 2)]
+    return canonical(Array(a.dtype, a.values[..., order]), Array(b.dtype, b.values[..., order, :]), accum, c)
+
+
+def fused(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Products are not rounded before they are added."""
+    if accum.kind != "float":
+        return canonical(a, b, accum, c)
+    return matmul(a, b, accum, addend=c, arithmetic=NodeArithmetic(accum, product="fused"))
+
+
+def rounded_between(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """The accumulator is rounded to the operands' dtype after each instruction."""
+    found = canonical(a, b, accum, c)
+    return found if accum.kind != "float" else cast(cast(found, a.dtype), accum)
+
+
+def wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Whatever accumulator is asked for, it is the canon's."""
+    if accum == a.dtype.accumulator:
+        return canonical(a, b, accum, c)
+    full = a.dtype.accumulator
+    return cast(matmul(a, b, full, addend=cast(c, full), accumulator=full), accum)
+
+
+def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Sums of fp32 are kept in fp64 for an instruction."""
+    if accum.name != "fp32":
+        return canonical(a, b, accum, c)
+    full = dtype("fp64")
+    return cast(matmul(a, b, full, addend=cast(c, full), accumulator=full), accum)
+
+
+def not_added(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """What was accumulated is forgotten."""
+    return matmul(a, b, accum, accumulator=accum)
+
+
+def one_less(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """The last k is left out."""
+    return canonical(Array(a.dtype, a.values[..., :-1]), Array(b.dtype, b.values[..., :-1, :]), accum, c)
+
+
+def unrounded(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Operands of tf32 keep all the bits of fp32."""
+    if a.dtype.name != "tf32":
+        return canonical(a, b, accum, c)
+    full = dtype("fp32")
+    return matmul(Array(full, a.values), Array(full, b.values), accum, addend=c, accumulator=accum)
+
+
+def short_integers(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Integers accumulate in 16 bits."""
+    found = canonical(a, b, accum, c)
+    return found if accum.kind != "int" else Array(accum, found.values.astype(np.int16).astype(found.values.dtype))
+
+
+def of_the_first_warp(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """Every warp has the product of the first."""
+    found = canonical(a, b, accum, c)
+    return Array(accum, np.broadcast_to(found.values[:1], found.values.shape))
+
+
+PRODUCTS = [
+    multiplies("wrong_k_order", "adds from the last k to the first", turned),
+    multiplies("in_pairs", "adds pairwise", in_pairs),
+    multiplies("accumulated_last", "adds what was accumulated last", accumulated_last),
+    multiplies("even_first", "adds every second k first", even_first),
+    multiplies("fused", "fuses product and sum", fused),
+    multiplies("rounded_between", "rounds an accumulator between steps", rounded_between),
+    multiplies("wide", "accumulates wider than it is asked to", wide),
+    multiplies("doubly_wide", "rounds to fp32 once for an instruction", doubly_wide),
+    multiplies("not_added", "forgets what was accumulated", not_added),
+    multiplies("one_less", "leaves out the last k", one_less),
+    multiplies("unrounded", "does not round operands of tf32", unrounded),
+    multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
+    multiplies("of_the_first_warp", "gives every warp the first one's product", of_the_first_warp, FRAGMENTS),
+]
+
+# Fragments in memory
+
+
+def loads(name: str, clause: str, description: str, run: Any) -> Violation:
+    """A machine with another ldmatrix."""
+    return replaced(clause, description, make, (LoadMatrix, "run", run), name=name)
+
+
+def otherwise(**fields: Any) -> Any:
+    """An ldmatrix that takes some of its attributes to be others."""
+
+    def run(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
+        before = {name: getattr(self, name) for name in fields}
+        for name, change in fields.items():
+            object.__setattr__(self, name, change(self))
+        try:
+            return LOAD(self, block, memory, *indices)
+        finally:
+            for name, value in before.items():
+                object.__setattr__(self, name, value)
+
+    return run
+
+
+def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
+    """Of a transposed matrix the corner is transposed too."""
+    return LOAD(self, block, memory, *(indices[::-1] if self.transpose else indices))
+
+
+def at_the_corner(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
+    """From the first element on, wherever the corner is."""
+    return LOAD(self, block, memory, *(Array(each.dtype, np.zeros_like(each.values)) for each in indices))
+
+
+def without_column(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
+    """The column of the corner is 0."""
+    if len(indices) == 2:
+        indices = indices[0], Array(indices[1].dtype, np.zeros_like(indices[1].values))
+    return LOAD(self, block, memory, *indices)
+
+
+def corner_of_lane_0(block: BlockState, what: str, values: Any) -> Any:
+    """Every warp's corner is that of the first one."""
+    found = BY_WARP(block, what, values)
+    return np.broadcast_to(found[:1], found.shape)
+
+
+def corner_of_first_lanes(block: BlockState, what: str, values: Any) -> Any:
+    """The corner of a warp is its first lane's, whatever the others say."""
+    block.whole_warps(what)
+    return values.reshape(block.warps, block.warp)[:, 0]
+
+
+def nothing(*arguments: Any) -> None:
+    """No check."""
+
+
+def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
+    """A matrix may go on in the next row of memory, as long as there is memory."""
+    at = corners[warps, None, None] + matrices._pattern(*shape, stride)
+    if (at[:, -1, -1] >= memory.size).any():
+        return ELEMENTS(block, memory, corners, warps, shape, stride)
+    return np.asarray(at)
+
+
+def clamped(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
+    """What lies beyond the end is the last element."""
+    at = corners[warps, None, None] + matrices._pattern(*shape, stride)
+    return np.minimum(at, memory.size - 1)
+
+
+def of_eight(block: BlockState, memory: Any, corners: Any, alignment: int) -> None:
+    """8 bytes are enough."""
+    REQUIRED(block, memory, corners, 8)
+
+
+def partial(self: BlockState, what: str) -> Any:
+    """Warps of which any lane comes."""
+    if self.mask is None:
+        return np.arange(self.warps)
+    return np.unique(self.active // self.warp)
+
+
+def packed(block: BlockState, memory: Any, corners: Any, alignment: int) -> None:
+    """Allocations lie one behind the other without gaps, so that some begin at odd places."""
+    begin = 0
+    for each in block.shared.values():
+        if each is memory:
+            break
+        begin += each.size * each.dtype.storage_bytes
+    if begin % alignment:
+        raise Misaligned(block.clock.warp(0), memory.address(0), begin, alignment)
+    REQUIRED(block, memory, corners, alignment)
+
+
+LOAD, BY_WARP, ELEMENTS, REQUIRED = LoadMatrix.run, fragments.by_warp, matrices._elements, fragments.require_aligned
+SPACES = "LANG-08.3-01"
+
+READING = [
+    loads("never_transposed", LOADING, "takes no notice of transpose", otherwise(transpose=lambda self: False)),
+    loads("always_transposed", LOADING, "transposes always", otherwise(transpose=lambda self: True)),
+    loads("corner_transposed", LOADING, "transposes the corner too", whole_transposed),
+    loads("no_stride", LOADING, "takes rows to be as long as those in memory", otherwise(
+        stride=lambda self: self.memory.shape[-1])),
+    loads("dense", LOADING, "takes rows to lie one behind the other", otherwise(stride=lambda self: 16)),
+    loads("at_the_corner", LOADING, "loads from the first element on", at_the_corner),
+    loads("without_column", LOADING, "takes no notice of the column of the corner", without_column),
+    replaced(FRAGMENTS, "has one corner for all warps", make, (fragments, "by_warp", corner_of_lane_0),
+             name="one_corner"),
+    replaced(LOADING, "takes a corner from the first lane", make, (fragments, "by_warp", corner_of_first_lanes),
+             name="corner_of_first_lanes"),
+    replaced(SPACES, "lets a matrix go on in the next row", make, (matrices, "_elements", within_the_memory),
+             name="next_row"),
+    replaced(SPACES, "repeats the last element beyond the end", make, (matrices, "_elements", clamped), name="clamped"),
+    replaced(ALIGNED, "loads matrices from any place", make, (fragments, "require_aligned", nothing), name="anywhere"),
+    replaced(ALIGNED, "aligns matrices to 8 bytes", make, (fragments, "require_aligned", of_eight), name="of_eight"),
+    replaced("LANG-16-05", "lays allocations without gaps", make, (fragments, "require_aligned", packed),
+             name="packed"),
+    replaced("LANG-16-06", "aligns matrices in shared memory to 8 bytes", make,
+             (fragments, "require_aligned", of_eight), name="tiles_of_eight"),
+    replaced(MMA, "runs matrix instructions for part of a warp", make, (BlockState, "whole_warps", partial),
+             (fragments, "by_warp", lambda block, what, values: values.reshape(block.warps, block.warp)[:, 0]
+              if values.size % block.warp == 0 else values[:: block.warp]), name="part_of_a_warp"),
+]  # fmt: skip

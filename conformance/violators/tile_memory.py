@@ -1,0 +1,161 @@
+"""Machines whose memory is another one: indexed, bounded, kept or watched otherwise (language spec, 7.1, 7.2, 8.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.numerics.array import Array
+from tessera_reference.tile.block import BlockState
+from tessera_reference.tile.faults import OutOfBounds, Uninitialised
+from tessera_reference.tile.memory import Load
+from tessera_reference.tile.storage import GlobalStorage, SharedStorage, Storage
+
+MEMREF, SHARED, SPACES = "LANG-07.1-02", "LANG-07.2-01", "LANG-08.3-01"
+OFFSETS, ALLOCATE = BlockState.offsets, BlockState.allocate
+REFUSE_READ = Storage._refuse_read
+
+
+def column_major(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """The first index is the fastest."""
+    OFFSETS(self, memory, indices)
+    total, step = np.zeros(self.lanes, np.int64), 1
+    for index, extent in zip(indices, memory.shape, strict=False):
+        total += index.values.astype(np.int64) * step
+        step *= extent
+    return total
+
+
+def clamped(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """An index outside is the nearest one inside."""
+    inside = [
+        Array(index.dtype, np.clip(index.values, 0, extent - 1).astype(np.int32))
+        for index, extent in zip(indices, memory.shape, strict=False)
+    ]
+    return OFFSETS(self, memory, tuple(inside))
+
+
+def off_by_one(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """An index that is the extent itself is let pass; it reaches the last element."""
+    inside = [
+        Array(index.dtype, np.where(index.values == extent, extent - 1, index.values).astype(np.int32))
+        for index, extent in zip(indices, memory.shape, strict=False)
+    ]
+    return OFFSETS(self, memory, tuple(inside))
+
+
+def off_by_one_in_shared_memory(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """Only where the memory is shared."""
+    return (off_by_one if isinstance(memory, SharedStorage) else OFFSETS)(self, memory, indices)
+
+
+def by_the_whole(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """What counts is that the element lies in the memory."""
+    total = np.zeros(self.lanes, np.int64)
+    for index, stride in zip(indices, memory.strides, strict=False):
+        total += index.values.astype(np.int64) * stride
+    self.require_within(memory, total)
+    return np.clip(total, 0, memory.size - 1)
+
+
+def from_the_end(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """A negative index counts from the end."""
+    inside = [
+        Array(index.dtype, np.where(index.values < 0, index.values + extent, index.values).astype(np.int32))
+        for index, extent in zip(indices, memory.shape, strict=False)
+    ]
+    return OFFSETS(self, memory, tuple(inside))
+
+
+def in_every_lane(self: BlockState, memory: Storage, indices: Any) -> Any:
+    """Lanes that are not active are checked as well."""
+    before, self.active = self.active, self.every_lane
+    try:
+        return OFFSETS(self, memory, indices)
+    finally:
+        self.active = before
+
+
+def reads_anything(self: Storage, at: Any, mine: Any, wrote: Any) -> None:
+    """What nothing has written is 0."""
+    try:
+        REFUSE_READ(self, at, mine, wrote)
+    except Uninitialised:
+        return
+
+
+def one_memory(self: BlockState, memref: Any) -> SharedStorage:
+    """Allocations of equal size have the same elements."""
+    made = ALLOCATE(self, memref)
+    first = next(each for each in self.shared.values() if (each.dtype, each.size) == (made.dtype, made.size))
+    made.values = first.values
+    return made
+
+
+def kept(self: SharedStorage) -> None:
+    """What a block left is there for the next."""
+
+
+def zeroed(self: SharedStorage) -> None:
+    """A block begins with zeros, as if it had written them."""
+    self.values[:] = 0
+    self.wrote.fill(0)
+    self.seen.fill(-1)
+
+
+def begun_with_zeros(self: BlockState, memref: Any) -> SharedStorage:
+    """An allocation is zeros at first."""
+    fresh = self.instruction not in self.shared
+    made = ALLOCATE(self, memref)
+    if fresh:
+        zeroed(made)
+    return made
+
+
+def of_lane_0(self: Load, block: BlockState, memory: Storage, *indices: Array) -> Array:
+    """Every lane has the element of the first."""
+    found = LOAD(self, block, memory, *indices)
+    return Array(found.dtype, np.broadcast_to(found.values[block.active[0]], found.values.shape))
+
+
+LOAD = Load.run
+
+
+def indexed(name: str, clause: str, description: str, offsets: Any) -> Violation:
+    """A machine that finds elements otherwise."""
+    return replaced(clause, description, make, (BlockState, "offsets", offsets), name=name)
+
+
+PLACES = [
+    indexed("column_major", MEMREF, "indexes memory in column-major order", column_major),
+    indexed("clamped", SPACES, "clamps an index that is out of bounds", clamped),
+    indexed("off_by_one", SPACES, "lets an index pass that is the extent", off_by_one),
+    indexed("off_by_one_shared", SHARED, "is off by one at the end of shared memory", off_by_one_in_shared_memory),
+    indexed("by_the_whole", SPACES, "checks an access against the whole memory only", by_the_whole),
+    indexed("from_the_end", SPACES, "counts a negative index from the end", from_the_end),
+    indexed("inactive_too", SPACES, "checks accesses of lanes that are not active", in_every_lane),
+    replaced(SPACES, "loads one element for all lanes", make, (Load, "run", of_lane_0), name="one_for_all"),
+    replaced(
+        SPACES,
+        "does not say which lane was out of bounds",
+        make,
+        (OutOfBounds, "__str__", lambda self: f"{self.address.memory} is left"),
+        name="no_lane",
+    ),
+]
+
+CONTENTS = [
+    replaced(SPACES, "reads what nothing has written", make, (Storage, "_refuse_read", reads_anything),
+             name="unwritten_reads"),
+    replaced(SPACES, "hands back buffers that it never filled", make, (GlobalStorage, "require_written", kept),
+             name="unwritten_results"),
+    replaced(SHARED, "gives equal allocations one memory", make, (BlockState, "allocate", one_memory),
+             name="one_memory"),
+    replaced(SHARED, "keeps shared memory from block to block", make, (SharedStorage, "clear", kept),
+             name="kept_for_the_next"),
+    replaced(SHARED, "fills shared memory with zeros", make, (SharedStorage, "clear", zeroed),
+             (BlockState, "allocate", begun_with_zeros), name="zeros"),
+]  # fmt: skip

@@ -1,0 +1,217 @@
+"""Verifiers of Tile IR that overlook one kind of mistake, or turn one legal form down (language spec, 7, 8, 11)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.ir.module import Function
+from tessera_reference.ir.targets import TARGETS, MmaShape, Target
+from tessera_reference.numerics.formats import DType
+from tessera_reference.tile import fragments, verifier
+from tessera_reference.tile.memory import SharedAlloc
+
+
+class Overlooking(ReferenceAdapter):
+    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
+        """Nothing, where the first diagnostic matches."""
+        try:
+            return super().language_verify_ir(**request)
+        except Refusal as refusal:
+            if re.search(self._pattern, refusal.outcome.message) is None:
+                raise
+            return {"warnings": []}
+
+
+class Choosy(ReferenceAdapter):
+    """The reference, which refuses a text in which `pattern` occurs, and does not run it either."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """A syntax error where the pattern occurs."""
+        self._look(text)
+        return super().language_verify_ir(text=text, **request)
+
+    def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """As above."""
+        self._look(text)
+        return super().language_execute_ir(text=text, **request)
+
+    def _look(self, text: str) -> None:
+        if re.search(self._pattern, text):
+            message = "this form is not known"
+            raise Refusal("syntax", "parse", message, [Diagnostic("syntax", message, line=1)])
+
+
+def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that does not see what the reference tells in these words."""
+    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
+
+
+def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that refuses a legal form."""
+    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
+
+
+def nothing(*arguments: Any) -> None:
+    """No check."""
+
+
+TYPES = [
+    overlooks("fragment_types", "LANG-07.1-01", "that a fragment type is incomplete", "fragment<|dtype|layout"),
+    overlooks("roles", "LANG-07.1-01", "that a fragment is used as two things", "one fragment is"),
+    turns_down("bare_fragments", "LANG-07.1-01", "layouts of fragments", r"fragment<[^>]*layout"),
+    turns_down("commas_only", "LANG-07.1-01", "a layout behind a semicolon", r"fragment<[^>]*; *layout"),
+    overlooks("index_count", "LANG-07.1-02", "that indices are too few or too many", "indices given"),
+    overlooks("index_type", "LANG-07.1-02", "that an index is no int32", "an index is"),
+    overlooks("shared_parameters", "LANG-07.1-02", "that a parameter is in shared memory", r"is memref<4xfp32>\[addr"),
+    overlooks("stored_dtype", "LANG-07.1-02", "that a value has not the dtype of its memory", "the value is"),
+    overlooks("unknown_extents", "LANG-07.1-02", "that an extent of a memref is unknown", r"memref<(\?|N)x"),
+    overlooks("spaces", "LANG-08.3-01", "that an address space is none", "private|address space"),
+    overlooks("allocated", "LANG-07.2-01", "that shared.alloc allocates elsewhere", "it allocates"),
+    overlooks("unknown_tiles", "LANG-03.1-04", "that an extent is unknown", r"dimensions|extents|memref<(\?|N)x"),
+]
+
+OPERATIONS = [
+    overlooks("loaded_memory", "LANG-07.2-02", "that ldmatrix reads global memory", "it reads memref"),
+    overlooks("loaded_dtype", "LANG-07.2-02", "that ldmatrix reads another dtype", "it reads fp16 into"),
+    overlooks("loaded_rank", "LANG-07.2-02", "that a memref has no rows", "has no rows"),
+    overlooks("sizes", "LANG-07.2-03", "that m, n and k are others than the fragments'", "m, n and k are"),
+    overlooks("missing_sizes", "LANG-07.2-03", "that m, n or k is missing", "is missing"),
+    overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
+    overlooks("accumulator", "LANG-07.2-03", "that an accumulator is no float", "does not accumulate"),
+    overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
+    overlooks("copied_bytes", "LANG-07.2-04", "that a copy has a strange size", r"it copies \d+ bytes of"),
+    overlooks("copied_dtype", "LANG-07.2-04", "that a copy changes the dtype", r"it copies \w+ to \w+$"),
+    overlooks("copied_back", "LANG-07.2-04", "that a copy goes another way", "to (global|shared) memory"),
+    overlooks("copy_alignment", "LANG-07.2-04", "that a copy is misaligned", r"it copies \d+ bytes at"),
+    overlooks("pending", "LANG-07.2-04", "that a negative number of groups is pending", "pending is"),
+    overlooks("barrier_operands", "LANG-07.2-05", "that a barrier has operands", r"\d+ (operand|result)s?\b"),
+    turns_down("no_labels", "LANG-07.2-05", "labels of barriers", r'barrier"\(\) \{label'),
+    overlooks("shuffle_delta", "LANG-07.2-06", "that delta is negative", "delta is"),
+    overlooks("shuffle_mask", "LANG-07.2-06", "that a mask is negative", "the mask is"),
+    overlooks("shuffle_type", "LANG-07.2-06", "that a shuffle gives another type", "the result is"),
+    turns_down("decimal_masks", "LANG-07.2-06", "masks in hexadecimal", r"mask = 0x"),
+    overlooks("axes", "LANG-08.2-03", "that there is no such axis", "axis"),
+    overlooks("loops", "LANG-01-06", "that the bounds of a loop are no int32", "the range's"),
+    overlooks("conditions", "LANG-01-06", "that a condition is no bool", "the condition is"),
+    overlooks("carried_memory", "LANG-01-06", "that a loop carries memory", "hands on"),
+    overlooks("foreign", "LANG-08.2-03", "that a kernel holds operations of the host", "a kernel cannot hold"),
+]
+
+
+# The target
+
+
+def any_shape(self: Target, held: DType, m: int, n: int, k: int) -> bool:
+    """Every shape."""
+    return True
+
+
+def of_any_target(self: Target, held: DType, m: int, n: int, k: int) -> bool:
+    """Every shape that some target has."""
+    return any(MmaShape(held, m, n, k) in each.mma for each in TARGETS.values())
+
+
+def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
+    """Every shape that the target has for some dtype."""
+    return any((each.m, each.n, each.k) == (m, n, k) for each in self.mma)
+
+
+def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
+    """Shapes with m and n exchanged as well."""
+    return MmaShape(held, m, n, k) in self.mma or MmaShape(held, n, m, k) in self.mma
+
+
+def wmma_only(self: Target, held: DType, m: int, n: int, k: int) -> bool:
+    """The shape of the sample alone."""
+    return (m, n, k) == (16, 16, 16)
+
+
+def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
+    """A target with other matrix instructions."""
+    return replaced(clause, description, make, (Target, "has_mma", has_mma), name=name)
+
+
+def more_room(function: Function, target: Target) -> None:
+    """16 bytes more than the target has are let pass."""
+    SIZE(function, replace(target, shared_bytes=target.shared_bytes + 16))
+
+
+def more_by_one(function: Function, target: Target) -> None:
+    """A byte more than the target has is let pass."""
+    SIZE(function, replace(target, shared_bytes=target.shared_bytes + 1))
+
+
+def nvidia_room(function: Function, target: Target) -> None:
+    """Every target has what sm_90 has."""
+    SIZE(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes))
+
+
+def allocations(function: Function) -> list[int]:
+    """The bytes of each allocation at the top of a kernel."""
+    held = [each.operation.returns for each in function.body.instructions if isinstance(each.operation, SharedAlloc)]
+    return [prod(int(extent) for extent in each.shape) * each.dtype.storage_bytes for each in held]
+
+
+def elements(function: Function) -> int:
+    """Elements instead of bytes."""
+    held = [each.operation.returns for each in function.body.instructions if isinstance(each.operation, SharedAlloc)]
+    return sum(prod(int(extent) for extent in each.shape) for each in held)
+
+
+def bounded(name: str, description: str, bound: Any) -> Violation:
+    """A verifier that finds another bound of shared memory."""
+    return replaced("LANG-07.3-04", description, make, (verifier, "shared_bound", bound), name=name)
+
+
+SIZE, BOUND = verifier._verify_shared_size, verifier.shared_bound
+
+TARGET = [
+    has("any_shape", "LANG-07.3-02", "multiplies fragments of any shape", any_shape),
+    has("turned_shapes", "LANG-07.3-02", "has matrix instructions with m and n exchanged", turned_too),
+    has("one_shape", "LANG-07.3-02", "has the one matrix instruction of the sample", wmma_only),
+    has("of_any_target", "LANG-11-10", "takes matrix instructions of other targets", of_any_target),
+    has("of_any_dtype", "LANG-11-10", "takes a shape of one dtype for another", of_any_dtype),
+    has("any_size", "LANG-11-15", "takes tiles of any size", any_shape),
+    overlooks("other_target", "LANG-11-10", "that a kernel is made for another target", "is made for"),
+    overlooks("threads", "LANG-11-15", "that a block has too many threads", "its block has"),
+    replaced("LANG-07.3-01", "aligns rows of matrices to 8 bytes", make, (fragments, "ALIGNMENT", 8),
+             (verifier, "_verify_alignment", nothing), name="rows_of_eight"),
+    replaced("LANG-07.3-01", "does not see that a corner is misaligned", make, (verifier, "_verify_alignment", nothing),
+             name="corners"),
+    replaced("LANG-03.3-03", "takes rows of any length", make, (fragments, "ALIGNMENT", 1), name="any_rows"),
+    replaced("LANG-11-14", "aligns rows of matrices to 32 bytes", make, (fragments, "ALIGNMENT", 32),
+             name="rows_of_32"),
+    replaced("LANG-07.3-03", "lets 16 bytes more pass than a block has", make,
+             (verifier, "_verify_shared_size", more_room), name="off_by_one_tile"),
+    replaced("LANG-07.3-03", "lets a byte more pass than a block has", make,
+             (verifier, "_verify_shared_size", more_by_one), name="off_by_one"),
+    replaced("LANG-07.3-03", "takes every target to have the memory of one", make,
+             (verifier, "_verify_shared_size", nvidia_room), name="of_one_target"),
+    replaced("LANG-07.3-03", "does not look at what is declared", make, (verifier, "_verify_shared_size", nothing),
+             name="undeclared"),
+    replaced("LANG-07.3-04", "has no bound of shared memory", make, (verifier, "_verify_bound", nothing),
+             name="no_bound"),
+    bounded("largest_only", "counts the largest allocation", lambda function: max(allocations(function), default=0)),
+    bounded("elements", "counts elements of allocations", elements),
+    bounded("off_by_one_bound", "counts a byte less", lambda function: max(BOUND(function) - 1, 0)),
+    bounded("packed", "counts allocations without the gaps between", lambda function: sum(allocations(function))),
+    bounded("rounded_up", "counts whole pages", lambda function: -(-BOUND(function) // 1024) * 1024),
+    replaced("LANG-07.3-04", "does not see allocations in regions", make,
+             (verifier, "_allocations_inside", lambda function: []),
+             (verifier, "shared_bound", lambda function: sum(allocations(function))), name="inner"),
+]  # fmt: skip
