@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns
+from plain import numerics
 
 from tessera_conformance.equality_corpus import PROGRAMS, Program
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
@@ -26,7 +27,7 @@ MOST = {"tile": 60, "target": 100}
 
 
 def measure() -> list[Outcome]:
-    """Kernels ready to run; lowering is not counted. Emission counts everything from Target IR to PTX."""
+    """Kernels ready to run, plain arithmetic at each level; lowering is not counted. Emission counts everything from Target IR to PTX."""
     module = compile_source(PRODUCT).module
     random = np.random.Generator(np.random.PCG64(5))
     bits = random.integers(0x3E00, 0x4000, (2, EXTENT, EXTENT), np.uint16)
@@ -37,11 +38,12 @@ def measure() -> list[Outcome]:
     found: list[Outcome] = []
     for level, most in MOST.items():
         lowered = lower(module, level, target)
-        ours, graph = in_turns(
-            lambda level=level, lowered=lowered: run_lowered(level, lowered, "f", inputs, target),
-            lambda: execute_at("graph", module, "f", inputs, target),
-            3,
-        )
+        with numerics(plain=True):
+            ours, graph = in_turns(
+                lambda level=level, lowered=lowered: run_lowered(level, lowered, "f", inputs, target),
+                lambda: execute_at("graph", module, "f", inputs, target),
+                3,
+            )
         name = f"matmul 256^3 bf16 at {level.capitalize()} IR"
         found.append(Measurement(name, ours, "Graph IR", graph, ours / graph, "x", most))
     return [*found, emission()]
