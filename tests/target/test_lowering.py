@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.diagnostics import UnsupportedConstruct
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.text import print_module
@@ -125,18 +124,3 @@ def test_emitted_code_is_accepted(tools: Any, tmp_path: Any) -> None:
         for target in ("sm_80", "sm_90", "gfx90a", "gfx942"):
             text = emit(lower(module, "target", target_of(target)), "llvm", target_of(target))
             tools.assemble(text, target_of(target), tmp_path)
-
-
-@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_complex_numbers_are_moved(tools: Any, tmp_path: Any, target: str, dtype: str) -> None:
-    source = f"module m {{ func f(A: tensor<2x3x{dtype}>) {{ return op.transpose(A); }} }}"
-    lowered = lower(compile_source(source, "t.tsr").module, "target", target_of(target))
-    tools.assemble(emit(lowered, "llvm", target_of(target)), target_of(target), tmp_path)
-
-
-def test_complex_numbers_are_not_computed() -> None:
-    source = "module m { func f(A: tensor<8xcomplex64>) { return A * A; } }"
-    module = compile_source(source, "t.tsr").module
-    with pytest.raises(UnsupportedConstruct, match="complex"):
-        lower(module, "target", target_of("sm_90"))

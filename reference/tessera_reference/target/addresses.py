@@ -2,7 +2,8 @@
 
 A pointer is a memory and an offset in bytes for each lane; that of a parameter is the memory itself. Memory is typed:
 an access is of the dtype that the memory holds, of one element or of several side by side, which then begin at a
-multiple of their bytes, at most 16.
+multiple of their bytes, at most 16. Complex numbers are accessed whole, as themselves or as the parts of each, two
+floats side by side (AMB-LANG-221).
 """
 
 from __future__ import annotations
@@ -95,13 +96,14 @@ def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Sto
 
 def load(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> npt.NDArray[Any]:
     """What each active lane reads: [lanes, count]. Raises `KernelFault`."""
-    return np.asarray(block.load(*_places(block, pointers, dtype, count)))
+    return np.ascontiguousarray(block.load(*_places(block, pointers, dtype, count))).view(dtype.carrier)
 
 
 def store(block: BlockState, pointers: Pointers, values: Array) -> None:
     """What each active lane writes: `values` is [lanes] or [lanes, count]. Raises `KernelFault`."""
-    rows = values.values.reshape(block.lanes, -1)
-    block.store(*_places(block, pointers, values.dtype, rows.shape[1]), rows)
+    rows = np.ascontiguousarray(values.values.reshape(block.lanes, -1))
+    memory, places = _places(block, pointers, values.dtype, rows.shape[1])
+    block.store(memory, places, rows.view(memory.dtype.carrier))
 
 
 def require_dtype(memory: Storage, dtype: DType) -> None:
@@ -114,6 +116,9 @@ def _places(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> 
     """The elements that each lane accesses, [lanes, count]."""
     size = count * dtype.storage_bytes
     memory, begin = elements(block, pointers, min(16, size & -size))
-    require_dtype(memory, dtype)
+    if memory.dtype.kind == "complex" and dtype.storage == memory.dtype.component and count % 2 == 0:
+        count //= 2
+    else:
+        require_dtype(memory, dtype)
     block.require_within(memory, begin, count)
     return memory, np.asarray(begin[:, None] + np.arange(count))

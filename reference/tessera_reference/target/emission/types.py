@@ -23,7 +23,7 @@ NAMES = {
     "complex64": "i64",
     "complex128": "i128",
 }
-"""The type of a value of each dtype that kernels hold; complex numbers are moved and never computed (AMB-LANG-221)."""
+"""The type of a value of each dtype that kernels hold; of a complex number its bits, to be moved (AMB-LANG-221)."""
 
 SUFFIXES = {
     "fp64": "f64",

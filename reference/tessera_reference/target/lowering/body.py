@@ -41,7 +41,16 @@ class Share:
     parts: tuple[Value, ...]
 
 
-Lowered = Value | Buffer | Share
+@dataclass(frozen=True)
+class Pair:
+    """What a complex number became: its parts, floats of its component dtype (AMB-LANG-221)."""
+
+    real: Value
+    imaginary: Value
+
+
+Number = Value | Pair
+Lowered = Number | Buffer | Share
 
 
 class Body(Builder):
@@ -153,9 +162,21 @@ class Body(Builder):
     # What values became
 
     def scalar(self, value: Value) -> Value:
-        """What a scalar became."""
+        """What a scalar became that is no complex number."""
         found = self.values[value]
         assert isinstance(found, Value)
+        return found
+
+    def pair(self, value: Value) -> Pair:
+        """What a complex number became."""
+        found = self.values[value]
+        assert isinstance(found, Pair)
+        return found
+
+    def element(self, value: Value) -> Number:
+        """What a scalar became."""
+        found = self.values[value]
+        assert isinstance(found, Value | Pair)
         return found
 
     def buffer(self, value: Value) -> Buffer:

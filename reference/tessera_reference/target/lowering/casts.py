@@ -37,14 +37,12 @@ def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Val
 
 
 def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """The canon's cast. Raises `UnsupportedConstruct` for complex numbers."""
+    """The canon's cast between dtypes that are not complex."""
     held = dtype_of(x)
-    if to.kind == "complex":
-        raise body.unsupported("complex")
     if held == to:
         return x
     if to.kind == "bool":
-        return _truth(body, x)
+        return truth(body, x)
     if held.kind == "bool":
         return _of_truth(body, x, to)
     if held.kind == "float":
@@ -52,7 +50,7 @@ def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
     return _of_integer(body, x, to, overflow)
 
 
-def _truth(body: Body, x: Value) -> Value:
+def truth(body: Body, x: Value) -> Value:
     """Whether it differs from zero, as NaN does."""
     if dtype_of(x).kind == "int":
         return body(comparisons.ICmp, x, body.constant(0, dtype_of(x)), predicate="ne")

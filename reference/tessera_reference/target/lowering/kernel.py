@@ -13,16 +13,16 @@ from ...ir.module import Block, Function, Instruction, Value
 from ...ir.operation import Operation
 from ...ir.targets import Target
 from ...ir.types import Fragment, Memref, Pointer, Scalar, Type
-from ...tile import control, copies, fragments, indices, memory, synchronization
+from ...tile import complex_parts, control, copies, fragments, indices, memory, synchronization
 from ...tile.fragment_uses import FragmentUse, fragment_uses
 from ...tile.operation import KernelOperation
 from ..emission.entry import extents_of
 from ..operations import control as scf
 from ..operations.pointers import GLOBAL
-from . import matrices
+from . import complex_numbers, matrices
 from . import memory as lowered_memory
-from .body import Body, Buffer, Lowered, Share, plain
-from .scalars import lowered_scalar
+from .body import Body, Buffer, Lowered, Number, Pair, Share, plain
+from .scalars import lowered_element
 
 QUANTITIES: Mapping[type[Operation], str] = {
     indices.ThreadId: "thread",
@@ -89,7 +89,7 @@ class _Kernel:
             return self._if(instruction)
         if isinstance(operation, KernelOperation):
             raise body.unsupported(operation.name)
-        return (lowered_scalar(body, operation, *map(body.scalar, instruction.operands)),)
+        return (lowered_element(body, operation, *map(body.element, instruction.operands)),)
 
     # Control
 
@@ -135,6 +135,8 @@ class _Kernel:
         """The types of what a value becomes."""
         if isinstance(value.type, Fragment):
             return matrices.parts_of(self.body, value.type, self.uses[value])
+        if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
+            return (Scalar(value.type.dtype.component),) * 2
         return (plain(value.type),)
 
     def _flat(self, values: Iterable[Value]) -> tuple[Value, ...]:
@@ -142,7 +144,7 @@ class _Kernel:
         for value in values:
             found = self.body.values[value]
             assert not isinstance(found, Buffer), "regions hand on no memory"
-            flat += found.parts if isinstance(found, Share) else (found,)
+            flat += _values_of(found)
         return tuple(flat)
 
     def _bound(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -158,18 +160,33 @@ class _Kernel:
         for value in values:
             count = len(self._types(value))
             own, rest = tuple(rest[:count]), rest[count:]
-            made.append(Share(own) if isinstance(value.type, Fragment) else own[0])
+            if isinstance(value.type, Fragment):
+                made.append(Share(own))
+            else:
+                made.append(Pair(*own) if len(own) == 2 else own[0])
         return tuple(made)
 
 
-def _load(body: Body, instruction: Instruction) -> Value:
+def _values_of(found: Number | Share) -> tuple[Value, ...]:
+    """The values that one value became."""
+    if isinstance(found, Share):
+        return found.parts
+    return (found.real, found.imaginary) if isinstance(found, Pair) else (found,)
+
+
+def _load(body: Body, instruction: Instruction) -> Number:
     buffer = body.buffer(instruction.operands[0])
     at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[1:]])
+    if buffer.dtype.kind == "complex":
+        held = complex_numbers.in_memory(buffer.dtype)
+        return complex_numbers.unpacked(body, lowered_memory.load(body, buffer, at, held))
     return lowered_memory.load(body, buffer, at, Scalar(buffer.dtype))
 
 
 def _store(body: Body, instruction: Instruction) -> None:
-    value, buffer = body.scalar(instruction.operands[0]), body.buffer(instruction.operands[1])
+    value, buffer = body.element(instruction.operands[0]), body.buffer(instruction.operands[1])
+    if isinstance(value, Pair):
+        value = complex_numbers.packed(body, value, buffer.dtype)
     at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[2:]])
     lowered_memory.store(body, buffer, at, value)
 
@@ -196,6 +213,8 @@ RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
     memory.Load: _load,
     memory.SharedAlloc: lowered_memory.allocated,
     synchronization.ShuffleSync: lowered_memory.shuffled,
+    complex_parts.Part: complex_numbers.part,
+    complex_parts.Complex: complex_numbers.joined,
     indices.LaneId: _lane,
     indices.WarpId: _warp,
 }

@@ -15,7 +15,7 @@ from ...tile.copies import CopyAsync, CopyWait
 from ...tile.memory import SharedAlloc
 from ...tile.synchronization import ShuffleSync
 from ..operations import comparisons, conversions, nvvm, pointers, rocdl
-from .body import INT64, Body, Buffer
+from .body import INT64, Body, Buffer, Number, Pair
 
 LANE_BYTES = 4
 """ds_bpermute counts lanes in bytes, four for each."""
@@ -110,10 +110,17 @@ def barrier(body: Body, instruction: Instruction) -> None:
     body.all(nvvm.Barrier if body.target.vendor == "nvidia" else rocdl.Barrier)
 
 
-def shuffled(body: Body, instruction: Instruction) -> Value:
-    """What a later lane of the warp holds, beyond the end the lane itself; on AMD by its number."""
-    operation, value = instruction.operation, body.scalar(instruction.operands[0])
+def shuffled(body: Body, instruction: Instruction) -> Number:
+    """What a later lane of the warp holds, part by part."""
+    operation, value = instruction.operation, body.element(instruction.operands[0])
     assert isinstance(operation, ShuffleSync)
+    if isinstance(value, Pair):
+        return Pair(_shuffled(body, operation, value.real), _shuffled(body, operation, value.imaginary))
+    return _shuffled(body, operation, value)
+
+
+def _shuffled(body: Body, operation: ShuffleSync, value: Value) -> Value:
+    """What a later lane holds, beyond the end the lane itself; on AMD by its number."""
     if body.target.vendor == "nvidia":
         mask = nvvm.FULL if operation.mask is None else operation.mask & nvvm.FULL
         return body(nvvm.ShuffleDown, value, delta=min(operation.delta, body.target.warp - 1), mask=mask)

@@ -19,8 +19,9 @@ from ...ir.operation import Operation
 from ..operations import arithmetic as llvm
 from ..operations import comparisons
 from ..operations.calls import CALLEES, Call, symbol
-from .body import Body
+from .body import Body, Number, Pair
 from .casts import converted, dtype_of, narrowed, widened
+from .complex_numbers import is_complex, lowered_complex
 
 Binary = type[llvm.Binary]
 
@@ -44,11 +45,16 @@ COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
 """The predicate on floats, and that on integers."""
 
 
-def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
+def lowered_element(body: Body, operation: Operation, *operands: Number) -> Number:
     """What an elementwise operation of Graph IR is in a kernel. Raises `UnsupportedConstruct`."""
+    if is_complex(operation, operands):
+        return lowered_complex(body, operation, *operands)
+    return lowered_scalar(body, operation, *(each for each in operands if not isinstance(each, Pair)))
+
+
+def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
+    """The same of one without complex numbers."""
     kind = type(operation)
-    if any(dtype_of(each).kind == "complex" for each in operands):
-        raise body.unsupported("complex")
     if kind in BINARY:
         return _binary(body, *BINARY[kind], *operands)
     if kind in COMPARISONS:
@@ -122,8 +128,6 @@ def _select(body: Body, operation: Operation, condition: Value, a: Value, b: Val
 
 
 def _constant(body: Body, operation: Any) -> Value:
-    if operation.dtype.kind == "complex":
-        raise body.unsupported("complex")
     return body.constant(operation.value, operation.dtype.storage)
 
 
