@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from .ir.module import Module
+from .ir.module import Function, Module
 from .ir.targets import Target
 from .levels import Options, lower
 from .target.emission.entry import llvm_module_text
@@ -17,6 +18,8 @@ TEXTS = ("llvm", "ptx", "amdgcn")
 
 ASSEMBLY: Mapping[str, tuple[str, Callable[[str, Target], str]]] = {"ptx": ("nvidia", ptx), "amdgcn": ("amd", amdgcn)}
 """For which vendor each is, and what makes it of LLVM IR."""
+
+SYMBOL = "tss_kernel_"
 
 
 class OtherVendor(Exception):
@@ -37,5 +40,17 @@ def emit(module: Module, to: str, target: Target) -> str:
 
 
 def emit_all(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
-    """The text of modules of Graph IR, one behind the other. Raises as `emit` and `lower`."""
-    return "".join(emit(lower(module, "target", target, options), to, target) for module in modules)
+    """The kernels of modules of Graph IR as one text. Raises as `emit` and `lower`."""
+    lowered = [lower(module, "target", target, options) for module in modules]
+    kernels: dict[str, Function] = {}
+    for module in lowered:
+        for kernel in module.functions.values():
+            if kernel.device:
+                name = kernel.name if kernel.name not in kernels else _qualified(module, kernel)
+                kernels[name] = replace(kernel, name=name)
+    return emit(replace(lowered[0], functions=kernels), to, target) if lowered else ""
+
+
+def _qualified(module: Module, kernel: Function) -> str:
+    """The symbol of a kernel that another module has one of the same name as (LANG-16-01)."""
+    return f"{SYMBOL}{module.name}_{kernel.name.removeprefix(SYMBOL)}"

@@ -9,6 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.collected import CollectedSuite
+from tessera_conformance.locations import clauses_directory, violators_directory
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import load_registry
+from tessera_conformance.strength.matrix import kill_matrix
+from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.transports.locate import load_adapter
+
 VIOLATORS = """
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
@@ -76,3 +84,17 @@ def test_each_fate_is_told_and_fails_the_run(tmp_path: Path) -> None:
 
     assert run("--only=Killed") == (0, {"Killed": "killed"})
     assert run() == (1, {"Killed": "killed", **FATES})
+
+
+def test_what_the_control_does_not_pass_kills_nothing() -> None:
+    """A violator of which the control is no better survives, and the control's failure is told."""
+    registry = load_registry(clauses_directory())
+    (violation,) = [each for each in load_violations(violators_directory()) if each.name == "language_syntax.octal"]
+    suite = CollectedSuite()
+    suite.items = [item for item in suite.items if item.stash[CASE].id.startswith("ir/lexical/an-integer")]
+    sound = kill_matrix(suite, registry, [violation], lambda: load_adapter("reference"))
+    assert [kill.fate for kill in sound.kills] == ["killed"]
+    with violation.broken() as adapter:  # which reads its text in its own way, and patches nothing
+        broken = kill_matrix(suite, registry, [violation], lambda: adapter)
+    assert [kill.fate for kill in broken.kills] == ["survived"]
+    assert [failure.split(":")[0] for failure in broken.control_failures] == list(sound.kills[0].killers)

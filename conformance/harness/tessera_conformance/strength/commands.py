@@ -33,6 +33,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
     )
+    parser.add_argument(
+        "--known",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="a kill-matrix.json: what caught a violator comes first",
+    )
     parser.set_defaults(handler=strength)
 
 
@@ -53,8 +60,11 @@ def strength(arguments: argparse.Namespace) -> int:
     if not chosen:
         print(f"no violator's name or clause contains {wanted!r}", file=sys.stderr)
         return 2
+    known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
-    matrix = kill_matrix(suite, registry, chosen, lambda: load_adapter(arguments.control), jobs, arguments.thorough)
+    matrix = kill_matrix(
+        suite, registry, chosen, lambda: load_adapter(arguments.control), jobs, arguments.thorough, known
+    )
     print(text(matrix))
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)
@@ -62,6 +72,12 @@ def strength(arguments: argparse.Namespace) -> int:
         (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
         (arguments.output / "kill-matrix.md").write_text(markdown(matrix, registry, suite), encoding="utf-8")
     return 1 if matrix.survivors or matrix.control_failures else 0
+
+
+def _killers(path: Path) -> dict[str, frozenset[str]]:
+    """The cases that caught each violator of a matrix, by its name."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["violators"]
+    return {row["name"]: frozenset(row["killers"]) for row in rows}
 
 
 def text(matrix: KillMatrix) -> str:

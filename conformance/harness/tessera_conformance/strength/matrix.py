@@ -1,14 +1,14 @@
 """The kill matrix: which violation is caught by which case.
 
-The control is the implementation that the violations are variants of, put to the cases that judge them; a case that it
-does not pass proves nothing and is left out. A violation is judged at the numerics level that it claims, and so is the
-control beside it. It is killed when a case tagged with its clause no longer passes.
+The control is the implementation that the violations are variants of. It is put to every case that catches a violation;
+one that it does not pass either proves nothing and is left out. A violation is judged at the numerics level that it
+claims, and so is the control beside it. It is killed when a case tagged with its clause no longer passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import pytest
@@ -25,9 +25,10 @@ from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.verdicts import Judgement
 
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
+Outcome = tuple[Fate, tuple[str, ...], int, str]
+"""Of a `Kill`, all but its violation, which cannot be sent between processes."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
-BATCH = 200
 FIXTURES = ("impl", "check")
 
 
@@ -67,25 +68,19 @@ def kill_matrix(
     control: Callable[[], Adapter],
     jobs: int = 1,
     thorough: bool = False,
+    known: Mapping[str, Collection[str]] | None = None,
 ) -> KillMatrix:
     """Run the tests of each violation's clause against it, and all others where those let it pass.
 
-    One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all.
+    One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all. By name of
+    a violation, `known` has the cases that caught it before; they come first.
     """
-    trial = _Trial(suite, registry, control, jobs, thorough)
-    suspects = [_Suspect(entry, level_of(entry, registry), trial.tagged(entry)) for entry in violations]
-    trial.run_control(suspects)
-    fates = share_out(jobs, trial.fate_by_its_own, suspects)
-    spared = [place for place, fate in enumerate(fates) if fate is None]
-    trial.run_control([replace(suspects[place], tagged=suite.items) for place in spared])
-    for place, fate in zip(spared, share_out(jobs, trial.fate_by_others, [suspects[it] for it in spared]), strict=True):
-        fates[place] = fate
-    kills = [
-        Kill(suspect.violation, *fate, len(trial.trusted(suspect.level, suspect.tagged)), suspect.level)
-        for suspect, fate in zip(suspects, fates, strict=True)
-        if fate is not None
-    ]
-    return KillMatrix(kills, trial.cases(), trial.failures)
+    trial = _Trial(suite, registry, control, thorough, known or {})
+    judged = share_out(jobs, trial.judge, violations)
+    cases = {item.stash[CASE].id for violation in violations for item in trial.tagged(violation)}
+    failures = dict.fromkeys(failure for _, found in judged for failure in found)
+    kills = [Kill(violation, *outcome) for violation, (outcome, _) in zip(violations, judged, strict=True)]
+    return KillMatrix(kills, len(cases), list(failures))
 
 
 def level_of(violation: Violation, registry: Registry) -> str:
@@ -94,28 +89,24 @@ def level_of(violation: Violation, registry: Registry) -> str:
         return SuiteRun(DirectTransport(lambda: adapter, violation.name), registry).level
 
 
-@dataclass(frozen=True)
-class _Suspect:
-    """A violation, the level at which it is judged, and the tests that judge it."""
-
-    violation: Violation
-    level: str
-    tagged: Sequence[pytest.Function]
-
-
 class _Trial:
-    """The suite, the control, and which tests the control passes."""
+    """The suite, and the control with what it passed so far."""
 
     def __init__(
-        self, suite: CollectedSuite, registry: Registry, control: Callable[[], Adapter], jobs: int, thorough: bool
+        self,
+        suite: CollectedSuite,
+        registry: Registry,
+        control: Callable[[], Adapter],
+        thorough: bool,
+        known: Mapping[str, Collection[str]],
     ) -> None:
         self._items = suite.items
         self._registry = registry
         self._control = control
-        self._jobs = jobs
         self._thorough = thorough
-        self._passes: dict[tuple[str, str], bool] = {}
-        self.failures: list[str] = []
+        self._known = known
+        self._controls: dict[str, SuiteRun] = {}
+        self._passed: dict[tuple[str, str], Judgement] = {}
 
     def tagged(self, violation: Violation) -> list[pytest.Function]:
         """The tests of the clause that a violation breaks."""
@@ -123,75 +114,72 @@ class _Trial:
         names = {violation.clause, *([twin] if twin else [])}
         return [item for item in self._items if names & set(item.stash[CASE].clause_ids)]
 
-    def trusted(self, level: str, items: Sequence[pytest.Function]) -> list[pytest.Function]:
-        """Those that the control passes."""
-        return [item for item in items if self._passes.get((level, item.stash[CASE].id))]
+    def judge(self, violation: Violation) -> tuple[Outcome, list[str]]:
+        """What becomes of a violation, and in words what the control should have passed."""
+        level, own = level_of(violation, self._registry), self.tagged(violation)
+        failures: list[str] = []
+        found = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
+        fate: Fate = "killed" if "fail" in found.values() else "killed_by_fault"
+        if not found:
+            others = [item for item in self._items if item not in own]
+            found = self._kills(violation, level, others, KILLS, failures)
+            fate = "killed_by_unrelated" if found else "survived" if own else "untested"
+        return (fate, tuple(sorted(found)), len(own), level), failures
 
-    def cases(self) -> int:
-        """How many cases the control passes, at whichever level."""
-        return len({case for (_, case), passes in self._passes.items() if passes})
+    def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
+        """What caught it before, then the most specific."""
+        known = self._known.get(violation.name, ())
+        return sorted(items, key=lambda item: (item.stash[CASE].id not in known, len(item.stash[CASE].clause_ids)))
 
-    def run_control(self, suspects: Sequence[_Suspect]) -> None:
-        """Put the tests of all suspects to the control, each once a level."""
-        wanted: dict[str, dict[str, pytest.Function]] = {}
-        for suspect in suspects:
-            named = wanted.setdefault(suspect.level, {})
-            named |= {item.stash[CASE].id: item for item in suspect.tagged}
-        batches: list[tuple[str, Sequence[pytest.Function]]] = []
-        for level, named in wanted.items():
-            items = [item for case, item in named.items() if (level, case) not in self._passes]
-            batches += [(level, items[start : start + BATCH]) for start in range(0, len(items), BATCH)]
-        for passes, failures in share_out(self._jobs, self._put_to_control, batches):
-            self._passes |= passes
-            self.failures += failures
+    def _kills(
+        self,
+        violation: Violation,
+        level: str,
+        items: Sequence[pytest.Function],
+        enough: Collection[str],
+        failures: list[str],
+    ) -> dict[str, str]:
+        """The cases that the control passes and the violation does not, with the verdicts, until one is enough."""
+        found: dict[str, str] = {}
+        waiting = iter(items)
+        while suspected := self._suspected(violation, waiting, enough):
+            for item, verdict in suspected:
+                judgement = self._of_control(level, item)
+                if judgement.verdict == "pass":
+                    found[item.stash[CASE].id] = verdict
+                elif judgement.verdict not in ("unsupported", "inapplicable"):
+                    at = "" if level == "strict" else f" at level {level}"
+                    failures.append(f"{item.stash[CASE].id}{at}: {judgement.verdict}: {judgement.reason}")
+            if not self._thorough and not set(enough).isdisjoint(found.values()):
+                break
+        return found
 
-    def _put_to_control(
-        self, batch: tuple[str, Sequence[pytest.Function]]
-    ) -> tuple[dict[tuple[str, str], bool], list[str]]:
-        level, items = batch
-        run = SuiteRun(
-            DirectTransport(self._control, "control"), self._registry, level=level, deadlines=(DEADLINE, DEADLINE)
-        )
-        judged = [(item.stash[CASE].id, judge(run, item)) for item in items]
-        at = "" if level == "strict" else f" at level {level}"
-        failures = [
-            f"{case}{at}: {judgement.verdict}: {judgement.reason}"
-            for case, judgement in judged
-            if judgement.verdict not in ("pass", "unsupported", "inapplicable")
-        ]
-        return {(level, case): judgement.verdict == "pass" for case, judgement in judged}, failures
-
-    def fate_by_its_own(self, suspect: _Suspect) -> tuple[Fate, tuple[str, ...]] | None:
-        """What the tests of its clause make of a violation, the most specific first; None where they let it pass."""
-        verdicts: dict[str, str] = {}
-        with suspect.violation.broken() as adapter:
-            run = self._against(suspect, adapter)
-            for item in sorted(self.trusted(suspect.level, suspect.tagged), key=_breadth):
-                verdicts[item.stash[CASE].id] = verdict = judge(run, item).verdict
-                if verdict == "fail" and not self._thorough:
+    def _suspected(
+        self, violation: Violation, items: Iterator[pytest.Function], enough: Collection[str]
+    ) -> list[tuple[pytest.Function, str]]:
+        """The next cases that a violation does not pass, up to one whose verdict is enough; none at the end."""
+        suspected: list[tuple[pytest.Function, str]] = []
+        with violation.broken() as adapter:
+            transport = DirectTransport(lambda: adapter, violation.name)
+            run = SuiteRun(transport, self._registry, deadlines=(DEADLINE, DEADLINE))
+            for item in items:
+                verdict = judge(run, item).verdict
+                if verdict in KILLS:
+                    suspected.append((item, verdict))
+                if verdict in enough and not self._thorough:
                     break
-        killers = tuple(sorted(case for case, verdict in verdicts.items() if verdict in KILLS))
-        if not killers:
-            return None
-        return "killed" if "fail" in verdicts.values() else "killed_by_fault", killers
+        return suspected
 
-    def fate_by_others(self, suspect: _Suspect) -> tuple[Fate, tuple[str, ...]]:
-        """What the rest of the suite makes of it, until one test notices."""
-        own = self.trusted(suspect.level, suspect.tagged)
-        with suspect.violation.broken() as adapter:
-            run = self._against(suspect, adapter)
-            for item in self.trusted(suspect.level, self._items):
-                if item not in own and judge(run, item).verdict in KILLS:
-                    return "killed_by_unrelated", (item.stash[CASE].id,)
-        return "survived" if own else "untested", ()
-
-    def _against(self, suspect: _Suspect, adapter: Adapter) -> SuiteRun:
-        transport = DirectTransport(lambda: adapter, suspect.violation.name)
-        return SuiteRun(transport, self._registry, deadlines=(DEADLINE, DEADLINE))
-
-
-def _breadth(item: pytest.Function) -> int:
-    return len(item.stash[CASE].clause_ids)
+    def _of_control(self, level: str, item: pytest.Function) -> Judgement:
+        """What the control comes to in a case, which it is put to once a level."""
+        key = level, item.stash[CASE].id
+        if key not in self._passed:
+            if level not in self._controls:
+                transport = DirectTransport(self._control, "control")
+                deadlines = (DEADLINE, DEADLINE)
+                self._controls[level] = SuiteRun(transport, self._registry, level=level, deadlines=deadlines)
+            self._passed[key] = judge(self._controls[level], item)
+        return self._passed[key]
 
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:

@@ -1,0 +1,310 @@
+"""Memory, barriers and control flow of kernels at Target IR (language spec, 8.2, 8.3 and 16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.kernel_texts import KernelText
+from tessera_conformance.level_programs import BOTH_VENDORS, buffers_after, executed_text, verified
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.programs import tensor_of
+
+pytestmark = feature("target-ir-text")
+
+POINTER, LDS = "!llvm.ptr<1>", "!llvm.ptr<3>"
+NVIDIA = {
+    "thread": "nvvm.read.ptx.sreg.tid.x",
+    "barrier": "nvvm.barrier0",
+    "read": "llvm.load",
+    "write": "llvm.store",
+}
+AMD = {"thread": "rocdl.workitem.id.x", "barrier": "rocdl.barrier", "read": "rocdl.ds_read", "write": "rocdl.ds_write"}
+VENDORS = {
+    "sm_90": pytest.param("sm_90", marks=clause("LANG-08.2-08")),
+    "gfx942": pytest.param("gfx942", marks=clause("LANG-08.2-11")),
+}
+
+
+class Device(KernelText):
+    """A kernel of a target, of x and y, with the operations of its vendor by short names; integers by default."""
+
+    def __init__(self, target="sm_90", lanes=128, smem_bytes=4096, **attributes):
+        stated = {"block": (lanes, 1, 1), "smem_bytes": smem_bytes, **attributes}
+        super().__init__({"x": POINTER, "y": POINTER}, level="target", target=target, **stated)
+        self.lanes, self.names = lanes, AMD if target.startswith("gfx") else NVIDIA
+        self.thread = self.op(self.names["thread"], gives="int32")
+        self.critical = 0
+
+    def number(self, value):
+        """A constant."""
+        return self.op("llvm.mlir.constant", gives="int32", value=value)
+
+    def plus(self, a, b):
+        """A sum of integers."""
+        return self.op("llvm.add", a, self.number(b) if isinstance(b, int) else b, gives="int32")
+
+    def times(self, a, b):
+        """A product of integers."""
+        return self.op("llvm.mul", a, self.number(b) if isinstance(b, int) else b, gives="int32")
+
+    def less(self, a, bound):
+        """Whether an integer is below a number."""
+        return self.op("llvm.icmp", a, self.number(bound), gives="bool", predicate="slt")
+
+    def tile(self, elements, elem_type="int32"):
+        """A piece of shared memory."""
+        stated = {"elements": elements, "elem_type": elem_type, "alignment": 16}
+        return self.op("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
+
+    def at(self, pointer, index, elem_type="int32"):
+        """The address so many elements on."""
+        return self.op("llvm.getelementptr", pointer, index, gives=pointer.type, elem_type=elem_type)
+
+    def get(self, pointer, index, gives="int32"):
+        """Read at an index of elements, from shared memory by the vendor's operation."""
+        name = self.names["read"] if pointer.type == LDS else "llvm.load"
+        return self.op(name, self.at(pointer, index, gives.rpartition("x")[2].rstrip(">")), gives=gives)
+
+    def put(self, value, pointer, index):
+        """Write at an index of elements, as `get` reads."""
+        name = self.names["write"] if pointer.type == LDS else "llvm.store"
+        self.op(name, value, self.at(pointer, index, value.type.rpartition("x")[2].rstrip(">")))
+
+    def meet(self):
+        """All threads of the block meet."""
+        self.op(self.names["barrier"])
+
+    def mark(self):
+        """The operation written last is the one that goes wrong."""
+        self.critical = self.line
+
+
+def counted(count, factor=1):
+    """0, 1, 2 and so on."""
+    return tensor_of("int32", [factor * each for each in range(count)])
+
+
+def after(impl, check, kernel, x, y):
+    """What is in y."""
+    return buffers_after(impl, check, kernel, x=x, y=y)[1]
+
+
+def goes_wrong(impl, check, kernel, x, y):
+    """The kernel ends with an error at the line that it marked."""
+    observation = executed_text(impl, kernel.module, "target", kernel.attributes["target"], x=x, y=y)
+    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical or None)
+
+
+# Shared memory and barriers
+
+
+@pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
+@pytest.mark.parametrize("barrier", [True, False], ids=["barrier", "none"])
+def test_threads_exchange_through_shared_memory_behind_a_barrier(impl, check, target, barrier):
+    """Each writes its element and reads that of another warp: after a barrier; without one it is a race."""
+    kernel = Device(target)
+    tile = kernel.tile(128)
+    kernel.put(kernel.get(kernel["x"], kernel.thread), tile, kernel.thread)
+    if barrier:
+        kernel.meet()
+    other = kernel.plus(kernel.times(kernel.thread, -1), 127)
+    kernel.put(kernel.get(tile, other), kernel["y"], kernel.thread)
+    if barrier:
+        expected = tensor_of("int32", [3 * each for each in reversed(range(128))])
+        check.bits(after(impl, check, kernel, counted(128, 3), counted(128)), expected)
+    else:
+        goes_wrong(impl, check, kernel, counted(128, 3), counted(128))
+
+
+@pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
+@pytest.mark.parametrize("bound", [128, 96, 32], ids=["all", "most", "one-warp"])
+def test_every_thread_of_a_block_reaches_a_barrier(impl, check, target, bound):
+    """One that part of the block does not reach is an error, also where whole warps do."""
+    kernel = Device(target)
+    condition = kernel.less(kernel.thread, bound)
+    masked(kernel, condition, lambda: (kernel.meet(), kernel.mark()))
+    kernel.put(kernel.thread, kernel["y"], kernel.thread)
+    if bound == 128:
+        check.bits(after(impl, check, kernel, counted(128), counted(128, 0)), counted(128))
+    else:
+        goes_wrong(impl, check, kernel, counted(128), counted(128, 0))
+
+
+def masked(kernel, condition, body):
+    """Operations in the lanes in which a condition holds."""
+    kernel.raw(f'"scf.if"({condition.name}) ({{')
+    body()
+    for line in (
+        '"tessera.graph.yield"() : () -> ()',
+        "}, {",
+        '"tessera.graph.yield"() : () -> ()',
+        "}) : (bool) -> ()",
+    ):
+        kernel.raw(line)
+
+
+@pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
+def test_shared_memory_belongs_to_a_block(impl, check, target):
+    """Every block finds it uninitialised, and its own: the number that thread 0 of the block wrote."""
+    kernel = Device(target, lanes=64, grid=(3, 1, 1))
+    tile = kernel.tile(1)
+    axis = "rocdl.workgroup.id.x" if target == "gfx942" else "nvvm.read.ptx.sreg.ctaid.x"
+    block = kernel.op(axis, gives="int32")
+    masked(kernel, kernel.less(kernel.thread, 1), lambda: kernel.put(block, tile, kernel.number(0)))
+    kernel.meet()
+    place = kernel.plus(kernel.times(block, 64), kernel.thread)
+    kernel.put(kernel.get(tile, kernel.number(0)), kernel["y"], place)
+    expected = tensor_of("int32", [each // 64 for each in range(192)])
+    check.bits(after(impl, check, kernel, counted(1), counted(192, 0)), expected)
+
+
+@clause("LANG-08.2-11")
+def test_the_lds_is_read_and_written_in_vectors(impl, check):
+    """Four elements of each lane at once, from its own place and another's."""
+    kernel = Device("gfx90a", lanes=64)
+    tile = kernel.tile(256)
+    begin = kernel.times(kernel.thread, 4)
+    kernel.put(kernel.get(kernel["x"], begin, "vector<4xint32>"), tile, begin)
+    kernel.meet()
+    turned = kernel.plus(kernel.times(kernel.thread, -4), 252)
+    kernel.put(kernel.get(tile, turned, "vector<4xint32>"), kernel["y"], begin)
+    expected = [4 * (63 - each // 4) + each % 4 for each in range(256)]
+    check.bits(after(impl, check, kernel, counted(256), counted(256, 0)), tensor_of("int32", expected))
+
+
+@clause("LANG-08.2-11")
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_an_operation_of_the_lds_takes_no_global_pointer(impl, check, operation):
+    """Its address is one of address space 3."""
+    for target, legal in (("shared", True), ("global", False)):
+        kernel = Device("gfx90a", lanes=64)
+        tile = kernel.tile(64)
+        pointer = kernel.at(tile if target == "shared" else kernel["x"], kernel.thread)
+        if operation == "read":
+            kernel.op("rocdl.ds_read", pointer, gives="int32")
+        else:
+            kernel.op("rocdl.ds_write", kernel.thread, pointer)
+        observation = verified(impl, kernel.module, "target", "gfx90a")
+        if legal:
+            check.accepts(observation)
+        else:
+            check.rejects(observation, category=("types", "tile"), at_line=kernel.line)
+
+
+# Alignment
+
+
+@clause("LANG-16-05")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("offset", [0, 8, 4, 1])
+def test_what_a_lane_reads_of_a_fragment_is_aligned_to_16_bytes(impl, check, offset, space, target):
+    """Eight bf16 are 16 bytes, which begin at a multiple of 16 bytes; elsewhere it is an error."""
+    kernel = Device(target, lanes=1)
+    tile = kernel.tile(32, "bf16")
+    for each in range(0, 32, 8):
+        kernel.put(kernel.get(kernel["x"], kernel.number(each), "vector<8xbf16>"), tile, kernel.number(each))
+    kernel.meet()
+    found = kernel.get(tile if space == "shared" else kernel["x"], kernel.number(offset), "vector<8xbf16>")
+    kernel.mark()
+    kernel.put(found, kernel["y"], kernel.number(0))
+    x, y = tensor_of("bf16", [float(each) for each in range(32)]), tensor_of("bf16", [0.0] * 8)
+    if offset % 8 == 0:
+        expected = tensor_of("bf16", [float(offset + each) for each in range(8)])
+        check.bits(after(impl, check, kernel, x, y), expected)
+    else:
+        goes_wrong(impl, check, kernel, x, y)
+
+
+@clause("LANG-16-05")
+@pytest.mark.parametrize("alignment", [16, 32, 0, 3, 24])
+def test_an_alignment_of_shared_memory_is_a_power_of_two(impl, check, alignment):
+    """Zero and other numbers are refused."""
+    kernel = KernelText({"x": POINTER}, level="target", smem_bytes=64)
+    stated = {"elements": 4, "elem_type": "int32", "alignment": alignment}
+    kernel.op("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
+    observation = verified(impl, kernel.module, "target")
+    if alignment in (16, 32):
+        check.accepts(observation)
+    else:
+        check.rejects(observation, category=("tile", "types"), at_line=kernel.line)
+
+
+# Control flow
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize(
+    ("start", "stop", "step"), [(0, 5, 1), (5, 0, -1), (1, 8, 3), (3, 3, 1), (4, 2, 1), (0, -7, -3)]
+)
+def test_a_loop_counts_and_carries(impl, check, start, stop, step, target):
+    """From start to stop, which is excluded, in either direction; what each turn yields the next one gets."""
+    kernel = Device(target, lanes=4)
+    bounds = [kernel.number(each) for each in (start, stop, step)]
+    first = ", ".join(each.name for each in (*bounds, kernel.thread))
+    kernel.raw(f'%sum = "scf.for"({first}) ({{')
+    kernel.raw("^bb0(%i: int32, %s: int32):")
+    kernel.raw('%t = "llvm.mul"(%s, %s) : (int32, int32) -> int32')
+    kernel.raw('%u = "llvm.add"(%t, %i) : (int32, int32) -> int32')
+    kernel.raw('"tessera.graph.yield"(%u) : (int32) -> ()')
+    kernel.raw("}) : (int32, int32, int32, int32) -> int32")
+    kernel.raw(f'%at = "llvm.getelementptr"(%y, {kernel.thread.name}) {{elem_type = "int32"}} '
+               f": ({POINTER}, int32) -> {POINTER}")  # fmt: skip
+    kernel.raw(f'"llvm.store"(%sum, %at) : (int32, {POINTER}) -> ()')
+    expected = []
+    for lane in range(4):
+        carried = lane
+        for index in range(start, stop, step):
+            carried = (carried * carried + index + 2**31) % 2**32 - 2**31
+        expected.append(carried)
+    check.bits(after(impl, check, kernel, counted(1), counted(4, 0)), tensor_of("int32", expected))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_branch_runs_in_the_lanes_that_take_it(impl, check, target):
+    """Lanes below 3 write what one side yields, the others what the other does; neither side divides by 0."""
+    kernel = Device(target, lanes=8)
+    below = kernel.less(kernel.thread, 3)
+    hundred, three = kernel.number(100), kernel.number(3)
+    kernel.raw(f'%r = "scf.if"({below.name}) ({{')
+    kernel.raw(f'%a = "llvm.sub"({kernel.thread.name}, {three.name}) : (int32, int32) -> int32')
+    kernel.raw(f'%b = "llvm.sdiv"({hundred.name}, %a) : (int32, int32) -> int32')
+    kernel.raw('"tessera.graph.yield"(%b) : (int32) -> ()')
+    kernel.raw("}, {")
+    kernel.raw(f'"tessera.graph.yield"({kernel.thread.name}) : (int32) -> ()')
+    kernel.raw("}) : (bool) -> int32")
+    at = kernel.at(kernel["y"], kernel.thread)
+    kernel.raw(f'"llvm.store"(%r, {at.name}) : (int32, {POINTER}) -> ()')
+    expected = [-33, -50, -100, 3, 4, 5, 6, 7]
+    check.bits(after(impl, check, kernel, counted(1), counted(8, 0)), tensor_of("int32", expected))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("count", [8, 7], ids=["inside", "outside"])
+def test_an_access_stays_inside_its_buffer(impl, check, count, target):
+    """The last of 8 lanes reads an element that a buffer of 7 has not."""
+    kernel = Device(target, lanes=8)
+    pointer = kernel.at(kernel["x"], kernel.thread)
+    value = kernel.op("llvm.load", pointer, gives="int32")
+    kernel.mark()
+    kernel.put(value, kernel["y"], kernel.thread)
+    if count == 8:
+        check.bits(after(impl, check, kernel, counted(8, 5), counted(8, 0)), counted(8, 5))
+    else:
+        goes_wrong(impl, check, kernel, counted(7, 5), counted(8, 0))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize(
+    "name", ["tessera.tile.barrier", "nvvm.barrier", "arith.addi", "llvm.fence", "tessera.graph.softmax"]
+)
+def test_an_operation_of_another_level_is_refused(impl, check, name):
+    """A kernel at Target IR has operations of llvm, scf, nvvm and rocdl, which are known."""
+    kernel = Device()
+    kernel.meet()
+    check.accepts(verified(impl, kernel.module, "target"))
+    kernel.op(name)
+    check.rejects(verified(impl, kernel.module, "target"), category=("tile", "types", "syntax"))

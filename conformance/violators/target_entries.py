@@ -1,0 +1,121 @@
+"""Verifiers of Target IR that overlook one kind of mistake, or turn one legal entry down (8.1 and 16)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter
+
+
+class Overlooking(ReferenceAdapter):
+    """The reference, which accepts a kernel whose first mistake is told by words that match `pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
+        """Nothing, where the first diagnostic matches."""
+        try:
+            return super().language_verify_ir(**request)
+        except Refusal as refusal:
+            if request.get("at") != "target" or re.search(self._pattern, refusal.outcome.message) is None:
+                raise
+            return {"warnings": []}
+
+
+class Choosy(ReferenceAdapter):
+    """The reference, which refuses a text of Target IR in which `pattern` occurs."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
+        """An error of the entry where the pattern occurs."""
+        if request.get("at") == "target" and re.search(self._pattern, request["text"], re.DOTALL):
+            message = "an entry cannot be like this"
+            raise Refusal("tile", "verify", message, [Diagnostic("tile", message, line=1)])
+        return super().language_verify_ir(**request)
+
+
+def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that does not see what the reference tells in these words."""
+    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
+
+
+def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that refuses a legal entry."""
+    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
+
+
+ENTRY = [
+    overlooks("unknown_attribute", "LANG-08.1-01", "an attribute that no entry has", "there is no attribute"),
+    overlooks("another_level", "LANG-08.1-01", "an entry of Tile IR", "kernel of Tile IR"),
+    turns_down("order", "LANG-08.1-01", "attributes in another order", r"-> \(\), stream = "),
+    turns_down("second_entry", "LANG-08.1-01", "a second entry", r"target\.kernel.*target\.kernel"),
+    overlooks("unlabelled", "LANG-16-01", "that a symbol does not begin with tss_kernel_", "the symbol is"),
+    turns_down("plain_names", "LANG-16-01", "digits in a mangled name", r'sym_name = "tss_kernel_\w*\d'),
+]
+
+PARAMETERS = [
+    overlooks("any_space", "LANG-08.1-02", "that a pointer is into another memory", r"%\w+ is !llvm\.ptr<"),
+    overlooks("tensors", "LANG-08.1-02", "that a parameter is a tensor", r"%\w+ is (tensor|memref|vector)<"),
+    overlooks("complex", "LANG-08.1-03", "that a scalar is a complex number", r"%\w+ is complex"),
+    turns_down("no_doubles", "LANG-08.1-03", "scalars of fp64", r"%\w+: fp64"),
+    overlooks("any_order", "LANG-16-02", "that a scalar stands before a buffer", "stands behind"),
+    turns_down("scalars_first", "LANG-16-03", "scalars behind buffers", r"type = \([^)]*ptr<1>, (int|fp)\d+[,)]"),
+]
+
+EXTENTS = [
+    overlooks("no_grid", "LANG-08.1-04", "that there is no grid", "states no grid"),
+    overlooks("no_block", "LANG-08.1-11", "that there is no block", "states no block"),
+    overlooks("any_grid", "LANG-08.1-07", "that a grid is not of three extents of at least 1", "its grid is"),
+    turns_down("flat_grid", "LANG-08.1-07", "a grid of more than one dimension", r"grid = \[\d+, [2-9]"),
+    overlooks("any_block", "LANG-08.1-08", "that a block is not of three extents of at least 1", "its block is"),
+    overlooks("many_threads", "LANG-08.1-08", "that a block has more than 1024 threads", r"its block has \d+ threads"),
+]
+
+SHARED = [
+    overlooks("undeclared", "LANG-08.1-05", "that shared memory is not declared", "does not declare"),
+    overlooks("too_little", "LANG-08.1-05", "that arrays take more than is declared", "its globals take"),
+    overlooks("negative", "LANG-08.1-09", "that the size of shared memory is negative", "smem_bytes is"),
+    overlooks(
+        "too_much", "LANG-08.1-09", "that a block of the target has less shared memory", r"it declares \d+ bytes"
+    ),
+    turns_down("no_segment", "LANG-08.1-06", "a dynamic segment that is stated", "dynamic_smem = true"),
+    turns_down("exact", "LANG-08.1-06", "more shared memory than arrays take", r"elements = 32,.*smem_bytes = 4096"),
+    overlooks("any_alignment", "LANG-16-05", "an alignment that is no power of two", "an alignment of"),
+]
+
+STREAMS = [
+    turns_down("no_streams", "LANG-08.1-10", "entries with a stream", "stream = "),
+    overlooks("numbered_streams", "LANG-08.1-10", "that a stream is no name", "stream is not"),
+    overlooks("other_target", "LANG-08-01", "that a kernel is made for another target", "is made for"),
+    overlooks("other_level", "LANG-08-01", "operations of other levels", "operation"),
+]
+
+OTHER_VENDOR = [
+    overlooks(name, clause, f"that {operation} is of the other vendor", rf"{operation}\S* is an instruction of")
+    for name, clause, operation in (
+        ("mma_on_amd", "LANG-08.2-05", r"nvvm\.mma"),
+        ("ldmatrix_on_amd", "LANG-08.2-06", r"nvvm\.ldmatrix"),
+        ("copies_on_amd", "LANG-08.2-07", r"nvvm\.cp"),
+        ("bar_on_amd", "LANG-08.2-08", r"nvvm\.barrier0"),
+        ("shfl_on_amd", "LANG-08.2-09", r"nvvm\.shfl"),
+        ("mfma_on_nvidia", "LANG-08.2-10", r"rocdl\.mfma"),
+        ("lds_on_nvidia", "LANG-08.2-11", r"rocdl\.ds_read"),
+        ("permutations_on_nvidia", "LANG-08.2-12", r"rocdl\.ds_bpermute"),
+    )
+]
+
+FORMS = [
+    overlooks("mma_shapes", "LANG-08.2-05", "that there is no mma.sync of a shape", "there is no mma"),
+    overlooks("shares", "LANG-08.2-05", "that a lane holds another share", r"[abc] is vector"),
+    overlooks("generations", "LANG-08.2-10", "that an mfma is of another generation", r"rocdl\.mfma\S* on gfx"),
+    overlooks("matrices", "LANG-08.2-06", "that ldmatrix loads three matrices", "matrices"),
+    overlooks("copy_sizes", "LANG-08.2-07", "that a copy is of 12 bytes", r"it copies \d+ bytes"),
+    overlooks("global_lds", "LANG-08.2-11", "that an address of the LDS is global", "the pointer is !llvm"),
+]

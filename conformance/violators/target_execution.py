@@ -1,0 +1,303 @@
+"""Simulated devices whose kernels of Target IR do something else: lanes, memory, exchanges, entries (8.1, 8.2, 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.numerics.array import Array
+from tessera_reference.target import addresses, layouts
+from tessera_reference.target.operations import arithmetic, nvvm, pointers, registers, rocdl
+from tessera_reference.tile import exchange
+from tessera_reference.tile.block import BlockState
+from tessera_reference.tile.control import For
+
+MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
+MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
+
+# Which lane holds what
+
+Spreads = Callable[[Any], Any]
+
+
+def holding(name: str, clause: str, description: str, vendor: str, of: str, change: Spreads) -> Violation:
+    """A device whose lanes hold one operand otherwise."""
+    plain = getattr(layouts, vendor)
+
+    def spread(role: str, *shape: Any) -> Any:
+        found = plain(role, *shape)
+        return change(found) if role == of else found
+
+    return replaced(clause, description, make, (layouts, vendor, spread), name=name)
+
+
+def reordered(rows: Callable[[Any], Any] | None, columns: Callable[[Any], Any] | None = None) -> Spreads:
+    """Rows or columns, [lanes, elements], in another order."""
+
+    def change(spread: Any) -> Any:
+        made = layouts.Spread(spread.shape, spread.lanes, spread.width, spread.row, spread.column)
+        vars(made)["rows"] = spread.rows if rows is None else rows(spread.rows)
+        vars(made)["columns"] = spread.columns if columns is None else columns(spread.columns)
+        return made
+
+    return change
+
+
+def halves(of: Any) -> Any:
+    """The two halves of each lane's elements exchanged."""
+    middle = of.shape[1] // 2
+    return np.concatenate([of[:, middle:], of[:, :middle]], axis=1)
+
+
+def pairs(of: Any) -> Any:
+    """Neighbours exchanged."""
+    return of.reshape(of.shape[0], -1, 2)[:, :, ::-1].reshape(of.shape)
+
+
+def lanes(of: Any) -> Any:
+    """Each lane has what the one opposite has."""
+    return of[::-1]
+
+
+PLACES = [
+    holding("a_rows", MMA, "swaps the rows of A's fragment", "nvidia", "a", reordered(lanes)),
+    holding("a_columns", MMA, "takes the halves of A along k for each other", "nvidia", "a", reordered(None, halves)),
+    holding("b_rows", MMA, "swaps the rows of B's fragment", "nvidia", "b", reordered(halves)),
+    holding("b_columns", MMA, "swaps the columns of B's fragment", "nvidia", "b", reordered(None, lanes)),
+    holding("c_rows", MMA, "swaps the rows 0 to 7 and 8 to 15 of C", "nvidia", "c", reordered(halves)),
+    holding("c_pairs", MMA, "swaps neighbours in C", "nvidia", "c", reordered(None, pairs)),
+    holding("amd_a_rows", MFMA, "swaps the rows of A's share", "amd", "a", reordered(lanes)),
+    holding("amd_b", MFMA, "takes B's columns from the other end", "amd", "b", reordered(None, lanes)),
+    holding("amd_c_rows", MFMA, "swaps the rows of C's share", "amd", "c", reordered(halves)),
+]
+
+_ldmatrix = layouts.ldmatrix
+
+
+def not_transposed(count: int, transpose: bool) -> Any:
+    """Rows whatever is asked for."""
+    return _ldmatrix(count, False)
+
+
+def last_matrix_first(count: int, transpose: bool) -> Any:
+    """The matrices from the last to the first."""
+    rows, places = _ldmatrix(count, transpose)
+    return rows // 8 * -8 + 8 * (count - 1) + rows % 8, places
+
+
+def swizzled(count: int, transpose: bool) -> Any:
+    """Places within a row permuted by its number."""
+    rows, places = _ldmatrix(count, transpose)
+    return rows, places ^ (rows & 6)
+
+
+MATRICES = [
+    replaced(LDMATRIX, "never transposes", make, (layouts, "ldmatrix", not_transposed), name="not_transposed"),
+    replaced(LDMATRIX, "reverses the matrices", make, (layouts, "ldmatrix", last_matrix_first), name="reversed"),
+    replaced(LDMATRIX, "reads through a wrong swizzle", make, (layouts, "ldmatrix", swizzled), name="wrong_swizzle"),
+    replaced("LANG-16-06", "loads matrices from any address", make,
+             (BlockState, "require_aligned", lambda *ignored: None), name="rows_anywhere"),
+]  # fmt: skip
+
+# Barriers, copies, memory
+
+
+def no_barrier(self: Any, block: BlockState) -> tuple[()]:
+    """Copies are finished, the threads do not meet."""
+    block.copies.barrier()
+    return ()
+
+
+def any_barrier(self: Any, block: BlockState) -> tuple[()]:
+    """Whoever comes, comes."""
+    block.copies.barrier()
+    block.clock.tick()
+    return ()
+
+
+def no_wait(self: Any, block: BlockState) -> tuple[()]:
+    """Everything may be under way."""
+    return ()
+
+
+def four_bytes(self: nvvm.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
+    """Four bytes, whatever is asked for."""
+    begin, end = nvvm.elements(block, source, self.size), nvvm.elements(block, destination, self.size)
+    block.copy(*begin, *end, 4)
+    return ()
+
+
+def synchronous(self: nvvm.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
+    """Loads and stores at once."""
+    (memory, begin), (to, end) = nvvm.elements(block, source, self.size), nvvm.elements(block, destination, self.size)
+    places = np.arange(self.size // memory.dtype.storage_bytes)
+    block.store(to, end[:, None] + places, block.load(memory, begin[:, None] + places))
+    return ()
+
+
+def anywhere(block: BlockState, at: Any, alignment: int) -> Any:
+    """The alignment of one element is enough."""
+    return _elements(block, at, 1)
+
+
+_elements = addresses.elements
+
+MEETING = [
+    replaced(BAR, "drops bar.sync", make, (nvvm.Barrier, "run", no_barrier), name="missing_bar_sync"),
+    replaced(BAR, "lets part of a block pass bar.sync", make, (nvvm.Barrier, "run", any_barrier), name="partial_bar"),
+    replaced(LDS, "drops the barrier between accesses of the LDS", make, (rocdl.Barrier, "run", no_barrier),
+             name="missing_s_barrier"),
+    replaced(LDS, "lets part of a block pass s_barrier", make, (rocdl.Barrier, "run", any_barrier),
+             name="partial_s_barrier"),
+    replaced(LDS, "reads the LDS from any address space", make, (rocdl, "require_space", lambda *ignored: None),
+             name="flat_lds"),
+    replaced(COPY, "copies four bytes always", make, (nvvm.CopyAsync, "run", four_bytes), name="four_bytes"),
+    replaced(COPY, "copies at once", make, (nvvm.CopyAsync, "run", synchronous), name="synchronous"),
+    replaced(COPY, "does not wait", make, (nvvm.CopyWait, "run", no_wait), name="no_wait"),
+    replaced(COPY, "finishes every group at a wait", make,
+             (nvvm.CopyWait, "run", lambda self, block: block.copies.wait(block, 0) or ()), name="waits_for_all"),
+    replaced(COPY, "copies from any address", make, (nvvm, "elements", anywhere),
+             (BlockState, "require_aligned", lambda *ignored: None), name="copies_anywhere"),
+    replaced("LANG-16-05", "loads vectors from any address", make, (addresses, "elements", anywhere),
+             name="vectors_anywhere"),
+]  # fmt: skip
+
+# Exchanges
+
+
+def shuffles(name: str, description: str, source: Callable[[Any, int, int], Any]) -> Violation:
+    """A device whose shfl.sync.down reads another lane."""
+
+    def run(self: nvvm.ShuffleDown, block: BlockState, value: Array) -> Array:
+        sources = source(block.every_lane % block.warp, self.delta, block.warp)
+        return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
+
+    return replaced(SHFL, description, make, (nvvm.ShuffleDown, "run", run), name=name)
+
+
+def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> Violation:
+    """A device whose ds_bpermute reads another lane."""
+
+    def run(self: rocdl.BPermute, block: BlockState, index: Array, value: Array) -> Array:
+        sources = np.asarray(source(index.values.astype(np.int64), block.warp))
+        return Array(value.dtype, exchange.exchanged(block, value.values, sources))
+
+    return replaced(SWIZZLE, description, make, (rocdl.BPermute, "run", run), name=name)
+
+
+def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
+    """Whatever a lane holds may be read."""
+    places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
+    return values[places]
+
+
+def low_words(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
+    """Of 64 bits the lower 32 are exchanged."""
+    found = _exchanged(block, values, sources, mask)
+    if found.dtype.itemsize < 8:
+        return found
+    low, own = found.view(np.uint64) & np.uint64(0xFFFFFFFF), values.view(np.uint64) >> np.uint64(32) << np.uint64(32)
+    return (low | own).view(found.dtype)
+
+
+_exchanged = exchange.exchanged
+
+EXCHANGES = [
+    shuffles("up", "shuffles up", lambda lane, delta, warp: np.where(lane >= delta, lane - delta, lane)),
+    shuffles("around", "shuffles around the end", lambda lane, delta, warp: (lane + delta) % warp),
+    shuffles("butterfly", "shuffles by exclusive or", lambda lane, delta, warp: lane ^ delta),
+    replaced(SHFL, "reads lanes that are not active", make, (nvvm, "exchanged", inactive_too), name="inactive_shfl"),
+    replaced(SHFL, "exchanges 32 bits of 64", make, (nvvm, "exchanged", low_words), name="low_words_of_shfl"),
+    permutes("by_lane", "takes the address of a permutation for a lane", lambda index, warp: index % warp),
+    permutes("clamped", "clamps addresses of permutations", lambda index, warp: np.clip(index // 4, 0, warp - 1)),
+    permutes("in_halves", "permutes within 32 lanes", lambda index, warp: index // 4 % 32),
+    replaced(SWIZZLE, "reads lanes that are not active", make, (rocdl, "exchanged", inactive_too),
+             name="inactive_permutation"),
+    replaced(SWIZZLE, "exchanges 32 bits of 64", make, (rocdl, "exchanged", low_words),
+             name="low_words_of_permutation"),
+]  # fmt: skip
+
+# Entries and control flow
+
+
+class Truncating(ReferenceAdapter):
+    """The reference, which hands scalars of 64 bits to kernels without their upper halves."""
+
+    def language_execute_ir(self, *, inputs: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+        """The outputs for such inputs."""
+        given = {name: self._cut(each) for name, each in inputs.items()}
+        return super().language_execute_ir(inputs=given, **request)
+
+    def _cut(self, given: Any) -> Any:
+        if not isinstance(given, Tensor) or given.shape != () or given.format.word_bytes != 8:
+            return given
+        return Tensor.from_words(given.dtype, (), [int(given.words()[0]) & 0xFFFFFFFF])
+
+
+class Reversed(ReferenceAdapter):
+    """The reference, which hands back the buffers of a kernel last to first."""
+
+    def language_execute_ir(self, **request: Any) -> dict[str, Any]:
+        """The outputs, reversed where it is of Target IR."""
+        outputs = super().language_execute_ir(**request)["outputs"]
+        return {"outputs": outputs[::-1] if request.get("at") == "target" else outputs}
+
+
+def turned(quantity: str) -> Any:
+    """A register that gives x for z and z for x."""
+
+    def run(self: registers.Register, block: BlockState) -> Array:
+        if self.quantity != quantity:
+            return _register(self, block)
+        other = type("Other", (type(self),), {"axis": 2 - self.axis})
+        return _register(other(), block)
+
+    return (registers.Register, "run", run)
+
+
+def bytes_for_elements(self: pointers.GetElementPtr, block: BlockState, base: Any, index: Array) -> Any:
+    """An index of bytes."""
+    return addresses.moved(block, base, index.values.astype(np.int64))
+
+
+def floored(self: arithmetic.SDiv, block: BlockState, x: Array, y: Array) -> Array:
+    """Rounded down."""
+    found = _divided(self, block, x, y)
+    down = (x.values % np.where(y.values == 0, 1, y.values) != 0) & ((x.values < 0) != (y.values < 0))
+    return Array(found.dtype, (found.values - down).astype(found.values.dtype))
+
+
+def one_more(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """The end is included."""
+    return _loop(self, block, start, Array(stop.dtype, (stop.values + 1).astype(np.int32)), step, *carried)
+
+
+def forwards(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """Nothing is counted down."""
+    return carried if int(step.values.flat[0]) < 0 else _loop(self, block, start, stop, step, *carried)
+
+
+_register, _divided, _loop = registers.Register.run, arithmetic.SDiv.run, For.run
+
+ENTRIES = [
+    replaced("LANG-08.1-03", "truncates 64-bit scalars to 32", Truncating, name="truncated"),
+    replaced("LANG-16-02", "reverses the buffers", Reversed, name="buffers_reversed"),
+    replaced("LANG-08.1-07", "takes block numbers along z for x", make, turned("block"), name="blocks_turned"),
+    replaced("LANG-08.1-07", "takes the grid's z for x", make, turned("grid_dim"), name="grid_turned_at_target"),
+    replaced("LANG-08.1-08", "takes threads along z for x", make, turned("thread"), name="threads_turned"),
+    replaced("LANG-08.1-08", "takes the block's z for x", make, turned("block_dim"), name="block_turned"),
+    replaced("LANG-08.1-02", "counts addresses in bytes", make, (pointers.GetElementPtr, "run", bytes_for_elements),
+             name="bytes_for_elements"),
+    replaced("LANG-08-01", "rounds quotients down", make, (arithmetic.SDiv, "run", floored), name="floored"),
+    replaced("LANG-08-01", "runs a loop once too often", make, (For, "run", one_more), name="one_turn_more"),
+    replaced("LANG-08-01", "does not count down", make, (For, "run", forwards), name="only_upwards"),
+    replaced("LANG-08-01", "lets accesses leave a buffer", make,
+             (BlockState, "require_within", lambda *ignored: None),
+             (BlockState, "load", lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]),
+             name="unbounded"),
+]  # fmt: skip
