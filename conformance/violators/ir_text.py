@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Diagnostic
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
-
-class Overlooking(ReferenceAdapter):
-    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """Nothing, where the first diagnostic matches."""
-        try:
-            return super().language_verify_ir(text=text, **request)
-        except Refusal as refusal:
-            if re.search(self._pattern, refusal.outcome.message) is None:
-                raise
-            return {"warnings": []}
-
-
-class Choosy(ReferenceAdapter):
-    """The reference, which refuses a text in which `pattern` occurs."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """A syntax error where the pattern occurs."""
-        if re.search(self._pattern, text):
-            message = "this form is not known"
-            raise Refusal("syntax", "parse", message, [Diagnostic("syntax", message, line=1)])
-        return super().language_verify_ir(text=text, **request)
+from .verifiers_of_text import overlooks, turns_down
 
 
 class Terse(ReferenceAdapter):
@@ -56,16 +26,6 @@ class Terse(ReferenceAdapter):
             told = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
             outcome = refusal.outcome
             raise Refusal(outcome.code, outcome.phase, outcome.message, told) from None
-
-
-def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that does not see what the reference tells in these words."""
-    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
-
-
-def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that refuses a legal form."""
-    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
 
 
 def tells_worse(name: str, clause: str, description: str, **fields: Any) -> Violation:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Diagnostic
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
 from tessera_reference.schedule import grouping, operations, verifier
 from tessera_reference.schedule.nests import Nest
@@ -18,46 +15,7 @@ from tessera_reference.schedule.resources import buffers, shared_bytes
 from tessera_reference.schedule.tiling import require_cover
 from tessera_reference.schedule.verifier import Legality
 
-
-class Overlooking(ReferenceAdapter):
-    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
-        """Nothing, where the first diagnostic matches."""
-        try:
-            return super().language_verify_ir(**request)
-        except Refusal as refusal:
-            if re.search(self._pattern, refusal.outcome.message) is None:
-                raise
-            return {"warnings": []}
-
-
-class Choosy(ReferenceAdapter):
-    """The reference, which refuses a text in which `pattern` occurs."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """A mistake in the schedule, where the pattern occurs."""
-        if re.search(self._pattern, text):
-            message = "no such schedule"
-            raise Refusal("schedule", "verify", message, [Diagnostic("schedule", message, line=1)])
-        return super().language_verify_ir(text=text, **request)
-
-
-def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that does not see what the reference tells in these words."""
-    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
-
-
-def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that refuses what is legal."""
-    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
-
+from .verifiers_of_text import overlooks, turns_down
 
 # Tiles
 

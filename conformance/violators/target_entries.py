@@ -2,54 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Diagnostic
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter
-
-
-class Overlooking(ReferenceAdapter):
-    """The reference, which accepts a kernel whose first mistake is told by words that match `pattern`."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
-        """Nothing, where the first diagnostic matches."""
-        try:
-            return super().language_verify_ir(**request)
-        except Refusal as refusal:
-            if request.get("at") != "target" or re.search(self._pattern, refusal.outcome.message) is None:
-                raise
-            return {"warnings": []}
-
-
-class Choosy(ReferenceAdapter):
-    """The reference, which refuses a text of Target IR in which `pattern` occurs."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
-        """An error of the entry where the pattern occurs."""
-        if request.get("at") == "target" and re.search(self._pattern, request["text"], re.DOTALL):
-            message = "an entry cannot be like this"
-            raise Refusal("tile", "verify", message, [Diagnostic("tile", message, line=1)])
-        return super().language_verify_ir(**request)
-
-
-def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that does not see what the reference tells in these words."""
-    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
-
-
-def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that refuses a legal entry."""
-    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
-
+from .verifiers_of_text import overlooks, turns_down
 
 ENTRY = [
     overlooks("unknown_attribute", "LANG-08.1-01", "an attribute that no entry has", "there is no attribute"),

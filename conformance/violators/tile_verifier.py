@@ -2,68 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Diagnostic
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import make
 from tessera_reference.ir.module import Function
 from tessera_reference.ir.targets import TARGETS, MmaShape, Target
 from tessera_reference.numerics.formats import DType
 from tessera_reference.tile import fragments, verifier
 from tessera_reference.tile.memory import SharedAlloc
 
-
-class Overlooking(ReferenceAdapter):
-    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
-        """Nothing, where the first diagnostic matches."""
-        try:
-            return super().language_verify_ir(**request)
-        except Refusal as refusal:
-            if re.search(self._pattern, refusal.outcome.message) is None:
-                raise
-            return {"warnings": []}
-
-
-class Choosy(ReferenceAdapter):
-    """The reference, which refuses a text in which `pattern` occurs, and does not run it either."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-
-    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """A syntax error where the pattern occurs."""
-        self._look(text)
-        return super().language_verify_ir(text=text, **request)
-
-    def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """As above."""
-        self._look(text)
-        return super().language_execute_ir(text=text, **request)
-
-    def _look(self, text: str) -> None:
-        if re.search(self._pattern, text):
-            message = "this form is not known"
-            raise Refusal("syntax", "parse", message, [Diagnostic("syntax", message, line=1)])
-
-
-def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that does not see what the reference tells in these words."""
-    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
-
-
-def turns_down(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that refuses a legal form."""
-    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern), name=name)
+from .verifiers_of_text import overlooks, turns_down
 
 
 def nothing(*arguments: Any) -> None:

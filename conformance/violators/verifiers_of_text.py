@@ -1,0 +1,61 @@
+"""What violators of IR texts share: verifiers that overlook one kind of mistake, or turn one legal form down."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter
+
+
+class Overlooking(ReferenceAdapter):
+    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def language_verify_ir(self, **request: Any) -> dict[str, Any]:
+        """Nothing, where the first diagnostic matches."""
+        try:
+            return super().language_verify_ir(**request)
+        except Refusal as refusal:
+            if re.search(self._pattern, refusal.outcome.message) is None:
+                raise
+            return {"warnings": []}
+
+
+class Choosy(ReferenceAdapter):
+    """The reference, which refuses a text in which `pattern` occurs, and does not run it either."""
+
+    def __init__(self, pattern: str, category: str) -> None:
+        self._pattern = pattern
+        self._category = category
+
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """An error where the pattern occurs."""
+        self._look(text)
+        return super().language_verify_ir(text=text, **request)
+
+    def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """As above."""
+        self._look(text)
+        return super().language_execute_ir(text=text, **request)
+
+    def _look(self, text: str) -> None:
+        if re.search(self._pattern, text, re.DOTALL):
+            message = "this form is not known"
+            phase = "parse" if self._category == "syntax" else "verify"
+            raise Refusal(self._category, phase, message, [Diagnostic(self._category, message, line=1)])
+
+
+def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
+    """A verifier that does not see what the reference tells in these words."""
+    return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
+
+
+def turns_down(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
+    """A verifier that refuses a legal form."""
+    return replaced(clause, f"refuses {description}", lambda: Choosy(pattern, category), name=name)
