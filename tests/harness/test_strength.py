@@ -76,6 +76,7 @@ def test_each_fate_is_told_and_fails_the_run(tmp_path: Path) -> None:
     (tmp_path / "violators").mkdir()
     (tmp_path / "violators" / "sample.py").write_text(VIOLATORS)
     command = [sys.executable, "-m", "tessera_conformance", "strength", f"--violators={tmp_path / 'violators'}"]
+    command += ["--cases=ir/keywords/", "--cases=ir/statements/"]
 
     def run(*options: str) -> tuple[int, dict[str, str]]:
         done = subprocess.run([*command, f"--output={tmp_path}", *options], capture_output=True, text=True, check=False)

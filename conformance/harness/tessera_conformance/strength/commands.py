@@ -12,6 +12,7 @@ from typing import Any
 
 from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
 from tessera_conformance.locations import clauses_directory, violators_directory
+from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
@@ -25,6 +26,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("strength", help="run the violators and write the kill matrix")
     parser.add_argument("--control", default="reference", metavar="IMPL", help="what the violators are variants of")
     parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
+    parser.add_argument(
+        "--cases",
+        action="append",
+        metavar="TEXT",
+        help="only cases whose id contains TEXT; may be repeated",
+    )
     parser.add_argument("--violators", type=Path, default=None, metavar="DIR", help="the folder of violators")
     parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="write kill-matrix.json and .md there")
     parser.add_argument(
@@ -51,14 +58,16 @@ def strength(arguments: argparse.Namespace) -> int:
         for violation in violations:
             registry.clause(violation.clause)
         suite = CollectedSuite()
+        wanted = arguments.cases or [""]
+        suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
         load_adapter(arguments.control)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    wanted = arguments.only or ""
-    chosen = [entry for entry in violations if wanted in entry.name or wanted in entry.clause]
+    only = arguments.only or ""
+    chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
     if not chosen:
-        print(f"no violator's name or clause contains {wanted!r}", file=sys.stderr)
+        print(f"no violator's name or clause contains {only!r}", file=sys.stderr)
         return 2
     known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
