@@ -24,8 +24,8 @@ OF_ITS_OWN = {
 """Vectors for which each has other bits than the canon."""
 
 
-OF_LEVELS = ("-k", "not rejections and not fuzz")
-"""Whether a front end refuses a program does not depend on the level."""
+OF_LEVELS = ("-k", "not rejections and not fuzz and not schedule and not tile and not target")
+"""Whether a program or a kernel is refused does not depend on the level of numerics, nor what a kernel's text does."""
 
 
 @pytest.mark.slow
