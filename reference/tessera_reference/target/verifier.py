@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ..ir.diagnostics import Diagnostic, Location, Rejection
+from ..ir.diagnostics import Location
 from ..ir.module import Function, Instruction
-from ..ir.operation import Refusal, require
-from ..ir.refusals import diagnostic_of
+from ..ir.operation import require
 from ..ir.targets import Target
 from ..ir.types import Pointer
 from ..numerics.formats import DType
-from ..tile.verifier import Check, verify_entry
+from ..tile.verifier import Check, run_checks, verify_entry
 from .operation import TargetOperation
 from .operations.nvvm_matrix import MmaSync
 from .operations.pointers import SPACES, AddressOf
@@ -24,14 +23,7 @@ from .operations.rocdl_matrix import Mfma
 
 def verify_target_kernel(function: Function, target: Target) -> None:
     """Raise `Rejection` unless a kernel of Target IR is one that the target runs."""
-    found: list[Diagnostic] = []
-    for check, place in _checks(function, target):
-        try:
-            check()
-        except Refusal as refusal:
-            found.append(diagnostic_of(refusal, place))
-    if found:
-        raise Rejection(found)
+    run_checks(_checks(function, target))
 
 
 def shared_bound(function: Function) -> int:

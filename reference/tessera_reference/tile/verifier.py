@@ -6,7 +6,7 @@ finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import prod
 from typing import TypeAlias
@@ -37,8 +37,13 @@ Check: TypeAlias = Callable[[], None]
 
 def verify_kernel(function: Function, target: Target) -> None:
     """Raise `Rejection` unless a kernel of Tile IR is one that the target runs."""
+    run_checks(_checks(function, target))
+
+
+def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
+    """Run every check, each of one place. Raises `Rejection` with all that they refuse."""
     found: list[Diagnostic] = []
-    for check, place in _checks(function, target):
+    for check, place in checks:
         try:
             check()
         except Refusal as refusal:
