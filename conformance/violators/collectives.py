@@ -13,6 +13,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, violates
 from tessera_conformance.tensors import Tensor
+from tessera_reference.abi import Descriptor, Failure, NumericsPolicy, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import collectives as adapter
 from tessera_reference.adapter.outcomes import array, tensor
@@ -24,7 +25,6 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import Tree, fold
-from tessera_reference.runtime import Descriptor, Failure, NumericsPolicy, Status
 
 from .changes import CompilesOnce, changed
 

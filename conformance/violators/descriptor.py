@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi import Descriptor, Failure, StableMath, Status
 from tessera_reference.adapter import ReferenceAdapter, numerics
 from tessera_reference.numerics.errors import LeafCount
 from tessera_reference.numerics.trees import PAIRWISE, Tree
-from tessera_reference.runtime import Descriptor, Failure, StableMath, Status
 
 from .changes import changed
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi import Failure, NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics import elementary
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, round_to
-from tessera_reference.runtime import Failure, NumericsPolicy
 
 from .changes import CompilesOnce, changed
 from .misrounding import without_subnormals

@@ -11,7 +11,21 @@ import pytest
 
 SUITE = ("abi", "ir", "runtime", "collectives", "harness", "vector_sources")
 BRIDGES = {"tessera_reference.adapter", "tessera_reference.cli", "tessera_reference.serve"}
-ROOMS = ("numerics", "ir", "graph", "language", "schedule", "tile", "target", "runtime", "collectives")
+ROOMS = (
+    "numerics",
+    "ir",
+    "graph",
+    "language",
+    "schedule",
+    "tile",
+    "target",
+    "abi",
+    "compilation",
+    "mesh",
+    "collectives",
+    "runtime",
+    "binding",
+)
 """The rooms of the reference in the order in which each may import only those before it."""
 
 

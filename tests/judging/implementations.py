@@ -21,12 +21,12 @@ from substitutes import (
 )
 
 from tessera_conformance.adapter import NotSupported
+from tessera_reference.abi import NumericsPolicy
 from tessera_reference.adapter import FEATURES, ReferenceAdapter
 from tessera_reference.numerics import elementary
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
-from tessera_reference.runtime import NumericsPolicy
 
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_reference.runtime import Contexts, Failure, NumericsPolicy, Status
+from tessera_reference.abi import Failure, NumericsPolicy, Status
+from tessera_reference.runtime import Contexts
 
 
 def test_the_default_policy_is_the_strict_one() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.tensors import Tensor
 
+from ..abi import Descriptor, Failure, Status
 from ..numerics import formats
 from ..numerics.attributes import text
 from ..numerics.catalogue import evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from ..runtime import Descriptor, Failure, Status
 from .outcomes import array, tensor
 from .reading import FLAGS, HANDLE, INDEX, LEVEL, mapping, read_by, shapes, tensors
 from .runtime import RuntimeMethods, read_descriptor, statuses

@@ -9,10 +9,11 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 
+from ..abi import Descriptor, Failure, NumericsPolicy, StableMath
 from ..numerics.attributes import tree
 from ..numerics.errors import InvalidArgument, NumericsFailure
 from ..numerics.formats import DTYPES
-from ..runtime import Contexts, Descriptor, Failure, NumericsPolicy, StableMath
+from ..runtime import Contexts
 from .reading import HANDLE, mapping, read_by
 
 __all__ = ["RuntimeMethods", "read_descriptor", "statuses"]

@@ -12,13 +12,13 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from ..abi.descriptor import Descriptor
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import DTYPES
-from ..runtime.descriptor import Descriptor
-from ..runtime.policy import NumericsPolicy
-from ..runtime.status import Failure, Status
 
 __all__ = ["Operator", "all_reduce"]
 

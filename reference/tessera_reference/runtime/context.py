@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .policy import NumericsPolicy
-from .status import Failure, Status
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status
 
 __all__ = ["Contexts"]
 
