@@ -18,6 +18,7 @@ import interpreter
 import levels
 import matmul_bf16
 import matmul_fp32
+import packing
 import parse
 import probe
 import rpc_call
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "interpreter": interpreter.measure,
     "levels": levels.measure,
     "parse": parse.measure,
+    "packing": packing.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

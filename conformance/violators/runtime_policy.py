@@ -31,9 +31,9 @@ class PolicyForgotten(ReferenceAdapter):
 
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
         """Look at the policy and let it go."""
-        kept = self.contexts.policy(context)
+        kept = self.policy(context, "tessGetNumericsPolicy")
         answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        self.contexts.set_policy(context, kept)
+        self.runtime.context(context, "tessSetNumericsPolicy").policy = kept
         return answer
 
 
@@ -67,7 +67,7 @@ class PolicyShared(ReferenceAdapter):
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
         """Set it for all."""
         answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        self.last = self.contexts.policy(context)
+        self.last = self.policy(context, "tessGetNumericsPolicy")
         return answer
 
     def runtime_tessGetNumericsPolicy(self, *, context: int) -> dict[str, Any]:  # noqa: N802
@@ -79,7 +79,7 @@ def read_back(name: str, description: str, change: Callable[[dict[str, int]], di
     """A policy that is read back changed."""
 
     def get(self: ReferenceAdapter, *, context: int) -> dict[str, Any]:
-        return {"policy": change(asdict(self.contexts.policy(context)))}
+        return {"policy": change(asdict(self.policy(context, "tessGetNumericsPolicy")))}
 
     return changed("RT-04.7-08", name, description, (ReferenceAdapter, "runtime_tessGetNumericsPolicy", get))
 
@@ -153,8 +153,8 @@ class StoredBeforeRefused(ReferenceAdapter):
         try:
             return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
         except Refusal:
-            kept = self.contexts.policy(context)
-            self.contexts.set_policy(context, replace(kept, rngStateless=1 - kept.rngStateless))
+            kept = self.policy(context, "tessGetNumericsPolicy")
+            self.runtime.context(context, "tessSetNumericsPolicy").policy = replace(kept, rngStateless=1 - kept.rngStateless)
             raise
 
 
@@ -197,7 +197,7 @@ class Loose(ReferenceAdapter):
     def demands_determinism(self, context: int | None) -> bool:
         """Whether the policy of a context, or the default without one, demands it."""
         try:
-            return context is None or bool(self.contexts.policy(context).deterministic)
+            return context is None or bool(self.policy(context, "tessGetNumericsPolicy").deterministic)
         except Failure:
             return True
 

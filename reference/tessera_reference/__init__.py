@@ -1,3 +1,89 @@
-"""The reference implementation of the Tessera specifications: small, readable, bit-exact."""
+"""The reference implementation of the Tessera specifications: small, readable, bit-exact.
+
+The names of the Python binding are here too (runtime spec 5), each loaded when it is first asked for: `ts.init()`.
+`ts.mesh` and `ts.collectives` are those of the binding; the rooms that bear these names are reached by
+`from tessera_reference.mesh.topology import ...`.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .binding import (
+        ArgumentBuffer,
+        Context,
+        DeviceArray,
+        Event,
+        Kernel,
+        LaunchFlag,
+        Mesh,
+        Module,
+        PinnedArray,
+        Stream,
+        TesseraError,
+        collectives,
+        copy,
+        default_stream,
+        init,
+        launch,
+        mesh,
+        module,
+        pack_args,
+        synchronize,
+        version,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentBuffer",
+    "Context",
+    "DeviceArray",
+    "Event",
+    "Kernel",
+    "LaunchFlag",
+    "Mesh",
+    "Module",
+    "PinnedArray",
+    "Stream",
+    "TesseraError",
+    "collectives",
+    "copy",
+    "default_stream",
+    "init",
+    "launch",
+    "mesh",
+    "module",
+    "pack_args",
+    "synchronize",
+    "version",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module(".binding", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """This package. Importing a room sets an attribute of its name here, which must not hide the binding's."""
+
+    @property
+    def mesh(self) -> Any:
+        return __getattr__("mesh")
+
+    @mesh.setter
+    def mesh(self, room: ModuleType) -> None: ...
+
+    @property
+    def collectives(self) -> Any:
+        return __getattr__("collectives")
+
+    @collectives.setter
+    def collectives(self, room: ModuleType) -> None: ...
+
+
+sys.modules[__name__].__class__ = _Package

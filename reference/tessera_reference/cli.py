@@ -15,8 +15,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .abi.fatbin.container import MAGIC
+from .abi.status import Failure
 from .array_files import BadInput
 from .explain import event_tracer, explain, tracer
+from .fatbin_commands import (
+    add_compile_options,
+    add_explain_options,
+    compile_image,
+    explain_image,
+    inspect_image,
+)
 from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
 from .ir.targets import DEFAULT
@@ -69,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UnsupportedConstruct, MissingTool) as unsupported:
         print(f"unsupported: {unsupported}", file=sys.stderr)
         return UNSUPPORTED
-    except (BadInput, OtherVendor, InputMismatch, UnknownFunction, NumericsFailure) as problem:
+    except (BadInput, Failure, OtherVendor, InputMismatch, UnknownFunction, NumericsFailure) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
@@ -124,7 +133,11 @@ def add_commands(subparsers: Any) -> None:
     show.add_argument("--level", choices=("ast", *LEVELS), default="graph", help="what to print")
     add_lowering_options(show)
     add_shape_options(show)
-    _command(subparsers, "explain", _explain, "say what a program's operations are")
+    told = _command(
+        subparsers, "explain", _explain, "say what a program's operations are, or what was decided about a module image"
+    )
+    add_explain_options(told)
+    _add_image_commands(subparsers)
     lower = _command(subparsers, "lower", _lower, "print a program's IR, or what it becomes for a vendor's tools")
     lower.add_argument("--to", choices=(*LEVELS, *TEXTS), default="graph", help="the level, or the kind of text")
     lower.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
@@ -141,6 +154,12 @@ def add_commands(subparsers: Any) -> None:
 
     serve = subparsers.add_parser("serve", help="answer the conformance protocol on standard input and output")
     serve.set_defaults(run=_serve, source_text="")
+
+
+def _add_image_commands(subparsers: Any) -> None:
+    compile_ = _command(subparsers, "compile", _compile_image, "compile a program to a module image, a fatbin")
+    add_compile_options(compile_)
+    _command(subparsers, "inspect", _inspect, "say what a module image holds")
 
 
 def _command(subparsers: Any, name: str, run: Any, summary: str, epilog: str = "") -> argparse.ArgumentParser:
@@ -201,8 +220,23 @@ def _print(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    for module in _compile(options).modules:
+    data = _bytes(options)
+    if data.startswith(MAGIC):
+        print(explain_image(data, options), end="")
+        return 0
+    for module in _compiled(decode(data, options.file), options).modules:
         print(*explain(module), sep="\n")
+    return 0
+
+
+def _compile_image(options: argparse.Namespace) -> int:
+    text = _read(options)
+    compile_image(text, _compiled(text, options) if options.at == "dsl" else None, options)
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    print(*inspect_image(_bytes(options)), sep="\n")
     return 0
 
 
@@ -225,7 +259,12 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> str:
-    """Read the program; its text is kept for showing diagnostics."""
+    """Read the program."""
+    return decode(_bytes(options), options.file)
+
+
+def _bytes(options: argparse.Namespace) -> bytes:
+    """Read the file; its text is kept for showing diagnostics."""
     try:
         if options.file == "-" and sys.stdin is None:
             raise BadInput("standard input is closed")
@@ -233,12 +272,16 @@ def _read(options: argparse.Namespace) -> str:
     except OSError as error:
         raise BadInput(f"{options.file}: {error.strerror}") from error
     options.source_text = data.decode("utf-8", errors="replace")
-    return decode(data, options.file)
+    return data
 
 
 def _compile(options: argparse.Namespace) -> CompiledModule:
     """Read and compile the program, and show what it is warned about."""
-    compiled = compile_source(_read(options), options.file)
+    return _compiled(_read(options), options)
+
+
+def _compiled(text: str, options: argparse.Namespace) -> CompiledModule:
+    compiled = compile_source(text, options.file)
     _show(compiled.warnings, options.source_text)
     return compiled
 

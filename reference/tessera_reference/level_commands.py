@@ -34,6 +34,11 @@ def add_lowering_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", default=DEFAULT, metavar="NAME", help=f"one of {', '.join(TARGETS)}; {DEFAULT} unless given"
     )
+    add_schedule_options(parser)
+
+
+def add_schedule_options(parser: argparse.ArgumentParser) -> None:
+    """Options that `schedule_of` reads."""
     parser.add_argument("--tile", metavar="MxNxK", help="tiles, where the program does not say")
     parser.add_argument("--depth", type=int, metavar="N", help="of pipelines, where the program does not say")
     parser.add_argument(
@@ -56,14 +61,18 @@ def add_shape_options(parser: argparse.ArgumentParser) -> None:
 
 def lowering_of(options: argparse.Namespace) -> Lowering:
     """What the options say. Raises `BadInput`."""
-    target = target_named(options.target)
+    return Lowering(target_named(options.target), schedule_of(options))
+
+
+def schedule_of(options: argparse.Namespace) -> Options:
+    """What the options say of the schedule. Raises `BadInput`."""
     if options.depth is not None and options.depth < 1:
         raise BadInput(f"--depth is {options.depth}, and at least 1")
     tile = None
     if options.tile is not None:
         m, n, k = _extents("--tile", options.tile, 3)
         tile = (m, n, k)
-    return Lowering(target, Options(tile, options.depth, options.prefetch, not options.no_fuse))
+    return Options(tile, options.depth, options.prefetch, not options.no_fuse)
 
 
 def target_named(name: str) -> Target:

@@ -99,7 +99,7 @@ class Variant(ReferenceAdapter):
     @contextmanager
     def substituted(self, context: int | None = None, flags: int = 0) -> Iterator[None]:
         """The substitutes in force, unless the policy of a context wants the canonical order."""
-        canonical = context is not None and self.must_not(self.contexts.policy(context, "tessLaunch"), flags)
+        canonical = context is not None and self.must_not(self.policy(context, "tessLaunch"), flags)
         with ExitStack() as stack:
             for owner, attribute, value in [] if canonical else self.substitutions:
                 stack.enter_context(mock.patch.object(owner, attribute, value))

@@ -11,6 +11,7 @@ from typing import Any
 from .. import __version__
 from ..numerics import elementary
 from ..numerics.environment import check_environment
+from .abi import AbiMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -19,39 +20,57 @@ __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
 FEATURES = (
     "activations",
+    "algorithm-control",
     "annotations",
     "broadcasting-ops",
+    "cache-probe",
     "casts",
     "descriptor-access",
     "elementary-functions",
+    "env-vars",
     "execute-schedule",
     "execute-target",
     "execute-tile",
+    "explain",
     "extra-dtypes",
+    "fault-injection",
     "fused-attention",
     "graph-ir-text",
+    "graph-replay",
     "inverse-fft",
     "ir-dumps",
+    "ir-pack",
+    "last-error",
     "layout-casts",
+    "low-latency-launch",
     "lower-schedule",
     "lower-target",
     "lower-tile",
     "matmul-out",
+    "memory-findings",
     "mesh-collectives",
     "mesh-execution",
     "mesh-selection",
+    "module-signing",
     "normalization",
     "operation-access",
     "per-rank-issue",
+    "persistent-kernels",
     "philox",
     "random-numbers",
     "random-ops",
+    "rank-memory",
     "reductions",
+    "runtime-policy",
+    "schedule-control",
     "schedule-ir-text",
     "stateful-ops",
+    "stream-memory-limits",
     "target-ir-text",
     "tensor-ops",
     "tile-ir-text",
+    "timeout",
+    "trace-export",
     "zero-sizes",
 )
 """What the reference has beyond the core of the specifications."""
@@ -60,7 +79,7 @@ OF_LLVM = ("native", "target-amdgcn", "target-nvptx")
 """What it has where llvmlite is installed."""
 
 
-class ReferenceAdapter(LanguageMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(LanguageMethods, AbiMethods, NumericsMethods, CollectivesMethods):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import Any
 from tessera_conformance.tensors import Tensor
 
 from ..collectives import all_reduce
+from .extensions import ExtensionMethods
 from .outcomes import array, tensor
 from .reading import HANDLE, LEVEL, mappings, read_by, tensors
-from .runtime import RuntimeMethods, read_descriptor, statuses
+from .runtime import read_descriptor, statuses
 
 __all__ = ["CollectivesMethods"]
 
 
-class CollectivesMethods(RuntimeMethods):
+class CollectivesMethods(ExtensionMethods):
     """What all ranks compute together."""
 
     @read_by(inputs=tensors, level=LEVEL, context=HANDLE, descriptors=mappings)
@@ -31,7 +32,7 @@ class CollectivesMethods(RuntimeMethods):
     ) -> dict[str, Any]:
         """The same bits on every rank; every level is given the strict ones."""
         with statuses():
-            policy = None if context is None else self.contexts.policy(context, "tessAllReduce")
+            policy = None if context is None else self.policy(context, "tessAllReduce")
             brought = None if descriptors is None else [read_descriptor(each) for each in descriptors]
             result = all_reduce([array(each) for each in inputs], op, policy=policy, wire=wire, descriptors=brought)
         return {"outputs": [tensor(result) for _ in inputs]}

@@ -67,7 +67,7 @@ class NumericsMethods(RuntimeMethods):
         """One operation by name; no policy, flag or level loosens it here."""
         with statuses():
             if context is not None:
-                self.contexts.policy(context, "tessLaunch")
+                self.policy(context, "tessLaunch")
             brought = read_descriptor(descriptor or {})
             given = _under(brought, operation, attributes)
             results = evaluate(operation, [array(each) for each in inputs], given)

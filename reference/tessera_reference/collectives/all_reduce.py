@@ -18,9 +18,9 @@ from ..abi.status import Failure, Status
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
-from ..numerics.formats import DTYPES
+from ..numerics.formats import DTYPES, DType
 
-__all__ = ["Operator", "all_reduce"]
+__all__ = ["Operator", "all_reduce", "require_operator"]
 
 Operator: TypeAlias = Literal["sum", "max", "min"]
 
@@ -50,12 +50,7 @@ def all_reduce(
         given = f"wire {wire} under a deterministic policy"
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "no lossy wire, or deterministic = 0")
     dtype = buffers[0].dtype
-    if op == "sum" and dtype.kind == "bool":
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, _NAME, "sum of bool", "max (or) or min (and)")
-    if op != "sum" and dtype.kind == "complex":
-        raise Failure(
-            Status.TESS_ERR_UNSUPPORTED, _NAME, f"{op} of {dtype}", "sum, since complex numbers have no order"
-        )
+    require_operator(op, dtype)
     shape = buffers[0].shape
     # Flat, since numpy takes no more axes than it takes of a buffer.
     stacked = Array(dtype, np.stack([buffer.values.reshape(-1) for buffer in buffers]))
@@ -64,6 +59,15 @@ def all_reduce(
         tree.over(len(buffers))  # refuses a tree over another number of ranks
     combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else _extreme(stacked, op)
     return Array(dtype, combined.values.reshape(shape))
+
+
+def require_operator(op: str, dtype: DType, function: str = _NAME) -> None:
+    """Raise `Failure` with TESS_ERR_UNSUPPORTED for an operator that a dtype does not have (AMB-RT-28, AMB-RT-57)."""
+    if op == "sum" and dtype.kind == "bool":
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, "sum of bool", "max (or) or min (and)")
+    if op != "sum" and dtype.kind == "complex":
+        allowed = "sum, since complex numbers have no order"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{op} of {dtype}", allowed)
 
 
 def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:

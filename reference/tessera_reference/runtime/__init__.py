@@ -1,5 +1,5 @@
-"""The runtime: contexts (runtime spec 4.1, 4.7)."""
+"""The runtime: every function of the host API on a simulated machine (runtime spec 2 to 18)."""
 
-from .context import Contexts
+from .api import Runtime
 
-__all__ = ["Contexts"]
+__all__ = ["Runtime"]

@@ -73,6 +73,7 @@ from tessera_conformance.oracle.movement import (
 )
 from tessera_conformance.oracle.normalization import batch_norm, layer_norm, rms_norm
 from tessera_conformance.oracle.optimizers import adamw, sgd
+from tessera_conformance.oracle.parameter_buffers import parameter_buffer, parameter_layout
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.quantization import dequantize, error_feedback, quantize, top_k
 from tessera_conformance.oracle.randomness import dropout, normal, philox, uniform
@@ -157,8 +158,16 @@ _REDUCTIONS = (
     sum_,
 )
 _OTHERS = (adamw, dequantize, dropout, error_feedback, normal, philox, quantize, sgd, top_k, uniform)
+_BUFFERS = (parameter_buffer, parameter_layout)
 
-_PUBLISHED: tuple[Callable[..., Any], ...] = (*_ELEMENTARY, *_ELEMENTWISE, *_MOVEMENT, *_REDUCTIONS, *_OTHERS)
+_PUBLISHED: tuple[Callable[..., Any], ...] = (
+    *_ELEMENTARY,
+    *_ELEMENTWISE,
+    *_MOVEMENT,
+    *_REDUCTIONS,
+    *_OTHERS,
+    *_BUFFERS,
+)
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     f"oracle.{function.__name__.rstrip('_')}": function for function in _PUBLISHED
@@ -220,6 +229,8 @@ __all__ = [
     "normal",
     "not_equal",
     "pad",
+    "parameter_buffer",
+    "parameter_layout",
     "philox",
     "pow_",
     "prod",

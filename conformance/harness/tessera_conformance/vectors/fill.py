@@ -16,10 +16,11 @@ from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import folder as vector_folder
+from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.building import SourceCase
 from tessera_conformance.vectors.errors import Disagreement, OutOfStep, Unanswerable, VectorProblem
 from tessera_conformance.vectors.lines import parse, path_of, render
-from tessera_conformance.vectors.model import Provenance, Vector, VectorFile
+from tessera_conformance.vectors.model import Call, Provenance, Vector, VectorFile
 from tessera_conformance.vectors.sources import SourceTopic, matches
 
 
@@ -91,7 +92,7 @@ class Freezer:
         call, check = case.question.call, case.question.check
         self.session.reset()
         expected = check.answers(call.inputs)
-        answers = _outputs(where, self.session.call(call.method, call.params), len(expected))
+        answers = _outputs(where, call, self.session.call(call.method, call.params), len(expected))
         for answer, confirmed in zip(answers, expected, strict=True):
             difference = first_difference(answer, confirmed)
             if difference is not None:
@@ -119,11 +120,11 @@ def open_session(session: Session) -> Hello:
     raise Unanswerable(describe(hello), session.label, "make the implementation start; see `tessera-conformance smoke`")
 
 
-def _outputs(where: str, observation: Observation, expected: int) -> list[Tensor]:
+def _outputs(where: str, call: Call, observation: Observation, expected: int) -> list[Tensor]:
     remedy = "correct the program or the implementation"
     if not isinstance(observation, Returned):
         raise Disagreement(describe(observation), where, remedy)
-    outputs: list[Tensor] = observation.value["outputs"]
+    outputs: list[Tensor] = outputs_of(call.method, call.params, observation.value)
     if len(outputs) != expected:
         raise Disagreement(f"{len(outputs)} results, expected {expected}", where, remedy)
     return outputs

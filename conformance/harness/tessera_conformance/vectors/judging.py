@@ -17,6 +17,7 @@ from tessera_conformance.oracle.functions import OPERATIONS
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import allowances
+from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
 from tessera_conformance.verdicts import LEVELS
@@ -66,10 +67,11 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 def ask(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """The outputs, as many as are expected."""
     area, _, method = vector.call.method.partition(".")
-    params = {**vector.call.params, "level": impl.level}
-    value = check.returns(getattr(getattr(impl, area), method)(**params))
-    check.equal(len(value["outputs"]), len(vector.expected), "the number of results")
-    return list(value["outputs"])
+    level = {} if area == "abi" else {"level": impl.level}
+    value = check.returns(getattr(getattr(impl, area), method)(**vector.call.params, **level))
+    outputs = outputs_of(vector.call.method, vector.call.params, value)
+    check.equal(len(outputs), len(vector.expected), "the number of results")
+    return outputs
 
 
 def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:

@@ -98,8 +98,10 @@ def tensor_files(path: str, read: Read) -> set[str]:
 
 
 def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[str, Any]:
-    named = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
-    inputs = named if isinstance(vector.call.params["inputs"], Mapping) else list(named.values())
+    params = dict(vector.call.params)
+    if "inputs" in params:
+        named = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
+        params["inputs"] = named if isinstance(params["inputs"], Mapping) else list(named.values())
     provenance = vector.provenance
     origin = {
         "reference": provenance.reference,
@@ -113,7 +115,7 @@ def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[s
         "clauses": list(vector.clauses),
         "features": list(vector.features),
         "comment": vector.comment,
-        "call": {"method": vector.call.method, "params": {**vector.call.params, "inputs": inputs}},
+        "call": {"method": vector.call.method, "params": params},
         "expected": {"outputs": [message(tensor) for tensor in vector.expected]},
         "provenance": origin if provenance.reason is None else origin | {"reason": provenance.reason},
     }
@@ -126,13 +128,12 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
         except MalformedTensor as error:
             raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
 
-    params, origin = case["call"]["params"], case["provenance"]
-    given = params["inputs"]
-    inputs = (
-        {name: tensor(message) for name, message in given.items()}
-        if isinstance(given, Mapping)
-        else [tensor(message) for message in given]
-    )
+    params, origin = dict(case["call"]["params"]), case["provenance"]
+    given = params.get("inputs", ())
+    if isinstance(given, Mapping):
+        params["inputs"] = {name: tensor(message) for name, message in given.items()}
+    elif "inputs" in params:
+        params["inputs"] = [tensor(message) for message in given]
     check = Check(origin["independent"], tuple(origin["operands"]), origin["arguments"])
     return Vector(
         topic=topic,
@@ -140,7 +141,7 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
         clauses=tuple(case["clauses"]),
         features=tuple(case["features"]),
         comment=case["comment"],
-        call=Call(case["call"]["method"], {**params, "inputs": inputs}),
+        call=Call(case["call"]["method"], params),
         expected=tuple(tensor(message) for message in case["expected"]["outputs"]),
         provenance=Provenance(origin["reference"], check, origin["level"], origin.get("reason")),
     )

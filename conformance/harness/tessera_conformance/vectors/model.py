@@ -33,8 +33,8 @@ class Call:
 
     @property
     def inputs(self) -> Mapping[str, Tensor]:
-        """The tensors asked about: by name for a program, by position (from "0") for an operation."""
-        inputs: Mapping[str, Tensor] | Sequence[Tensor] = self.params["inputs"]
+        """The tensors asked about: by name for a program, by position (from "0") for an operation, else none."""
+        inputs: Mapping[str, Tensor] | Sequence[Tensor] = self.params.get("inputs", ())
         if isinstance(inputs, Mapping):
             return inputs
         return {str(place): tensor for place, tensor in enumerate(inputs)}

@@ -1,0 +1,198 @@
+"""What the runtime chapters share: a context with its mesh and stream, memory filled and read, kernels loaded and run.
+
+A case asks for a `MeshSession` with `opened(impl, check)` and works on it; every step that has to succeed for the case
+to mean anything is itself a check. What a case wants to see refused it asks of `impl.runtime` or with `attempt`.
+`runtime_arguments` has the bytes that travel: elements of memory, and parameter buffers (runtime spec, 10.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tessera_conformance.check import Check
+from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.session import Implementation
+
+H2D, D2H, D2D = 0, 1, 2
+"""tessCopyKind."""
+GLOBAL, PINNED_HOST = 0, 1
+"""tessMemKind."""
+SUM, MAX, MIN = 0, 1, 2
+"""tessCollOp."""
+DETERMINISTIC, CAPTURE, PERSISTENT, LOW_LATENCY = 1, 2, 4, 8
+"""Launch flags."""
+DTYPE_IDS = {
+    name: number
+    for number, name in enumerate(
+        "fp8_e4m3 fp8_e5m2 fp16 bf16 fp32 fp64 int8 int16 int32 int64 bool complex64 complex128".split(), 1
+    )
+}
+"""The ids of Appendix B."""
+
+COUNT = 64
+"""The elements of every tensor of `KERNELS`."""
+BYTES = 4 * COUNT
+"""The bytes of such a tensor."""
+
+KERNELS = """module kernels {
+  kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; }
+  kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; }
+  kernel copy(x: tensor<64xint32>, y: tensor<64xint32>) { y = x; }
+  kernel axpy(a: fp32, x: tensor<64xfp32>, y: tensor<64xfp32>) { y = x * a + y; }
+  kernel divide(n: int32, x: tensor<64xint32>) { x[0] = 64 / n; }
+  kernel index(n: int32, x: tensor<64xint32>) { x[n] = 1; }
+  kernel steps(n: int32, x: tensor<64xint32>) { for (i in 0:64:n) { x[i] = 1; } }
+  kernel nothing() { }
+}
+"""
+"""`digit` appends a decimal digit, so that the order of launches shows; `divide`, `index` and `steps` fail for n = 0,
+n = 64 and n = 0 (AMB-LANG-55, AMB-RT-61)."""
+
+
+@dataclass(frozen=True)
+class MeshSession:
+    """A context, a mesh of some ranks and a stream, in use by one case."""
+
+    impl: Implementation
+    check: Check
+    context: int
+    mesh: int
+    stream: int
+    ranks: int = 1
+
+    def attempt(self, function: str, **arguments: Any) -> Observation:
+        """Call a function of the runtime and leave the verdict to the caller."""
+        observation: Observation = getattr(self.impl.runtime, function)(**arguments)
+        return observation
+
+    def ask(self, function: str, **arguments: Any) -> Any:
+        """Call a function of the runtime, which has to succeed; gives what it returns."""
+        return self.check.returns(self.attempt(function, **arguments), f"{function} succeeds")
+
+    def on(self, stream: int) -> MeshSession:
+        """The same with another stream."""
+        return replace(self, stream=stream)
+
+    def another_stream(self, priority: int = 0) -> MeshSession:
+        """The same with a new stream."""
+        return self.on(self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
+
+    def synchronize(self) -> None:
+        """Wait for the stream, which has no error to report."""
+        self.ask("tessStreamSynchronize", stream=self.stream)
+
+    # Memory
+
+    def allocate(self, count: int) -> int:
+        """Device memory of so many bytes."""
+        return int(self.ask("tessMalloc", mesh=self.mesh, bytes=count)["devPtr"])
+
+    def host(self, data: bytes) -> int:
+        """Ordinary host memory with these bytes; it lasts as long as the case."""
+        pointer = int(self.ask("tessxHostMemory", bytes=len(data))["hostPtr"])
+        self.ask("tessxHostWrite", hostPtr=pointer, data=data.hex())
+        return pointer
+
+    def host_bytes(self, pointer: int, count: int) -> bytes:
+        """What host memory holds."""
+        return bytes.fromhex(self.ask("tessxHostRead", hostPtr=pointer, bytes=count)["data"])
+
+    def copy(self, dst: int, src: int, count: int, kind: int) -> None:
+        """Queue a copy on the stream."""
+        self.ask("tessMemcpyAsync", dst=dst, src=src, bytes=count, kind=kind, stream=self.stream)
+
+    def write(self, pointer: int, data: bytes) -> None:
+        """Queue a copy of these bytes into device memory."""
+        self.copy(pointer, self.host(data), len(data), H2D)
+
+    def upload(self, data: bytes) -> int:
+        """New device memory that holds these bytes, once the stream has come so far."""
+        pointer = self.allocate(len(data))
+        self.write(pointer, data)
+        return pointer
+
+    def download(self, pointer: int, count: int) -> bytes:
+        """What device memory (of rank 0) holds when everything queued on the stream is done."""
+        target = self.host(bytes(count))
+        self.copy(target, pointer, count, D2H)
+        self.synchronize()
+        return self.host_bytes(target, count)
+
+    def poke(self, rank: int, pointer: int, data: bytes) -> None:
+        """Write the memory of one rank; needs the feature rank-memory."""
+        self.ask("tessxPoke", mesh=self.mesh, rank=rank, devPtr=pointer, data=data.hex())
+
+    def peek(self, rank: int, pointer: int, count: int) -> bytes:
+        """Read the memory of one rank; needs the feature rank-memory."""
+        return bytes.fromhex(self.ask("tessxPeek", mesh=self.mesh, rank=rank, devPtr=pointer, bytes=count)["data"])
+
+    # Modules and launches
+
+    def load(self, source: str = KERNELS, **options: Any) -> int:
+        """The module that a program is compiled and loaded to."""
+        image = compiled(self.impl, self.check, source, **options)
+        return int(self.ask("tessModuleLoad", context=self.context, image=image)["module"])
+
+    def kernel(self, name: str, source: str = KERNELS, **options: Any) -> int:
+        """A kernel of a program."""
+        return self.kernel_of(self.load(source, **options), name)
+
+    def kernel_of(self, module: int, name: str) -> int:
+        """A kernel of a loaded module."""
+        return int(self.ask("tessKernelGet", module=module, name=name)["kernel"])
+
+    def launching(self, kernel: int, arguments: bytes = b"", **stated: Any) -> Observation:
+        """What a launch on the stream answers; `stated` replaces fields of the configuration, and parameters."""
+        cfg = {name: stated.pop(name, default) for name, default in CONFIGURATION.items()}
+        whole = {"kernel": kernel, "mesh": self.mesh, "cfg": cfg, "argBuffer": arguments.hex(), "stream": self.stream}
+        return self.attempt("tessLaunch", **(whole | stated))
+
+    def launch(self, kernel: int, arguments: bytes = b"", **stated: Any) -> None:
+        """Queue a launch on the stream."""
+        self.check.returns(self.launching(kernel, arguments, **stated), "tessLaunch succeeds")
+
+
+CONFIGURATION: Mapping[str, Any] = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
+"""tessLaunchConfig of a launch that asks for nothing."""
+
+
+def devices(impl: Implementation, check: Check, count: int) -> list[int]:
+    """The ids of the first devices of the machine, which has at least so many: the sample needs eight (AMB-RT-120)."""
+    known = [each["id"] for each in check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"]]
+    check.true(len(known) >= count, f"the machine has {count} devices", len(known))
+    return known[:count]
+
+
+def axes_of(**sizes: int) -> dict[str, int]:
+    """tessMeshAxes with some axes, the others absent."""
+    return {name: sizes.get(name, 0) for name in ("tp", "pp", "dp", "ep")}
+
+
+def opened(impl: Implementation, check: Check, ranks: int = 1, **sizes: int) -> MeshSession:
+    """A new context with a mesh of the first `ranks` devices and a stream: by default along dp, else `sizes`."""
+    context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
+    return meshed(impl, check, context, devices(impl, check, ranks), **sizes)
+
+
+def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int], **sizes: int) -> MeshSession:
+    """A mesh of these devices with a stream in a context."""
+    axes = axes_of(**(sizes or {"dp": len(ids)}))
+    created = impl.runtime.tessMeshCreate(context=context, deviceIds=list(ids), axes=axes)
+    mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
+    stream = check.returns(impl.runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
+    return MeshSession(impl, check, context, mesh, stream, len(ids))
+
+
+def compiled(impl: Implementation, check: Check, source: str = KERNELS, **options: Any) -> str:
+    """The image of a program, as data; without `targets`, for every device of the machine."""
+    image = check.returns(impl.abi.compile(source=source, **options), "the program is compiled")["image"]
+    assert isinstance(image, str)
+    return image
+
+
+def refused(check: Check, observation: Observation, *statuses: str) -> None:
+    """The call reports one of these statuses."""
+    found = observation.code if isinstance(observation, Rejected) else ""
+    check.status(observation, found if found in statuses else statuses[0])

@@ -1,0 +1,239 @@
+"""Bad arguments of every function, one at a time (runtime specification, 4, 7 and Appendix A).
+
+Each case begins with a legal call, changes one argument, and looks at the status. Handles of another kind, and handles
+that are no more, are in `test_bad_handles.py`; memory that is too short or freed in `test_findings.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera_conformance.marks import clause
+from tessera_conformance.runtime_calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
+from tessera_conformance.runtime_programs import MeshSession, opened, refused
+
+INVALID = "TESS_ERR_INVALID_VALUE"
+NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
+WITHOUT_INITIALIZATION = ("context", "mesh")
+"""NULL for one of these is TESS_ERR_NOT_INITIALIZED or TESS_ERR_INVALID_VALUE (AMB-RT-38)."""
+
+ON_A_STREAM = [name for name, handles in HANDLES.items() if "stream" in handles and name != "tessStreamDestroy"]
+"""Functions whose errors could be kept for a later synchronization."""
+
+LARGEST_SIZE = (1 << 64) - 1
+LOWEST_INT, LARGEST_INT = -(1 << 31), (1 << 31) - 1
+
+
+def pairs(table: dict[str, Any]) -> list[Any]:
+    """The parameters of cases: a function and one name of its row."""
+    return [pytest.param(function, name, id=f"{function}-{name}") for function, row in table.items() for name in row]
+
+
+def refuse(session: MeshSession, function: str, change: dict[str, Any], *statuses: str) -> None:
+    """A legal call with this change is refused, at once and for good; without it, it is accepted."""
+    arguments = legal_call(session, function)
+    refused(session.check, session.attempt(function, **(arguments | change)), *statuses)
+    session.synchronize()
+    session.ask(function, **arguments)
+
+
+@clause("RT-19.A-12", "RT-07-02")
+@pytest.mark.parametrize("function", CALLS)
+def test_a_legal_call_reports_success(impl, check, function):
+    """Every function, called as it is meant to be, is TESS_OK, and gives what its out parameters are for."""
+    session = opened(impl, check)
+    given = session.ask(function, **legal_call(session, function))
+    check.equal(sorted(given), sorted(OUTPUTS.get(function, ())), "the out parameters")
+    for name, value in given.items():
+        if name not in ("policy", "major", "minor", "patch"):
+            check.true(value != 0, f"{name} is not NULL", value)
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize(("function", "name"), pairs(dict(HANDLES)))
+def test_a_handle_that_is_null_is_refused(impl, check, function, name):
+    """NULL is TESS_ERR_INVALID_VALUE, for a context or mesh also TESS_ERR_NOT_INITIALIZED, at once (AMB-RT-38)."""
+    statuses = (NOT_INITIALIZED, INVALID) if name in WITHOUT_INITIALIZATION else (INVALID,)
+    refuse(opened(impl, check), function, {name: 0}, *statuses)
+
+
+@clause("RT-19.A-03")
+@pytest.mark.parametrize(
+    ("function", "name"),
+    pairs({function: [n for n in names if n in WITHOUT_INITIALIZATION] for function, names in HANDLES.items()}),
+)
+def test_without_a_context_or_mesh_nothing_is_initialized(impl, check, function, name):
+    """NULL for a context or mesh is refused, whatever else is given (AMB-RT-38)."""
+    session = opened(impl, check)
+    arguments = legal_call(session, function)
+    refused(check, session.attempt(function, **(arguments | {name: 0})), NOT_INITIALIZED, INVALID)
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize(("function", "name"), pairs(dict(POINTERS)))
+def test_a_pointer_that_is_null_is_refused(impl, check, function, name):
+    """Memory, names and structures that a call needs may not be NULL (AMB-RT-03, AMB-RT-38, AMB-RT-122)."""
+    refuse(opened(impl, check), function, {name: 0 if name in ADDRESSES else None}, INVALID)
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize(("function", "name"), pairs(dict(OUTPUTS)))
+def test_an_out_parameter_that_is_null_is_refused(impl, check, function, name):
+    """What a function gives has to go somewhere (AMB-RT-38, AMB-RT-39)."""
+    refuse(opened(impl, check), function, {"null": [name]}, INVALID)
+
+
+NUMBERS = {
+    "tessMeshCreate": {"nDevices": [0, -1, LOWEST_INT]},
+    "tessHostAlloc": {"kind": [0, 2, -1, 7, LARGEST_INT]},
+    "tessMemcpyAsync": {"kind": [3, -1, 7, LOWEST_INT, LARGEST_INT]},
+    "tessModuleLoad": {"size": [0, 1]},
+    "tessKernelGet": {"name": ["", "fil", "fill2", "Fill", "fill ", "kernels", "kernels.fill", "f\u00fcllen"]},
+    "tessLaunch": {"argSize": [0, 1, 8, 15]},
+    "tessAllReduce": {
+        "dtype": [0, 14, -1, LARGEST_INT, LOWEST_INT],
+        "op": [3, -1, 9, LARGEST_INT],
+        "axis": ["", "xp", "DP", "dp ", "tpdp", "data"],
+    },
+    "tessReduceScatter": {
+        "dtype": [0, 14, -1, LARGEST_INT, LOWEST_INT],
+        "op": [3, -1, 9, LARGEST_INT],
+        "axis": ["", "xp", "DP", "dp ", "tpdp", "data"],
+    },
+    "tessAllGather": {"dtype": [0, 14, -1, LARGEST_INT, LOWEST_INT], "axis": ["", "xp", "DP", "dp ", "tpdp", "data"]},
+    "tessBroadcast": {"dtype": [0, 14, -1, LARGEST_INT, LOWEST_INT], "root": [-1, 1, 2, LARGEST_INT, LOWEST_INT]},
+}
+"""Values out of range. The mesh has one rank; `fill` takes 16 bytes of arguments (AMB-RT-06, -16, -42, -51, -59)."""
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize(("function", "name"), pairs(NUMBERS))
+def test_a_value_out_of_range_is_refused(impl, check, function, name):
+    """Beside each range, far from it, and at the ends of the type."""
+    session = opened(impl, check)
+    for value in NUMBERS[function][name]:
+        refuse(session, function, {name: value}, INVALID)
+
+
+DEVICES = {
+    "an id twice": lambda known: [known[0], known[0]],
+    "an unknown id": lambda known: [known[0], max(known) + 1],
+    "a negative id": lambda known: [known[0], -1 if -1 not in known else min(known) - 1],
+    "an id far away": lambda known: [LARGEST_INT, known[0]],
+}
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("ids", DEVICES.values(), ids=DEVICES)
+def test_a_device_that_is_not_there_is_refused(impl, check, ids):
+    """Each device of a mesh is one of the machine, and named once (AMB-RT-51)."""
+    session = opened(impl, check)
+    known = [each["id"] for each in session.ask("tessxDevices")["devices"]]
+    refuse(session, "tessMeshCreate", {"deviceIds": ids(known), "axes": {"tp": 2, "pp": 1, "dp": 1, "ep": 1}}, INVALID)
+
+
+AXES = {
+    "too few": [1, 1, 1, 1],
+    "none": [0, 0, 0, 0],
+    "too many": [4, 1, 1, 1],
+    "too many together": [2, 1, 2, 1],
+    "negative": [-2, 1, 1, 1],
+    "negative twice": [-1, 1, 1, -2],
+    "lowest": [1, LOWEST_INT, 1, 1],
+    "two modulo 2 to the 32": [3, 1431655766, 1, 1],
+    "largest": [LARGEST_INT] * 4,
+}
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("sizes", AXES.values(), ids=AXES)
+def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, sizes):
+    """Two devices: the product of the sizes is not two, or a size is negative (AMB-RT-01)."""
+    session = opened(impl, check, ranks=2)
+    known = [each["id"] for each in session.ask("tessxDevices")["devices"]][:2]
+    axes = dict(zip(("tp", "pp", "dp", "ep"), sizes, strict=True))
+    arguments = {"context": session.context, "deviceIds": known}
+    refused(check, session.attempt("tessMeshCreate", axes=axes, **arguments), INVALID)
+    session.ask("tessMeshCreate", axes={"tp": 1, "pp": 2, "dp": 1, "ep": 0}, **arguments)
+
+
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    **{f"grid {grid}": {"grid": grid} for grid in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [-1, 1, 1], [1, 1, LOWEST_INT])},
+    **{f"block {block}": {"block": block} for block in ([-1, 1, 1], [1, -1, 1], [32, 1, -1], [LOWEST_INT, 0, 0])},
+    "a block of 65,536 threads": {"block": [65536, 1, 1]},
+    "a block of 2,097,152 threads in three extents": {"block": [128, 128, 128]},
+    "a block whose threads are none modulo 2 to the 32": {"block": [65536, 65536, 1]},
+    "shared memory of an exabyte": {"shmemBytes": 1 << 60},
+    "all shared memory there can be": {"shmemBytes": LARGEST_SIZE},
+    **{f"flag bit {bit}": {"flags": 1 << bit} for bit in (4, 5, 16, 31)},
+    "all flags": {"flags": (1 << 32) - 1},
+    "a flag beside defined ones": {"flags": 0x10 | 1},
+}
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("change", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_a_launch_configuration_that_is_wrong_is_refused(impl, check, change):
+    """By tessLaunch itself, and nothing is left for the synchronization (AMB-RT-08, AMB-RT-10, AMB-RT-61)."""
+    session = opened(impl, check)
+    legal = legal_call(session, "tessLaunch")
+    refused(check, session.attempt("tessLaunch", **(legal | {"cfg": legal["cfg"] | change})), INVALID)
+    session.synchronize()
+    session.ask("tessLaunch", **legal)
+
+
+@clause("RT-19.A-01")
+@pytest.mark.parametrize("function", ["tessReduceScatter", "tessAllGather"])
+def test_a_count_that_the_ranks_do_not_share_evenly_is_refused(impl, check, function):
+    """Two ranks take an even number of elements (AMB-RT-04)."""
+    session = opened(impl, check, ranks=2)
+    refuse(session, function, {"count": 63}, INVALID)
+    refuse(session, function, {"count": 1}, INVALID)
+
+
+@clause("RT-19.A-01")
+@pytest.mark.parametrize(
+    "function", ["tessLaunch", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"]
+)
+def test_a_mesh_and_the_stream_of_another_are_refused(impl, check, function):
+    """A stream spans the ranks of its own mesh, and a call on it names that mesh (AMB-RT-123)."""
+    session = opened(impl, check)
+    other = session.ask("tessMeshCreate", **legal_call(session, "tessMeshCreate"))["mesh"]
+    refuse(session, function, {"mesh": other}, INVALID)
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("function", ON_A_STREAM)
+def test_what_is_refused_is_not_told_again(impl, check, function):
+    """An invalid value is reported by the call, and the stream has nothing more to say of it."""
+    session = opened(impl, check)
+    legal = legal_call(session, function)
+    wrong = next((name for name in (*POINTERS.get(function, ()), *HANDLES[function]) if name != "stream"), "stream")
+    missing = 0 if wrong in (*ADDRESSES, *HANDLES[function]) else None
+    for _ in range(3):
+        refused(check, session.attempt(function, **(legal | {wrong: missing})), INVALID, NOT_INITIALIZED)
+    session.synchronize()
+
+
+PATHS = {"NULL": None, "empty": "", "in no folder": "no/such/folder/trace.json", "a folder": "."}
+
+
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_a_path_that_cannot_be_written_is_refused(impl, check, path, tmp_path):
+    """By tessProfilerStop (AMB-RT-66)."""
+    session = opened(impl, check)
+    profiler = session.ask("tessProfilerStart", context=session.context)["profiler"]
+    where = str(tmp_path / path) if path else path
+    refused(check, session.attempt("tessProfilerStop", profiler=profiler, outJsonPath=where), INVALID)
+
+
+@clause("RT-19.A-01", "RT-07-03")
+def test_a_profiler_that_is_null_is_refused(impl, check, tmp_path):
+    """And no file is written."""
+    session = opened(impl, check)
+    path = tmp_path / "trace.json"
+    refused(check, session.attempt("tessProfilerStop", profiler=0, outJsonPath=str(path)), INVALID)
+    check.true(not path.exists(), "no file is written")

@@ -1,0 +1,124 @@
+"""Contexts and versions (runtime specification, 4.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_calls import HANDLES, legal_call
+from tessera_conformance.runtime_programs import BYTES, COUNT, D2H, opened, refused
+
+TAKE_A_CONTEXT = [name for name, handles in HANDLES.items() if "context" in handles]
+PARTS = ("major", "minor", "patch")
+
+
+@clause("RT-04.1-19")
+@pytest.mark.parametrize("function", TAKE_A_CONTEXT)
+def test_a_new_context_is_accepted(impl, check, function):
+    """By every call that takes a context, and beside other contexts."""
+    others = [check.returns(impl.runtime.tessInit())["context"] for _ in range(2)]
+    session = opened(impl, check)
+    check.true(0 not in (*others, session.context), "no context is NULL")
+    session.ask(function, **legal_call(session, function))
+    for context in others:
+        session.ask("tessShutdown", context=context)
+
+
+@clause("RT-04.1-19", "RT-04.1-20")
+def test_contexts_are_independent(impl, check):
+    """tessInit may be called again, and the end of one context is not that of another (AMB-RT-71)."""
+    first, second = opened(impl, check), opened(impl, check)
+    check.true(first.context != second.context, "two contexts have two handles")
+    data = elements("int32", *range(COUNT))
+    pointer = second.upload(data)
+    first.ask("tessShutdown", context=first.context)
+    check.equal(second.download(pointer, BYTES).hex(), data.hex(), "the memory of the other context")
+    third = opened(impl, check)
+    check.equal(third.download(third.upload(data), BYTES).hex(), data.hex(), "the memory of a later context")
+
+
+@clause("RT-04.1-20")
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_live_context_can_be_shut_down(impl, check, times):
+    """Also again and again, with nothing made in it."""
+    for _ in range(times):
+        context = check.returns(impl.runtime.tessInit())["context"]
+        check.equal(
+            check.returns(impl.runtime.tessShutdown(context=context), "tessShutdown succeeds"), {}, "no outputs"
+        )
+
+
+@clause("RT-04.1-20")
+def test_a_context_takes_what_is_left_of_it_along(impl, check):
+    """Streams, events, memory, modules, meshes and profilers need not be destroyed before (AMB-RT-50)."""
+    session = opened(impl, check)
+    session.another_stream(priority=3)
+    session.ask("tessEventRecord", **legal_call(session, "tessEventRecord"))
+    session.ask("tessProfilerStart", context=session.context)
+    session.ask("tessMeshCreate", **legal_call(session, "tessMeshCreate"))
+    session.ask("tessLaunch", **legal_call(session, "tessLaunch"))
+    session.synchronize()
+    session.ask("tessShutdown", context=session.context)
+
+
+@clause("RT-04.1-20")
+def test_shutting_down_lets_queued_work_finish(impl, check):
+    """A launch and a copy back to the host are done when tessShutdown returns (AMB-RT-50)."""
+    session = opened(impl, check)
+    kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
+    session.launch(kernel, packed(("int32", 41), ("ptr", pointer)))
+    session.copy(target, pointer, BYTES, D2H)
+    session.ask("tessShutdown", context=session.context)
+    check.equal(values_of("int32", session.host_bytes(target, BYTES)), [41] * COUNT, "what was copied to the host")
+
+
+@clause("RT-04.1-20")
+def test_shutting_down_gives_the_memory_back(impl, check):
+    """Four contexts, one after the other, each take two fifths of the device and free nothing (AMB-RT-50)."""
+    for _ in range(4):
+        session = opened(impl, check)
+        session.allocate(session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2)
+        session.ask("tessShutdown", context=session.context)
+
+
+@clause("RT-04.1-21")
+def test_the_version_has_three_numbers(impl, check):
+    """None is negative, and a context changes nothing (AMB-RT-39)."""
+    before = check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds before tessInit")
+    check.equal(sorted(before), sorted(PARTS), "the numbers")
+    check.true(all(number >= 0 for number in before.values()), "none is negative", before)
+    context = check.returns(impl.runtime.tessInit())["context"]
+    check.equal(check.returns(impl.runtime.tessGetVersion()), before, "the version within a context")
+    check.returns(impl.runtime.tessShutdown(context=context))
+    check.equal(check.returns(impl.runtime.tessGetVersion()), before, "the version after tessShutdown")
+
+
+@clause("RT-04.1-21")
+def test_each_number_of_the_version_is_written(impl, check):
+    """A call without one of the three outputs is refused, a call with all of them is not (AMB-RT-39)."""
+    for missing in ([part] for part in PARTS):
+        refused(check, impl.runtime.tessGetVersion(null=missing), "TESS_ERR_INVALID_VALUE")
+    check.equal(sorted(check.returns(impl.runtime.tessGetVersion())), sorted(PARTS), "the numbers")
+
+
+@clause("RT-04.1-21")
+def test_the_version_is_that_of_the_binary_interface(impl, check):
+    """A module written for this major and minor loads: the two are the ABI pair (AMB-RT-32)."""
+    session = opened(impl, check)
+    version = session.ask("tessGetVersion")
+    session.load(abi_version=[version["major"], version["minor"]])
+
+
+@clause("RT-19.A-03")
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [("tessEventCreate", {}), ("tessHostAlloc", {"bytes": 64, "kind": 1})],
+    ids=["tessEventCreate", "tessHostAlloc"],
+)
+def test_before_tessinit_nothing_is_initialized(impl, check, function, arguments):
+    """Functions that take no context need one all the same (AMB-RT-07)."""
+    call = getattr(impl.runtime, function)
+    check.status(call(**arguments), "TESS_ERR_NOT_INITIALIZED")
+    check.returns(impl.runtime.tessInit())
+    check.returns(call(**arguments), f"{function} succeeds after tessInit")

@@ -1,0 +1,161 @@
+"""Copies between host and device memory, and their place among the work of a stream (runtime specification, 4.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, D2H, DTYPE_IDS, H2D, SUM, MeshSession, opened
+
+ROOM = 4096
+BEHIND = 77
+"""A byte that nothing copies."""
+
+PARTS = [(0, 1), (0, 4096), (1, 3), (7, 8), (16, 16), (255, 257), (4095, 1), (1, 4095), (1000, 2001)]
+"""Where a copy begins, and how many bytes it takes."""
+
+
+def numbered(count: int) -> bytes:
+    """Bytes that tell their places, none of them `BEHIND`."""
+    return bytes(place % 64 + (128 if place // 64 % 2 else 0) for place in range(count))
+
+
+def surrounded(data: bytes, offset: int) -> str:
+    """What memory of `BEHIND` holds after a copy into it, as digits."""
+    return (bytes([BEHIND]) * offset + data + bytes([BEHIND]) * (ROOM - offset - len(data))).hex()
+
+
+@clause("RT-04.4-18")
+@pytest.mark.parametrize(("offset", "size"), PARTS)
+def test_a_copy_to_the_device_moves_the_given_bytes(impl, check, offset, size):
+    """All of them and no others, from any place to any place (AMB-RT-53)."""
+    session = opened(impl, check)
+    target, source = session.upload(bytes([BEHIND]) * ROOM), session.host(numbered(ROOM + 5))
+    session.copy(target + offset, source + 5, size, H2D)
+    found = session.download(target, ROOM)
+    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the device")
+
+
+@clause("RT-04.4-19")
+@pytest.mark.parametrize(("offset", "size"), PARTS)
+def test_a_copy_to_the_host_moves_the_given_bytes(impl, check, offset, size):
+    """All of them and no others, into memory of any kind of the host (AMB-RT-53)."""
+    session = opened(impl, check)
+    source, target = session.upload(numbered(ROOM + 5)), session.host(bytes([BEHIND]) * ROOM)
+    session.copy(target + offset, source + 5, size, D2H)
+    session.synchronize()
+    found = session.host_bytes(target, ROOM)
+    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the host")
+
+
+@clause("RT-04.4-20")
+@pytest.mark.parametrize(("offset", "size"), PARTS)
+def test_a_copy_on_the_device_moves_the_given_bytes(impl, check, offset, size):
+    """All of them and no others, and the source is as it was."""
+    session = opened(impl, check)
+    source, target = session.upload(numbered(ROOM + 5)), session.upload(bytes([BEHIND]) * ROOM)
+    session.copy(target + offset, source + 5, size, D2D)
+    found = session.download(target, ROOM)
+    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the target")
+    check.equal(session.download(source, ROOM + 5).hex(), numbered(ROOM + 5).hex(), "the source")
+
+
+@clause("RT-04.4-20")
+def test_a_copy_within_one_allocation_moves_the_given_bytes(impl, check):
+    """From its beginning to its end, the two not overlapping."""
+    session = opened(impl, check)
+    pointer = session.upload(numbered(ROOM))
+    session.copy(pointer + 3000, pointer + 1, 1000, D2D)
+    wanted = bytearray(numbered(ROOM))
+    wanted[3000:4000] = numbered(ROOM)[1:1001]
+    check.equal(session.download(pointer, ROOM).hex(), wanted.hex(), "the memory")
+
+
+@clause("RT-04.4-20")
+@pytest.mark.parametrize("shift", [0, 1, 16, -1, -16])
+def test_a_copy_onto_itself_leaves_the_rest_alone(impl, check, shift):
+    """Where source and target overlap, any status and any bytes will do, but only in the target (AMB-RT-124)."""
+    session = opened(impl, check)
+    pointer = session.upload(numbered(ROOM))
+    copied = {"dst": pointer + 1000 + shift, "src": pointer + 1000, "bytes": 500, "kind": D2D}
+    session.attempt("tessMemcpyAsync", stream=session.stream, **copied)
+    found = session.download(pointer, ROOM)
+    first, last = 1000 + shift, 1500 + shift
+    check.equal(found[:first].hex(), numbered(ROOM)[:first].hex(), "what stands before the target")
+    check.equal(found[last:].hex(), numbered(ROOM)[last:].hex(), "what stands behind the target")
+
+
+@clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
+@pytest.mark.parametrize("kind", [H2D, D2H, D2D], ids=["H2D", "D2H", "D2D"])
+def test_a_copy_of_nothing_changes_nothing(impl, check, kind):
+    """It succeeds (AMB-RT-40)."""
+    session = opened(impl, check)
+    device, other = session.upload(numbered(64)), session.upload(numbered(64)[::-1])
+    host = session.host(bytes([BEHIND]) * 64)
+    dst, src = {H2D: (device, host), D2H: (host, device), D2D: (device, other)}[kind]
+    session.copy(dst, src, 0, kind)
+    check.equal(session.download(device, 64).hex(), numbered(64).hex(), "the memory of the device")
+    check.equal(session.host_bytes(host, 64).hex(), (bytes([BEHIND]) * 64).hex(), "the memory of the host")
+
+
+# The place of copies among other work
+
+
+def of_every_kind(session: MeshSession) -> tuple[list[str], list[str]]:
+    """Work in which each step needs the one before: what it left on the host, and what it has to leave there.
+
+    A kernel appends a digit to 12; the host's copies in between see 121, then 1212, and last the sum over one rank.
+    """
+    kernel, pointer, spare = session.kernel("digit"), session.allocate(BYTES), session.allocate(BYTES)
+    targets = [session.host(bytes(BYTES)) for _ in range(4)]
+    session.write(pointer, elements("int32", *[12] * COUNT))
+    session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+    session.copy(targets[0], pointer, BYTES, D2H)
+    session.copy(spare, pointer, BYTES, D2D)
+    session.launch(kernel, packed(("int32", 2), ("ptr", pointer)))
+    session.copy(targets[1], pointer, BYTES, D2H)
+    whole = {"mesh": session.mesh, "buffer": spare, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
+    session.ask("tessAllReduce", axis="dp", stream=session.stream, **whole)
+    session.copy(pointer, spare, BYTES, D2D)
+    session.launch(kernel, packed(("int32", 3), ("ptr", pointer)))
+    session.copy(targets[2], pointer, BYTES, D2H)
+    session.write(pointer, elements("int32", *[5] * COUNT))
+    session.copy(targets[3], pointer, BYTES, D2H)
+    session.synchronize()
+    wanted = [elements("int32", *[value] * COUNT).hex() for value in (121, 1212, 1213, 5)]
+    return [session.host_bytes(each, BYTES).hex() for each in targets], wanted
+
+
+@clause("RT-04.4-11")
+def test_copies_keep_their_place_in_their_stream(impl, check):
+    """Each copy sees what was queued before it and nothing of what was queued after."""
+    found, wanted = of_every_kind(opened(impl, check))
+    check.equal(found, wanted, "what each copy to the host saw")
+
+
+@feature("schedule-control")
+@clause("RT-04.4-11")
+@pytest.mark.parametrize("block", range(8))
+def test_copies_keep_their_place_under_every_order(impl, check, block):
+    """Twenty-five seeds a case, everything else being free to happen in any order."""
+    for seed in range(25 * block, 25 * block + 25):
+        check.returns(impl.runtime.tessxSetSchedule(policy="seeded", seed=seed, untimed=True))
+        session = opened(impl, check)
+        other = session.another_stream()
+        other.launch(other.kernel("digit"), packed(("int32", 1), ("ptr", other.upload(bytes(BYTES)))))
+        found, wanted = of_every_kind(session)
+        check.equal(found, wanted, f"what each copy to the host saw, under seed {seed}")
+        session.ask("tessShutdown", context=session.context)
+
+
+@clause("RT-04.4-11")
+@pytest.mark.parametrize("count", [1, 100])
+def test_many_small_copies_arrive_in_order(impl, check, count):
+    """The last of the copies to one place is the one that stays."""
+    session = opened(impl, check)
+    target = session.upload(bytes(4))
+    sources = [session.host(elements("int32", value)) for value in range(count)]
+    for source in sources:
+        session.copy(target, source, 4, H2D)
+    check.equal(values_of("int32", session.download(target, 4)), [count - 1], "what was copied last")

@@ -1,0 +1,174 @@
+"""Device and host memory: allocated, filled, read and released (runtime specification, 4.4)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_programs import D2D, D2H, H2D, PINNED_HOST, MeshSession, opened, refused
+
+SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)
+
+
+def pattern(count: int, seed: int = 0) -> bytes:
+    """Bytes that differ from their neighbours and between seeds."""
+    return bytes((place * 37 + place // 251 + seed * 101 + 11) % 256 for place in range(count))
+
+
+@clause("RT-04.4-14")
+@pytest.mark.parametrize("size", SIZES)
+def test_device_memory_holds_as_many_bytes_as_asked_for(impl, check, size):
+    """Every byte, the first and the last among them, is written and read back (AMB-RT-05)."""
+    session = opened(impl, check)
+    pointer = session.allocate(size)
+    check.true(pointer != 0, "the pointer is not NULL", pointer)
+    for seed in range(2):
+        session.write(pointer, pattern(size, seed))
+        check.equal(session.download(pointer, size).hex(), pattern(size, seed).hex(), f"the {size} bytes")
+
+
+@clause("RT-04.4-14")
+def test_allocations_do_not_overlap(impl, check):
+    """Each keeps its bytes while all others are written."""
+    session = opened(impl, check)
+    pointers = [session.allocate(size) for size in SIZES]
+    spans = sorted((pointer, pointer + size) for pointer, size in zip(pointers, SIZES, strict=True))
+    for (_, stop), (start, _) in pairwise(spans):
+        check.true(stop <= start, "an allocation ends before the next begins", [stop, start])
+    for seed, (pointer, size) in enumerate(zip(pointers, SIZES, strict=True)):
+        session.write(pointer, pattern(size, seed))
+    for seed, (pointer, size) in enumerate(zip(pointers, SIZES, strict=True)):
+        check.equal(session.download(pointer, size).hex(), pattern(size, seed).hex(), f"the {size} bytes")
+
+
+@feature("rank-memory")
+@clause("RT-04.4-14")
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_device_memory_has_a_copy_on_every_rank(impl, check, ranks):
+    """One pointer stands for memory of every rank, and each keeps its own bytes (AMB-RT-05)."""
+    session = opened(impl, check, ranks=ranks)
+    pointer = session.allocate(257)
+    for rank in range(ranks):
+        session.poke(rank, pointer, pattern(257, rank))
+    for rank in range(ranks):
+        check.equal(session.peek(rank, pointer, 257).hex(), pattern(257, rank).hex(), f"the bytes of rank {rank}")
+
+
+@feature("rank-memory")
+@clause("RT-04.4-20")
+def test_a_copy_on_the_device_stays_within_each_rank(impl, check):
+    """Each rank copies its own bytes (AMB-RT-05)."""
+    session = opened(impl, check, ranks=4)
+    source, target = session.allocate(64), session.allocate(64)
+    for rank in range(4):
+        session.poke(rank, source, pattern(64, rank))
+        session.poke(rank, target, bytes(64))
+    session.copy(target, source, 64, D2D)
+    session.synchronize()
+    for rank in range(4):
+        check.equal(session.peek(rank, target, 64).hex(), pattern(64, rank).hex(), f"the target of rank {rank}")
+
+
+@clause("RT-04.4-15")
+@pytest.mark.parametrize("size", SIZES)
+def test_device_memory_can_be_released(impl, check, size):
+    """Unused or written, and what is allocated before and after is not touched."""
+    session = opened(impl, check)
+    kept = session.upload(pattern(64, 1))
+    unused, written = session.allocate(size), session.upload(pattern(size))
+    later = session.upload(pattern(64, 2))
+    session.synchronize()
+    for pointer in (unused, written):
+        check.equal(session.ask("tessFree", mesh=session.mesh, devPtr=pointer), {}, "no outputs")
+    check.equal(session.download(kept, 64).hex(), pattern(64, 1).hex(), "memory from before")
+    check.equal(session.download(later, 64).hex(), pattern(64, 2).hex(), "memory from after")
+
+
+@clause("RT-04.4-15")
+def test_released_memory_can_be_had_again(impl, check):
+    """Two fifths of the device, four times over: never released, they would be more than there is."""
+    session = opened(impl, check)
+    size = session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2
+    for _ in range(4):
+        pointer = session.allocate(size)
+        session.ask("tessFree", mesh=session.mesh, devPtr=pointer)
+
+
+@clause("RT-04.4-15")
+def test_releasing_memory_lets_queued_work_finish(impl, check):
+    """A copy from it to the host is done when tessFree returns (AMB-RT-50)."""
+    session = opened(impl, check)
+    pointer, target = session.upload(pattern(4096)), session.host(bytes(4096))
+    session.copy(target, pointer, 4096, D2H)
+    session.ask("tessFree", mesh=session.mesh, devPtr=pointer)
+    check.equal(session.host_bytes(target, 4096).hex(), pattern(4096).hex(), "what was copied to the host")
+
+
+def pinned(session: MeshSession, size: int) -> int:
+    """Memory of tessHostAlloc."""
+    return int(session.ask("tessHostAlloc", bytes=size, kind=PINNED_HOST)["hostPtr"])
+
+
+@clause("RT-04.4-16")
+@pytest.mark.parametrize("size", SIZES)
+def test_pinned_host_memory_is_read_and_written_by_the_host(impl, check, size):
+    """Every byte of it; two allocations do not share any."""
+    session = opened(impl, check)
+    first, second = pinned(session, size), pinned(session, size)
+    check.true(0 not in (first, second), "the pointers are not NULL")
+    for seed, pointer in enumerate((first, second)):
+        session.ask("tessxHostWrite", hostPtr=pointer, data=pattern(size, seed).hex())
+    for seed, pointer in enumerate((first, second)):
+        check.equal(session.host_bytes(pointer, size).hex(), pattern(size, seed).hex(), f"the {size} bytes")
+
+
+@clause("RT-04.4-16", "RT-04.4-18", "RT-04.4-19")
+@pytest.mark.parametrize("size", [1, 257, 65537])
+def test_pinned_host_memory_is_copied_from_and_to(impl, check, size):
+    """To the device and back into other pinned memory."""
+    session = opened(impl, check)
+    source, target, device = pinned(session, size), pinned(session, size), session.allocate(size)
+    session.ask("tessxHostWrite", hostPtr=source, data=pattern(size).hex())
+    session.copy(device, source, size, H2D)
+    session.copy(target, device, size, D2H)
+    session.synchronize()
+    check.equal(session.host_bytes(target, size).hex(), pattern(size).hex(), "the bytes that came back")
+
+
+@clause("RT-04.4-16")
+def test_only_pinned_memory_is_of_the_host(impl, check):
+    """TESS_MEM_GLOBAL is refused, and needs no device to be so (AMB-RT-06)."""
+    check.returns(impl.runtime.tessInit())
+    refused(check, impl.runtime.tessHostAlloc(bytes=64, kind=0), "TESS_ERR_INVALID_VALUE")
+    check.returns(impl.runtime.tessHostAlloc(bytes=64, kind=1), "TESS_MEM_PINNED_HOST is accepted")
+
+
+@clause("RT-04.4-17")
+@pytest.mark.parametrize("size", SIZES)
+def test_pinned_host_memory_can_be_released(impl, check, size):
+    """And other pinned memory keeps its bytes."""
+    session = opened(impl, check)
+    kept, released = pinned(session, 64), pinned(session, size)
+    session.ask("tessxHostWrite", hostPtr=kept, data=pattern(64).hex())
+    check.equal(session.ask("tessHostFree", hostPtr=released), {}, "no outputs")
+    check.equal(session.host_bytes(kept, 64).hex(), pattern(64).hex(), "memory that was not released")
+
+
+@clause("RT-04.4-17")
+def test_host_memory_can_be_released_again_and_again(impl, check):
+    """A hundred times allocated, a hundred times released."""
+    check.returns(impl.runtime.tessInit())
+    for _ in range(100):
+        pointer = check.returns(impl.runtime.tessHostAlloc(bytes=4096, kind=PINNED_HOST))["hostPtr"]
+        check.returns(impl.runtime.tessHostFree(hostPtr=pointer), "tessHostFree succeeds")
+
+
+@clause("RT-04.4-14", "RT-04.4-16")
+def test_memory_of_no_bytes_gets_an_answer(impl, check):
+    """A status or a pointer, and the runtime lives on (AMB-RT-40)."""
+    session = opened(impl, check)
+    session.attempt("tessMalloc", mesh=session.mesh, bytes=0)
+    session.attempt("tessHostAlloc", bytes=0, kind=PINNED_HOST)
+    check.equal(session.download(session.upload(pattern(64)), 64).hex(), pattern(64).hex(), "memory allocated after")

@@ -1,0 +1,184 @@
+"""Meshes: devices along four axes (runtime specification, 2, 4.2 and 18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_calls import HANDLES, legal_call
+from tessera_conformance.runtime_programs import (
+    BYTES,
+    COUNT,
+    D2H,
+    DTYPE_IDS,
+    SUM,
+    MeshSession,
+    axes_of,
+    devices,
+    meshed,
+    opened,
+    refused,
+)
+
+NAMES = ("tp", "pp", "dp", "ep")
+SHAPES = {
+    "one device": (1, 1, 1, 1),
+    "tp": (4, 1, 1, 1),
+    "pp": (0, 4, 0, 0),
+    "dp": (0, 0, 4, 0),
+    "ep": (1, 1, 1, 4),
+    "sample": (2, 1, 4, 0),
+    "cube": (2, 2, 2, 1),
+    "three and two": (3, 0, 0, 2),
+    "outer and inner": (2, 0, 1, 3),
+}
+"""Sizes of tp, pp, dp and ep; an absent axis is 0 or 1 (AMB-RT-01)."""
+
+
+def shaped(impl, check, shape: tuple[int, ...]) -> MeshSession:
+    """A session on a mesh of this shape."""
+    ranks = 1
+    for size in shape:
+        ranks *= max(size, 1)
+    return opened(impl, check, ranks, **dict(zip(NAMES, shape, strict=True)))
+
+
+def sum_along(session: MeshSession, pointer: int, axis: str) -> None:
+    """Queue an all-reduce of a tensor of `fill`."""
+    whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
+    session.ask("tessAllReduce", axis=axis, stream=session.stream, **whole)
+
+
+@clause("RT-02-07", "RT-04.2-04")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_each_axis_has_the_ranks_that_it_was_given(impl, check, shape):
+    """The sum of ones along an axis is the number of ranks along it, and an axis of one rank changes nothing."""
+    session = shaped(impl, check, shape)
+    kernel = session.kernel("fill")
+    for name, size in zip(NAMES, shape, strict=True):
+        pointer = session.allocate(BYTES)
+        session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+        sum_along(session, pointer, name)
+        found = values_of("int32", session.download(pointer, BYTES))
+        check.equal(found, [max(size, 1)] * COUNT, f"the sum of ones along {name}")
+
+
+@feature("rank-memory")
+@clause("RT-02-07", "RT-04.2-04")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_ranks_count_row_major_over_the_axes(impl, check, shape):
+    """Along an axis meet the ranks that agree in the three other coordinates; ep counts fastest (AMB-RT-02)."""
+    session = shaped(impl, check, shape)
+    sizes = [max(size, 1) for size in shape]
+    strides = [1] * len(sizes)
+    for place in reversed(range(len(sizes) - 1)):
+        strides[place] = strides[place + 1] * sizes[place + 1]
+    for name, size, stride in zip(NAMES, sizes, strides, strict=True):
+        pointer = session.allocate(BYTES)
+        for rank in range(session.ranks):
+            session.poke(rank, pointer, elements("int32", *[1 << rank] * COUNT))
+        sum_along(session, pointer, name)
+        for rank in range(session.ranks):
+            first = rank - rank // stride % size * stride
+            members = sum(1 << first + stride * place for place in range(size))
+            found = values_of("int32", session.peek(rank, pointer, BYTES))
+            check.equal(found, [members] * COUNT, f"the ranks that meet rank {rank} along {name}, as bits")
+
+
+@clause("RT-18-02", "RT-04.2-04")
+def test_the_mesh_of_the_sample_can_be_created(impl, check):
+    """Eight devices, tp = 2, pp = 1, dp = 4 and ep = 0 (AMB-RT-01)."""
+    session = opened(impl, check, ranks=8, tp=2, pp=1, dp=4, ep=0)
+    check.true(session.mesh != 0, "the mesh is not NULL", session.mesh)
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    session.launch(kernel, packed(("int32", 3), ("ptr", pointer)))
+    check.equal(values_of("int32", session.download(pointer, BYTES)), [3] * COUNT, "what a kernel wrote there")
+
+
+@clause("RT-18-02")
+@pytest.mark.parametrize("ep", [0, 1])
+@pytest.mark.parametrize("pp", [0, 1])
+def test_an_absent_axis_of_the_sample_counts_as_one(impl, check, pp, ep):
+    """0 and 1 mean the same, and 2 is one device too many (AMB-RT-01)."""
+    session = opened(impl, check, ranks=8, tp=2, pp=pp, dp=4, ep=ep)
+    arguments = {"context": session.context, "deviceIds": devices(impl, check, 8)}
+    answer = session.attempt("tessMeshCreate", axes=axes_of(tp=2, pp=pp, dp=4, ep=2), **arguments)
+    refused(check, answer, "TESS_ERR_INVALID_VALUE")
+
+
+@clause("RT-04.2-04")
+@pytest.mark.parametrize("function", [name for name, handles in HANDLES.items() if "mesh" in handles])
+def test_a_new_mesh_is_accepted(impl, check, function):
+    """By every call that takes a mesh, and its handle is not NULL."""
+    session = opened(impl, check, ranks=2)
+    check.true(session.mesh != 0, "the mesh is not NULL", session.mesh)
+    session.ask(function, **legal_call(session, function))
+
+
+@clause("RT-04.2-04")
+def test_only_as_many_ids_are_read_as_there_are_devices(impl, check):
+    """nDevices says how long the array is; what stands behind is not looked at."""
+    session = opened(impl, check)
+    known = devices(impl, check, 2)
+    beyond = [known[0], known[1], known[0], max(known) + 999]
+    created = session.ask("tessMeshCreate", context=session.context, deviceIds=beyond, nDevices=2, axes=axes_of(dp=2))
+    pointer = session.ask("tessMalloc", mesh=created["mesh"], bytes=BYTES)["devPtr"]
+    session.ask("tessFree", mesh=created["mesh"], devPtr=pointer)
+
+
+@clause("RT-04.2-04")
+@pytest.mark.parametrize("choose", [lambda ids: ids[::-1], lambda ids: ids[3:], lambda ids: [ids[5], ids[1]]])
+def test_any_devices_in_any_order_make_a_mesh(impl, check, choose):
+    """The ids need not ascend, nor begin with the first."""
+    ids = choose(devices(impl, check, 8))
+    context = check.returns(impl.runtime.tessInit())["context"]
+    session = meshed(impl, check, context, ids)
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+    sum_along(session, pointer, "dp")
+    check.equal(values_of("int32", session.download(pointer, BYTES)), [len(ids)] * COUNT, "the sum of ones along dp")
+
+
+@clause("RT-04.2-04")
+def test_meshes_may_share_devices(impl, check):
+    """Two meshes over the same device have memory and streams of their own (AMB-RT-51)."""
+    session = opened(impl, check)
+    other = meshed(impl, check, session.context, devices(impl, check, 1), tp=1)
+    check.true(session.mesh != other.mesh, "two meshes have two handles")
+    ones, twos = elements("int32", *[1] * COUNT), elements("int32", *[2] * COUNT)
+    first, second = session.upload(ones), other.upload(twos)
+    check.equal(session.download(first, BYTES).hex(), ones.hex(), "the memory of the one")
+    check.equal(other.download(second, BYTES).hex(), twos.hex(), "the memory of the other")
+
+
+@clause("RT-04.2-05")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_live_mesh_can_be_destroyed(impl, check, shape):
+    """After its stream, and then a mesh over the same devices can be created anew."""
+    session = shaped(impl, check, shape)
+    session.ask("tessStreamDestroy", stream=session.stream)
+    check.equal(session.ask("tessMeshDestroy", mesh=session.mesh), {}, "no outputs")
+    shaped(impl, check, shape)
+
+
+@clause("RT-04.2-05")
+def test_destroying_a_mesh_leaves_others_alone(impl, check):
+    """Also one over the same device, with its memory and its stream (AMB-RT-51)."""
+    session = opened(impl, check)
+    other = meshed(impl, check, session.context, devices(impl, check, 1))
+    data = elements("int32", *range(COUNT))
+    pointer = other.upload(data)
+    session.ask("tessMeshDestroy", mesh=session.mesh)
+    check.equal(other.download(pointer, BYTES).hex(), data.hex(), "the memory of the other")
+
+
+@clause("RT-04.2-05")
+def test_destroying_a_mesh_lets_queued_work_finish(impl, check):
+    """A launch and a copy back to the host are done when tessMeshDestroy returns (AMB-RT-50)."""
+    session = opened(impl, check)
+    kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
+    session.launch(kernel, packed(("int32", 43), ("ptr", pointer)))
+    session.copy(target, pointer, BYTES, D2H)
+    session.ask("tessMeshDestroy", mesh=session.mesh)
+    check.equal(values_of("int32", session.host_bytes(target, BYTES)), [43] * COUNT, "what was copied to the host")

@@ -1,0 +1,126 @@
+"""How streams and events begin and end (runtime specification, 4.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_calls import legal_call
+from tessera_conformance.runtime_programs import BYTES, COUNT, D2H, opened
+
+PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))
+
+
+@clause("RT-04.3-11")
+@pytest.mark.parametrize("priority", PRIORITIES)
+def test_a_new_stream_accepts_work_of_every_kind(impl, check, priority):
+    """Copies, launches, collectives and events, whatever its priority (AMB-RT-63)."""
+    session = opened(impl, check).another_stream(priority)
+    check.true(session.stream != 0, "the stream is not NULL", session.stream)
+    for function in ("tessMemcpyAsync", "tessLaunch", "tessAllReduce", "tessBroadcast", "tessEventRecord"):
+        session.ask(function, **legal_call(session, function))
+    session.synchronize()
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    session.launch(kernel, packed(("int32", 9), ("ptr", pointer)))
+    check.equal(values_of("int32", session.download(pointer, BYTES)), [9] * COUNT, "what a kernel on it wrote")
+
+
+@clause("RT-04.3-11")
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
+    """Each has a handle of its own, and takes its own work (AMB-RT-37)."""
+    session = opened(impl, check, ranks=ranks)
+    kernel = session.kernel("fill")
+    streams = [session.another_stream() for _ in range(16)]
+    check.equal(len({each.stream for each in (session, *streams)}), 17, "the number of handles")
+    pointers = [each.allocate(BYTES) for each in streams]
+    for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
+        each.launch(kernel, packed(("int32", value), ("ptr", pointer)))
+    for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
+        check.equal(values_of("int32", each.download(pointer, BYTES)), [value] * COUNT, f"the work of stream {value}")
+
+
+@clause("RT-04.3-12")
+@pytest.mark.parametrize("worked", [False, True], ids=["unused", "synchronized"])
+def test_an_idle_stream_can_be_destroyed(impl, check, worked):
+    """One that never had work, and one whose work is done; the others of the mesh go on."""
+    session = opened(impl, check)
+    data = elements("int32", *range(COUNT))
+    pointer = session.upload(data)
+    for each in [session.another_stream() for _ in range(3)]:
+        if worked:
+            each.launch(each.kernel("digit"), packed(("int32", 0), ("ptr", each.upload(data))))
+            each.synchronize()
+        check.equal(each.ask("tessStreamDestroy", stream=each.stream), {}, "no outputs")
+    check.equal(session.download(pointer, BYTES).hex(), data.hex(), "what another stream copies")
+
+
+@clause("RT-04.3-12")
+def test_destroying_a_stream_lets_queued_work_finish(impl, check):
+    """A launch and a copy back to the host are done when tessStreamDestroy returns (AMB-RT-50)."""
+    session = opened(impl, check)
+    kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
+    busy = session.another_stream()
+    busy.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
+    busy.copy(target, pointer, BYTES, D2H)
+    busy.ask("tessStreamDestroy", stream=busy.stream)
+    check.equal(values_of("int32", session.host_bytes(target, BYTES)), [45] * COUNT, "what was copied to the host")
+
+
+@clause("RT-04.3-13")
+def test_a_new_event_can_be_recorded(impl, check):
+    """Once and again, on any stream, and waited for by another (AMB-RT-49)."""
+    session = opened(impl, check)
+    events = [session.ask("tessEventCreate")["event"] for _ in range(4)]
+    check.equal(len({0, *events}), 5, "each event has a handle of its own, and none is NULL")
+    other = session.another_stream()
+    for event in (*events, *events):
+        session.ask("tessEventRecord", event=event, stream=session.stream)
+        other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+        other.ask("tessEventRecord", event=event, stream=other.stream)
+    session.synchronize()
+    other.synchronize()
+
+
+@clause("RT-04.3-13")
+def test_an_event_belongs_to_no_mesh(impl, check):
+    """tessEventCreate needs a context and no mesh (AMB-RT-07)."""
+    check.returns(impl.runtime.tessInit())
+    event = check.returns(impl.runtime.tessEventCreate(), "tessEventCreate succeeds without a mesh")["event"]
+    session = opened(impl, check)
+    session.ask("tessEventRecord", event=event, stream=session.stream)
+    session.synchronize()
+
+
+@clause("RT-04.3-14")
+@pytest.mark.parametrize("life", ["unused", "recorded", "waited for"])
+def test_an_event_can_be_destroyed(impl, check, life):
+    """One that was never recorded, one that was, and one that another stream has waited for."""
+    session = opened(impl, check)
+    event = session.ask("tessEventCreate")["event"]
+    if life != "unused":
+        session.ask("tessEventRecord", event=event, stream=session.stream)
+    if life == "waited for":
+        other = session.another_stream()
+        other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+        other.synchronize()
+    session.synchronize()
+    check.equal(session.ask("tessEventDestroy", event=event), {}, "no outputs")
+
+
+@clause("RT-04.3-14")
+def test_destroying_an_event_leaves_others_alone(impl, check):
+    """Another event, recorded on the same stream, still orders two streams."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    first, second = (session.ask("tessEventCreate")["event"] for _ in range(2))
+    session.launch(kernel, packed(("int32", 6), ("ptr", pointer)))
+    session.ask("tessEventRecord", event=first, stream=session.stream)
+    session.ask("tessEventRecord", event=second, stream=session.stream)
+    session.synchronize()
+    session.ask("tessEventDestroy", event=first)
+    other = session.another_stream()
+    other.ask("tessStreamWaitEvent", stream=other.stream, event=second)
+    check.equal(values_of("int32", other.download(pointer, BYTES)), [6] * COUNT, "what was written before the event")
+    session.ask("tessEventDestroy", event=second)

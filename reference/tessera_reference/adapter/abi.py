@@ -1,0 +1,221 @@
+"""The abi methods of the reference: constants, parameter buffers, module images, the C header (runtime spec 4 to 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..abi import (
+    ADDRESS_SPACES,
+    BUFFER_ALIGNMENT,
+    ParameterLayout,
+    ParameterValue,
+    layout_of,
+    pack,
+    parse_signature,
+    unpack,
+)
+from ..abi.enumerations import constants
+from ..abi.fatbin import CollectivePlan, Fatbin, metadata_to_bytes, read
+from ..abi.header import header
+from ..abi.version import AbiVersion
+from ..compilation import compile_module
+from ..mesh import topology
+from ..numerics.attributes import one_of, switch, text, whole
+from ..numerics.errors import InvalidArgument
+from ..numerics.formats import DTYPES
+from .bytes_read import data
+from .outcomes import outcomes
+from .reading import mapping, mappings, read_by
+from .runtime import read_policy, statuses
+
+__all__ = ["AbiMethods", "device_targets"]
+
+AT = one_of("dsl", "tile", "target")
+
+KINDS = {"amdgcn": "rocdl"}
+"""The kinds of section that the protocol calls otherwise."""
+
+ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}
+"""What is packed where the bytes of a value are given; 0 for every other type."""
+
+
+def device_targets() -> tuple[str, ...]:
+    """The targets of the machine's devices, each once."""
+    return tuple(dict.fromkeys(device.target for device in topology.default().devices))
+
+
+def _texts(operation: str, name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise InvalidArgument(operation, name, value, "a list of texts")
+    return tuple(text(operation, f"{name}[{i}]", each) for i, each in enumerate(value))
+
+
+def _values(operation: str, name: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise InvalidArgument(operation, name, value, "a list of values")
+    return value
+
+
+def _version(operation: str, name: str, value: Any) -> AbiVersion:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise InvalidArgument(operation, name, value, "a list of major and minor")
+    number = whole(0, 0xFFFF)
+    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
+
+
+class AbiMethods:
+    """What is fixed between programs, modules and the runtime."""
+
+    @read_by()
+    def abi_dtype_ids(self) -> dict[str, Any]:
+        """The ids of Appendix B; tf32, a math mode, has none."""
+        return {"ids": {each.name: each.abi_id for each in DTYPES.values() if each.abi_id is not None}}
+
+    @read_by()
+    def abi_constants(self) -> dict[str, Any]:
+        """Every enumerator and flag of the header."""
+        return {"constants": constants()}
+
+    @read_by()
+    def abi_address_spaces(self) -> dict[str, Any]:
+        """The table of section 9."""
+        spaces = []
+        for each in ADDRESS_SPACES:
+            backends = {"llvm": each.llvm, "nvvm": each.nvvm, "rocdl": each.rocdl}
+            spaces.append({"number": each.number, "purpose": each.name, **backends})
+        return {"spaces": spaces}
+
+    @read_by()
+    def abi_header(self) -> dict[str, Any]:
+        """The C header."""
+        return {"text": header()}
+
+    @read_by(signature=text)
+    def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
+        """Where the arguments of a signature lie."""
+        with statuses():
+            layout = layout_of(parse_signature(signature).parameters)
+        return {
+            "parameters": _parameters(layout),
+            "end_of_last_argument": layout.end_of_last_argument,
+            "size": layout.size,
+            "alignment": BUFFER_ALIGNMENT,
+        }
+
+    @read_by(signature=text, values=_values)
+    def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
+        """The buffer of these values; one that is given by its bytes is taken as it is."""
+        with statuses():
+            layout = layout_of(parse_signature(signature).parameters)
+            exact = {place: _bits(each, f"values[{place}]") for place, each in enumerate(values) if _is_exact(each)}
+            types = [parameter.type for parameter in layout.parameters]
+            plain = [
+                ZEROS.get(types[place], 0) if place in exact and place < len(types) else each
+                for place, each in enumerate(values)
+            ]
+            buffer = bytearray(pack(layout, plain))
+            for place, bits in exact.items():
+                offset, size = layout.offsets[place], layout.sizes[place]
+                if len(bits) != size:
+                    raise InvalidArgument("abi.pack", f"values[{place}]", bits.hex(), f"{size} bytes")
+                buffer[offset : offset + size] = bits
+        return {"buffer": bytes(buffer).hex()}
+
+    @read_by(signature=text, buffer=data)
+    def abi_unpack(self, *, signature: str, buffer: bytes) -> dict[str, Any]:
+        """The bytes of each argument; of a bool, what it reads as."""
+        with statuses():
+            layout = layout_of(parse_signature(signature).parameters)
+            values = unpack(layout, buffer)
+        found = []
+        for parameter, value, offset, size in zip(layout.parameters, values, layout.offsets, layout.sizes, strict=True):
+            bits = bytes([bool(value)]) if parameter.type == "bool" else buffer[offset : offset + size]
+            found.append({"bits": bits.hex()})
+        return {"values": found}
+
+    @read_by(
+        source=text,
+        at=AT,
+        targets=_texts,
+        abi_version=_version,
+        policy=mapping,
+        plans=mappings,
+        signing_key=data,
+        ir_pack=switch,
+    )
+    def abi_compile(
+        self,
+        *,
+        source: str,
+        at: Any = "dsl",
+        targets: Sequence[str] | None = None,
+        abi_version: AbiVersion | None = None,
+        policy: Mapping[str, Any] | None = None,
+        plans: Sequence[Mapping[str, Any]] | None = None,
+        signing_key: bytes | None = None,
+        ir_pack: bool = False,
+    ) -> dict[str, Any]:
+        """The image of a program, or of kernels written in a level of IR."""
+        with outcomes(), statuses():
+            image = compile_module(
+                source,
+                device_targets() if targets is None else targets,
+                at=at,
+                abi_version=abi_version,
+                policy=None if policy is None else read_policy(policy),
+                plans=[_plan(each) for each in plans or ()],
+                signing_key=signing_key,
+                ir_pack=ir_pack,
+            )
+        return {"image": image.hex()}
+
+    @read_by(image=data)
+    def abi_inspect(self, *, image: bytes) -> dict[str, Any]:
+        """What an image says about itself, whatever ABI version it is of."""
+        with statuses():
+            fatbin = read(image, runtime=None)
+        metadata = fatbin.metadata
+        return {
+            "abi_version": list(fatbin.abi_version),
+            "targets": list(fatbin.targets),
+            "ir_hash": fatbin.ir_hash.hex(),
+            "sections": _sections(fatbin),
+            "kernels": [
+                {"name": each.name, "parameters": _parameters(each.layout), "size": each.layout.size, "returns": []}
+                for each in metadata.kernels
+            ],
+            "policy": None if metadata.policy is None else asdict(metadata.policy),
+            "collective_plans": [asdict(each) for each in metadata.collective_plans],
+        }
+
+
+def _parameters(layout: ParameterLayout) -> list[dict[str, Any]]:
+    rows = zip(layout.parameters, layout.offsets, layout.sizes, strict=True)
+    return [{"name": each.name, "type": each.type, "offset": offset, "size": size} for each, offset, size in rows]
+
+
+def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
+    metadata = {"kind": "metadata", "target": None, "bytes": len(metadata_to_bytes(fatbin.metadata))}
+    others = [
+        {"kind": KINDS.get(each.kind, each.kind), "target": each.target, "bytes": len(each.data)}
+        for each in fatbin.sections
+    ]
+    return [metadata, *others]
+
+
+def _is_exact(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _bits(value: Mapping[str, Any], name: str) -> bytes:
+    if value.keys() != {"bits"}:
+        raise InvalidArgument("abi.pack", name, dict(value), "an object with bits alone")
+    return data("abi.pack", f"{name}.bits", value["bits"])
+
+
+def _plan(message: Mapping[str, Any]) -> CollectivePlan:
+    if message.keys() != {"collective", "axis", "algorithm"}:
+        raise InvalidArgument("abi.compile", "a plan", dict(message), "collective, axis and algorithm")
+    return CollectivePlan(**message)

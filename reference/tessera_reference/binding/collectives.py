@@ -1,0 +1,83 @@
+"""Collectives (runtime spec 4.6, 5; RT-05-06): in place, on arrays of devices and of the caller.
+
+All ranks share an array of the caller, so that reducing one multiplies it by the number of ranks; ranks with data of
+their own have it in a `DeviceArray`. An array that is read-only, as those of JAX are, is first copied to one. Each
+function queues the work and returns the array that will hold the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..abi.enumerations import CollOp
+from ..abi.status import Status
+from ..numerics.errors import shown
+from .device_arrays import DeviceArray
+from .errors import invalid
+from .host_arrays import host_array
+from .meshes import Mesh
+from .streams import DefaultStream, Stream, stream_on
+
+__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
+
+OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
+
+
+def all_reduce(
+    mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
+) -> Any:
+    """tessAllReduce: on every rank the reduction over the ranks along an axis. Raises `TesseraError`."""
+    runtime = mesh.context.runtime
+    return _queue("tessAllReduce", runtime.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
+
+
+def reduce_scatter(
+    mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
+) -> Any:
+    """tessReduceScatter: each rank along an axis has its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
+    runtime = mesh.context.runtime
+    return _queue(
+        "tessReduceScatter", runtime.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis
+    )
+
+
+def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
+    """tessAllGather: every rank has the shares of all ranks along an axis (AMB-RT-04). Raises `TesseraError`."""
+    return _queue("tessAllGather", mesh.context.runtime.tessAllGather, mesh, array, stream, axis)
+
+
+def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
+    """tessBroadcast: every rank has the root's array (AMB-RT-02). Raises `TesseraError`."""
+    return _queue("tessBroadcast", mesh.context.runtime.tessBroadcast, mesh, array, stream, root)
+
+
+def _queue(
+    function: str,
+    call: Callable[..., Status],
+    mesh: Mesh,
+    array: Any,
+    stream: Stream | DefaultStream | None,
+    *rest: int | str,
+) -> Any:
+    """Queue a collective: a pointer, the number of elements, the dtype, what is `rest`, and the stream."""
+    on = stream_on(mesh, stream, function)
+    if not isinstance(array, DeviceArray):
+        given = host_array(array, function)
+        if not given.writable:
+            array = DeviceArray(mesh, given.shape, given.dtype.name).put(array, stream=on)
+    with mesh.submission(on):
+        if isinstance(array, DeviceArray):
+            if array.mesh is not mesh:
+                raise invalid(function, "a ts.DeviceArray of another mesh", "one of the mesh of the collective")
+            pointer, count, dtype = array.pointer, array.size, array.dtype
+        else:
+            pointer, count, dtype = mesh.mapped(given), given.values.size, given.dtype
+        mesh.context.check(call(mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle))
+    return array
+
+
+def _op(function: str, op: str) -> int:
+    if not isinstance(op, str) or op not in OPS:
+        raise invalid(function, f"op {shown(op)}", ", ".join(OPS))
+    return int(OPS[op])

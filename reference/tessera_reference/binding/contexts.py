@@ -1,0 +1,127 @@
+"""Contexts, and the one that calls use which name none (runtime spec 4.1, 4.7, 4.8, 5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Status
+from ..mesh.findings import Finding
+from ..mesh.topology import Topology
+from ..runtime.api import Runtime
+from .errors import TesseraError, failures_raised
+
+if TYPE_CHECKING:
+    from .meshes import Mesh
+
+__all__ = ["Context", "current", "init", "version"]
+
+Value = TypeVar("Value")
+
+
+class Context:
+    """A runtime on a simulated machine, initialized. Use it in a `with` statement, or `close` it."""
+
+    def __init__(self, topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> None:
+        """A machine of its own: the default one of eight devices, and the variables of Appendix C as they are set."""
+        variables = os.environ if environment is None else environment
+        self.runtime = Runtime(topology, dict(variables))
+        self.handle = self.value(self.runtime.tessInit())
+        self.is_open = True
+        self.meshes: list[Mesh] = []
+
+    def check(self, status: Status) -> None:
+        """Raise `TesseraError` unless a call returned TESS_OK."""
+        if status is not Status.TESS_OK:
+            raise TesseraError(status, str(self.runtime.last_error))
+
+    def value(self, outcome: tuple[Status, Value | None]) -> Value:
+        """What a call gave out. Raises `TesseraError` unless it returned TESS_OK."""
+        status, value = outcome
+        self.check(status)
+        assert value is not None
+        return value
+
+    @property
+    def policy(self) -> NumericsPolicy:
+        """The numerics policy; one assigned, or changed by `set_policy`, governs the work submitted from then on."""
+        return self.value(self.runtime.tessGetNumericsPolicy(self.handle))
+
+    @policy.setter
+    def policy(self, policy: NumericsPolicy) -> None:
+        self.check(self.runtime.tessSetNumericsPolicy(self.handle, asdict(policy)))
+
+    def set_policy(self, **switches: int) -> None:
+        """Change some switches of the policy. Raises `TesseraError` for values other than 0 and 1."""
+        with failures_raised():
+            self.policy = replace(self.policy, **switches)
+
+    @contextmanager
+    def profile(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Write a trace of what is submitted in the `with` statement; open it in Perfetto."""
+        profiler = self.value(self.runtime.tessProfilerStart(self.handle))
+        try:
+            yield
+        finally:
+            status = self.runtime.tessProfilerStop(profiler, os.fspath(path))
+        self.check(status)
+
+    def findings(self) -> list[Finding]:
+        """What the machine noticed: unordered accesses, reads of memory never written, and their like."""
+        return list(self.runtime.tessxFindings())
+
+    def close(self) -> None:
+        """tessShutdown; everything made in the context ends with it. Closing twice is no error."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        _Default.forget(self)
+        self.check(self.runtime.tessShutdown(self.handle))
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Default:
+    """The open contexts that `init` made; calls that name none use the last."""
+
+    made: list[Context] = []  # noqa: RUF012  the binding's one piece of state
+
+    @classmethod
+    def forget(cls, context: Context) -> None:
+        cls.made = [each for each in cls.made if each is not context]
+
+
+def init(topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> Context:
+    """tessInit: a new context (RT-05-01), from now on the default one. Raises `TesseraError`."""
+    context = Context(topology, environment)
+    _Default.made.append(context)
+    return context
+
+
+def current(function: str, context: Context | None = None) -> Context:
+    """The context given, or the default one. Raises `TesseraError` with TESS_ERR_NOT_INITIALIZED without any."""
+    if context is not None:
+        return context
+    if not _Default.made:
+        raise TesseraError(Status.TESS_ERR_NOT_INITIALIZED, f"{function}: no context; call ts.init() first")
+    return _Default.made[-1]
+
+
+def version() -> tuple[int, int, int]:
+    """tessGetVersion: major, minor and patch; needs no context (AMB-RT-39)."""
+    runtime = Runtime()
+    status, found = runtime.tessGetVersion()
+    if found is None:
+        raise TesseraError(status, runtime.last_error)
+    return found

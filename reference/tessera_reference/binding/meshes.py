@@ -1,0 +1,152 @@
+"""Meshes, and the caller's memory that is mapped into them while work uses it (runtime spec 4.2, 5).
+
+Memory is mapped when work with it is submitted, and let go once every stream that work was submitted to has been
+synchronized. Until then the mesh keeps the array alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Literal
+
+from ..mesh.axes import AXES, MeshAxes
+from .contexts import Context, current
+from .errors import TesseraError, failures_raised, invalid
+from .host_arrays import HostArray
+from .streams import DefaultStream, Stream
+
+__all__ = ["Mesh", "mesh", "synchronize"]
+
+Side = Literal["device", "host"]
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    """An array of the caller and the pointer under which the machine sees it."""
+
+    array: HostArray
+    pointer: int
+
+
+class Mesh:
+    """Devices along tp, pp, dp and ep, an axis left out having size 1. Use it in a `with` statement, or `close` it."""
+
+    def __init__(self, devices: Iterable[int], axes: Mapping[str, int], context: Context | None = None) -> None:
+        """tessMeshCreate. Raises `TesseraError`."""
+        self.context = current("tessMeshCreate", context)
+        unknown = [name for name in axes if name not in AXES]
+        if unknown:
+            raise invalid("tessMeshCreate", f"axes {', '.join(map(str, unknown))}", "some of " + ", ".join(AXES))
+        with failures_raised():
+            self.axes = MeshAxes(**axes)
+        self.devices = tuple(devices)
+        created = self.context.runtime.tessMeshCreate(self.context.handle, self.devices, len(self.devices), self.axes)
+        self.handle = self.context.value(created)
+        self.context.meshes.append(self)
+        self._closed = False
+        self._busy: dict[int, Stream] = {}
+        self._mapped: dict[tuple[Side, int, int, bool], _Mapping] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither the mesh nor its context was closed."""
+        return not self._closed and self.context.is_open
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.devices)
+
+    @cached_property
+    def default_stream(self) -> Stream:
+        """The stream used where none is named."""
+        return Stream(self)
+
+    def mapped(self, array: HostArray, side: Side = "device") -> int:
+        """The pointer of memory of the caller: for devices, which all share it, or for copies, as the host's."""
+        key = (side, *array.place)
+        if key not in self._mapped:
+            runtime = self.context.runtime
+            adopted = (
+                runtime.tessxAdoptDevice(self.handle, array.memory)
+                if side == "device"
+                else runtime.tessxAdoptHost(array.memory)
+            )
+            self._mapped[key] = _Mapping(array, self.context.value(adopted))
+        return self._mapped[key].pointer
+
+    @contextmanager
+    def submission(self, stream: Stream) -> Iterator[None]:
+        """Around mapping memory and submitting the work that uses it."""
+        try:
+            yield
+        except TesseraError:
+            self._release_when_idle()
+            raise
+        self._busy[stream.handle] = stream
+
+    def finished(self, stream: Stream) -> None:
+        """Called when the work of a stream is done."""
+        self._busy.pop(stream.handle, None)
+        self._release_when_idle()
+
+    def synchronize(self) -> None:
+        """Wait for all streams that work was submitted to. Raises as `TesseraError` the first failure found."""
+        failures = []
+        for stream in list(self._busy.values()):
+            try:
+                stream.synchronize()
+            except TesseraError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def close(self) -> None:
+        """tessMeshDestroy, which lets the queued work finish; arrays and streams end too. Twice is no error."""
+        if self.is_open:
+            self._closed = True
+            self.context.meshes.remove(self)
+            self.context.check(self.context.runtime.tessMeshDestroy(self.handle))
+        self._mapped.clear()
+        self._busy.clear()
+
+    def __enter__(self) -> Mesh:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _release_when_idle(self) -> None:
+        """Freeing lets a machine's work finish and forgets how it failed: so only once nobody waits to be told."""
+        if self._busy or not self.is_open:
+            return
+        runtime = self.context.runtime
+        while self._mapped:
+            (side, *_), held = self._mapped.popitem()
+            free = (
+                runtime.tessFree(self.handle, held.pointer) if side == "device" else runtime.tessHostFree(held.pointer)
+            )
+            self.context.check(free)
+
+
+def mesh(devices: Iterable[int], axes: Mapping[str, int], context: Context | None = None) -> Mesh:
+    """tessMeshCreate: a mesh of the default context (RT-05-02). Raises `TesseraError`."""
+    return Mesh(devices, axes, context)
+
+
+def synchronize(stream: Stream | DefaultStream | None = None, context: Context | None = None) -> None:
+    """Wait for a stream, or else for all work of the context. Raises as `TesseraError` what failed in it."""
+    if isinstance(stream, Stream):
+        stream.synchronize()
+        return
+    for each in list(current("tessStreamSynchronize", context).meshes):
+        if stream is None:
+            each.synchronize()
+        else:
+            each.default_stream.synchronize()

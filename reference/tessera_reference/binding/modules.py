@@ -1,0 +1,71 @@
+"""Modules and their kernels (runtime spec 4.5, 5, 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..abi.fatbin import KernelEntry, read
+from .contexts import Context, current
+from .errors import failures_raised
+
+__all__ = ["Kernel", "Kernels", "Module"]
+
+
+class Kernel:
+    """A kernel of a module, with its entry descriptor; it lives as long as the module."""
+
+    def __init__(self, module: Module, name: str) -> None:
+        """tessKernelGet. Raises `TesseraError`."""
+        context = module.context
+        self.module = module
+        self.handle = context.value(context.runtime.tessKernelGet(module.handle, name))
+        self.entry: KernelEntry = module.entries[name]
+
+    @property
+    def name(self) -> str:
+        """The public name."""
+        return self.entry.name
+
+
+class Kernels:
+    """The kernels of a module by name (RT-05-09)."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._kernels: dict[str, Kernel] = {}
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel called `name`. Raises `TesseraError` where the module has none."""
+        if name not in self._kernels:
+            self._kernels[name] = Kernel(self._module, name)
+        return self._kernels[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._module.entries)
+
+    def __len__(self) -> int:
+        return len(self._module.entries)
+
+
+class Module:
+    """A fatbin in a context: `module.kernel["name"]`."""
+
+    def __init__(self, image: bytes, context: Context | None = None) -> None:
+        """tessModuleLoad. Raises `TesseraError`."""
+        self.context = current("tessModuleLoad", context)
+        self.handle = self.context.value(self.context.runtime.tessModuleLoad(self.context.handle, image, len(image)))
+        with failures_raised():
+            self.entries = {entry.name: entry for entry in read(image).metadata.kernels}
+        self.kernel = Kernels(self)
+        self._is_open = True
+
+    def explain(self) -> Any:
+        """tessExplain: fusion groups, tile shapes and collective plans, as {"text", "json"}."""
+        return self.context.value(self.context.runtime.tessxExplain(self.handle))
+
+    def close(self) -> None:
+        """tessModuleUnload, which lets queued launches finish. Closing twice is no error."""
+        if self._is_open and self.context.is_open:
+            self._is_open = False
+            self.context.check(self.context.runtime.tessModuleUnload(self.handle))

@@ -1,0 +1,119 @@
+"""Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
+
+A program runs its host function, which launches its kernels, whatever the grid; a tile kernel runs on the grid and the
+blocks of the launch. Kernels with named dimensions are lowered for the extents of a launch first: `specialise` gives
+the Target IR that a cache may keep, `executable_from` what runs it. Data only; time is the runtime's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..abi.fatbin import Explanation, Fatbin, KernelEntry
+from ..abi.status import Failure, Status
+from ..ir.module import Module
+from ..ir.targets import Target, UnknownTarget, target_of
+from ..level_texts import read_at
+from ..levels import lower
+from .executable import Executable
+from .explanation import explanation_of
+from .extents import named_dimensions, shapes_of
+from .images import special
+from .kernels import Offered, offered
+from .programs import ProgramExecutable
+from .refusing import invalid
+from .sources import canonical_text
+from .tile_kernels import TileExecutable
+
+__all__ = ["Executable", "executable_from", "executables_of", "explain_launch", "specialise"]
+
+
+def executables_of(
+    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None
+) -> Executable:
+    """A kernel of a module ready to run on a target, its named dimensions as `shapes` says.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown kernel or an extent that is missing, with
+    TESS_ERR_ARCH_MISMATCH where the module is not for the target; `Rejection` and `UnsupportedConstruct` where the
+    kernel cannot be lowered for these extents, or the module's IR is malformed.
+    """
+    entry = entry_named(fatbin, kernel_name)
+    _target_in(fatbin, target_name)
+    section = fatbin.section("target-ir", target_name)
+    if section is not None and not named_dimensions(entry):
+        return executable_from(section.data, entry, target_name)
+    return executable_from(specialise(fatbin, kernel_name, target_name, shapes), entry, target_name)
+
+
+def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None) -> bytes:
+    """The Target IR of a kernel for these extents, as text: what a cache keeps of it (RT-08.2-01).
+
+    Of a module that was written in Tile or Target IR, that of all its kernels. Raises as `executables_of`.
+    """
+    entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
+    section = fatbin.section("target-ir", target_name)
+    if section is not None and fatbin.section("graph-ir") is None:
+        return section.data
+    lowered = lower(_special(fatbin, entry, target, shapes or {}), "target", target)
+    return canonical_text([lowered]).encode()
+
+
+def executable_from(payload: bytes, entry: KernelEntry, target_name: str) -> Executable:
+    """The kernel of an entry in a text of Target IR, as `specialise` made it or a module carries it.
+
+    Raises `Rejection` for a text that is none, `Failure` with TESS_ERR_INVALID_VALUE where the kernel is not in it.
+    """
+    target = target_of(target_name)
+    found = _offered(payload, "target", entry, target)
+    if entry.level == "tile":
+        return TileExecutable(entry, target, found.function)
+    return ProgramExecutable(entry, target, found.module, found.function)
+
+
+def explain_launch(
+    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None
+) -> Explanation:
+    """The fusion groups and tile shapes of a program for one target and these extents. Raises as `executables_of`."""
+    entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
+    if entry.level == "tile":
+        return Explanation()
+    return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}), target)
+
+
+def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:
+    """The entry of a kernel. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    entry = fatbin.metadata.kernel(kernel_name)
+    if entry is None:
+        known = ", ".join(each.name for each in fatbin.metadata.kernels)
+        raise invalid("tessKernelGet", f"no kernel {kernel_name!r}", f"one of {known or 'none'}")
+    return entry
+
+
+def _target_in(fatbin: Fatbin, name: str) -> Target:
+    if name in fatbin.targets:
+        try:
+            return target_of(name)
+        except UnknownTarget:
+            pass
+    allowed = f"one of {', '.join(fatbin.targets)}"
+    raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "tessModuleLoad", f"a module without code for {name}", allowed)
+
+
+def _special(fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mapping[str, int]) -> Module:
+    section = fatbin.section("graph-ir")
+    if section is None:
+        raise invalid("tessModuleLoad", f"kernel {entry.name} without its Graph IR", "a module with a section graph-ir")
+    shapes = shapes_of(entry, extents)
+    return special(_offered(section.data, "graph", entry, target), shapes)
+
+
+def _offered(text: bytes, level: str, entry: KernelEntry, target: Target) -> Offered:
+    """The kernel of an entry among those that a text offers. Raises `Rejection` and `Failure`."""
+    modules = read_at("graph" if level == "graph" else "target", text.decode(), target, f"<{level}-ir>")
+    kind = entry.level == "tile"
+    for kernel in offered(modules):
+        if kernel.name == entry.name and bool(kernel.function.device) == kind:
+            return kernel
+    raise invalid(
+        "tessModuleLoad", f"no kernel {entry.name} in the {level} IR of the module", "the kernels of its table"
+    )

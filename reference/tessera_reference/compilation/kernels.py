@@ -1,0 +1,187 @@
+"""The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10).
+
+Kernels of the language are *programs*: host functions that bring their own launches. Kernels of Tile and Target IR that
+no program launches are offered as they are, under their symbol without its prefix (AMB-RT-18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from ..abi.fatbin import KernelEntry, KernelParameter
+from ..abi.identifiers import is_c_identifier
+from ..graph.machine import reachable
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
+from ..ir.module import Block, Function, Module, Value
+from ..ir.types import Memref, Pointer, Scalar, Tensor
+from ..numerics.formats import DType
+from ..tile.launch import Launch
+from ..tile.program import prepare
+from ..tile.verifier import SYMBOL
+from .extents import is_open, untellable
+from .pointers import stored_to
+from .refusing import refusal_at
+
+__all__ = ["Offered", "entry_of", "offered", "require_kernels", "with_resources"]
+
+DEFAULT_BLOCK = (128, 1, 1)
+"""What a program that is not lowered yet is launched with where the host leaves the block open (AMB-RT-08)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """A kernel that a module offers to the host, under its public name."""
+
+    name: str
+    module: Module
+    function: Function
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has dimensions that are known only at launch."""
+        return is_open(self.function)
+
+
+def offered(modules: Iterable[Module]) -> tuple[Offered, ...]:
+    """The kernels of modules, in their order."""
+    return tuple(
+        Offered(function.name.removeprefix(SYMBOL) if function.device else function.name, module, function)
+        for module in modules
+        for function in module.functions.values()
+        if function.kernel or (function.device and function.name not in _launched(module))
+    )
+
+
+def _launched(module: Module) -> set[str]:
+    """The symbols of the kernels that programs of a module launch."""
+    programs = [function for function in module.functions.values() if function.kernel]
+    every = chain.from_iterable(reachable(module, program) for program in programs)
+    return {each.operation.kernel for each in every if isinstance(each.operation, Launch)}
+
+
+def require_kernels(kernels: Sequence[Offered], filename: str) -> None:
+    """Raise `Rejection` unless these can be the kernels of one module image."""
+    if not kernels:
+        start = Location(filename, Span(1, 1, 1, 1))
+        remedy = "declare what the host launches as kernel, not as func"
+        raise Rejection([refusal_at(start, "types", "there is no kernel", "at least one kernel", "RT-02-01", remedy)])
+    found = [diagnostic for kernel in kernels for diagnostic in _unfit(kernel)]
+    names = [kernel.name for kernel in kernels]
+    for position, kernel in enumerate(kernels):
+        if kernel.name in names[:position]:
+            message = f"two kernels are called {kernel.name}"
+            place = kernel.function.location
+            found.append(refusal_at(place, "types", message, "kernels of different names", "RT-08.1-07"))
+    if found:
+        raise Rejection(found)
+
+
+def _unfit(kernel: Offered) -> Iterator[Diagnostic]:
+    """What keeps a kernel from being called by a C host."""
+    place = kernel.function.location
+    if not is_c_identifier(kernel.name):
+        message = f"the kernel is called {kernel.name}"
+        yield refusal_at(place, "types", message, "a C identifier", "RT-10.3-01", "give it another name")
+    for parameter in [] if kernel.function.device else kernel.function.parameters:
+        if not is_c_identifier(parameter.name):
+            message = f"a parameter of @{kernel.name} is called {parameter.name}"
+            yield refusal_at(place, "types", message, "a C identifier", "RT-10.3-01", "give it another name")
+        if not isinstance(parameter.type, Tensor | Scalar):
+            message = f"{parameter.name} of @{kernel.name} is {parameter.type}"
+            yield refusal_at(place, "types", message, "tensors and scalars", "RT-10.1-01")
+    yield from untellable(kernel.function)
+
+
+def entry_of(kernel: Offered) -> KernelEntry:
+    """The entry descriptor of a kernel that `require_kernels` has passed; of a program without its resources."""
+    function = kernel.function
+    written = _written_on_device(function) if function.device else _written_by_program(function)
+    parameters = tuple(
+        _parameter(parameter, _name(parameter, position, function), parameter in written)
+        for position, parameter in enumerate(function.parameters)
+    )
+    if not function.device:
+        return KernelEntry(kernel.name, kernel.module.name, parameters, None, DEFAULT_BLOCK)
+    shared, dynamic = _shared(function)
+    return KernelEntry(
+        kernel.name, kernel.module.name, parameters, None, block_of(function), shared, dynamic, level="tile"
+    )
+
+
+def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry:
+    """The entry of a program with the largest block and the most shared memory that its launches take anywhere."""
+    launched = [
+        module.functions[each.operation.kernel]
+        for module in lowered
+        if entry.name in module.functions
+        for each in reachable(module, module.functions[entry.name])
+        if isinstance(each.operation, Launch)
+    ]
+    if not launched:
+        return entry
+    x, y, z = (max(extents) for extents in zip(*map(block_of, launched), strict=True))
+    shared = max(_shared(kernel)[0] for kernel in launched)
+    return replace(entry, block=(x, y, z), shared_bytes=shared)
+
+
+def block_of(kernel: Function) -> tuple[int, int, int]:
+    """The threads of a block of a kernel of a device, which has been verified."""
+    extents = kernel.attributes["block"]
+    assert isinstance(extents, tuple)
+    x, y, z = (int(each) for each in extents)
+    return x, y, z
+
+
+def _shared(kernel: Function) -> tuple[int, bool]:
+    """Static shared memory in bytes, and whether more of it follows."""
+    declared = kernel.attributes["smem_bytes"]
+    assert isinstance(declared, int)
+    return declared, bool(kernel.attributes.get("dynamic_smem"))
+
+
+def _name(parameter: Value, position: int, function: Function) -> str:
+    """The name of a parameter; IR text may call one by a number, which C does not."""
+    usable = not function.device or is_c_identifier(parameter.name)
+    return parameter.name if usable else f"p{position}"
+
+
+def _parameter(parameter: Value, name: str, written: bool) -> KernelParameter:
+    type_ = parameter.type
+    if isinstance(type_, Scalar):
+        return KernelParameter(name, abi_name(type_.dtype))
+    if isinstance(type_, Tensor | Memref):
+        return KernelParameter(name, "ptr", type_.dtype.name, type_.shape, written)
+    return KernelParameter(name, "ptr", written=written)
+
+
+def abi_name(dtype: DType) -> str:
+    """What a dtype is in a parameter buffer: tf32 is a way to multiply numbers that are fp32 (AMB-RT-28)."""
+    return "fp32" if dtype.name == "tf32" else dtype.name
+
+
+def _written_by_program(function: Function) -> set[Value]:
+    """The tensor parameters that a kernel of the language leaves with another value than they had (RT-10.2-02)."""
+    tensors = [parameter for parameter in function.parameters if isinstance(parameter.type, Tensor)]
+    return {
+        parameter
+        for block in _blocks(function.body)
+        if block.exit == "return"
+        for parameter, left in zip(tensors, block.results, strict=True)
+        if left is not parameter
+    }
+
+
+def _blocks(block: Block) -> Iterator[Block]:
+    yield block
+    for instruction in block.walk():
+        yield from instruction.regions
+
+
+def _written_on_device(kernel: Function) -> set[Value]:
+    """The buffers that a kernel of a device stores to."""
+    if kernel.device == "target":
+        return stored_to(kernel)
+    written = prepare(kernel, 1).written
+    return {each for each in kernel.parameters if each in written and isinstance(each.type, Memref | Pointer)}

@@ -1,0 +1,109 @@
+"""The logical axes of a mesh: how ranks are counted, and which of them meet (spec 4.2, 4.6; AMB-RT-01, -02, -03).
+
+Which device a rank is, and what the ranks do when they meet, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from ..abi.status import Failure, Status
+from ..ir.spelling import did_you_mean
+from ..numerics.errors import shown
+
+__all__ = ["AXES", "MeshAxes"]
+
+AXES = ("tp", "pp", "dp", "ep")
+"""In the order in which ranks count, the last one fastest (AMB-RT-02)."""
+
+_LARGEST_INT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class MeshAxes:
+    """tessMeshAxes: the size along each axis, where 0 is an axis that is absent (RT-04.2-04, AMB-RT-01).
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a size that is negative or no C int.
+    """
+
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    ep: int = 0
+
+    def __post_init__(self) -> None:
+        for axis in AXES:
+            size = getattr(self, axis)
+            if type(size) is not int or not 0 <= size <= _LARGEST_INT:
+                allowed = f"0 for an absent axis, or 1 to {_LARGEST_INT}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", f"axes.{axis} is {shown(size)}", allowed)
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """The size along each axis of `AXES`; an absent one counts 1."""
+        return self.tp or 1, self.pp or 1, self.dp or 1, self.ep or 1
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the mesh has."""
+        return prod(self.sizes)
+
+    def require(self, devices: int) -> None:
+        """Raise `Failure` with TESS_ERR_INVALID_VALUE unless the mesh has as many ranks as devices (AMB-RT-01)."""
+        if self.ranks != devices:
+            sizes = " * ".join(f"{axis}={size}" for axis, size in zip(AXES, self.sizes, strict=True))
+            given = f"{devices} devices for axes of {self.ranks} ranks ({sizes})"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", given, "one device for each rank")
+
+    def coordinates(self, rank: int) -> tuple[int, int, int, int]:
+        """Where a rank stands, along (tp, pp, dp, ep). Raises `Failure` for a rank that the mesh does not have."""
+        if not 0 <= rank < self.ranks:
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", f"rank {shown(rank)}", f"0 to {self.ranks - 1}")
+        _, pp, dp, ep = self.sizes
+        rest, along_ep = divmod(rank, ep)
+        rest, along_dp = divmod(rest, dp)
+        along_tp, along_pp = divmod(rest, pp)
+        return along_tp, along_pp, along_dp, along_ep
+
+    def rank(self, coordinates: Sequence[int]) -> int:
+        """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
+        number = 0
+        for axis, size, coordinate in zip(AXES, self.sizes, coordinates, strict=True):
+            if not 0 <= coordinate < size:
+                given = f"coordinate {shown(coordinate)} along {axis}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", given, f"0 to {size - 1}")
+            number = number * size + coordinate
+        return number
+
+    def size_along(self, axis: str | None, function: str = "mesh") -> int:
+        """How many ranks meet along an axis. Raises as `groups`."""
+        return self.sizes[_position(axis, function)]
+
+    def groups(self, axis: str | None, function: str = "mesh") -> tuple[tuple[int, ...], ...]:
+        """The ranks that meet along an axis, in the order of their coordinate along it; groups by their first rank.
+
+        Raises `Failure` with TESS_ERR_INVALID_VALUE, as of `function`, for None or an unknown name (AMB-RT-03).
+        """
+        return _groups(self, _position(axis, function))
+
+
+def _position(axis: str | None, function: str) -> int:
+    if axis not in AXES:
+        hint = did_you_mean(axis, AXES) if isinstance(axis, str) else ""
+        given = "a NULL axis" if axis is None else f"axis {shown(axis)}"
+        allowed = ", ".join(AXES) + (f": {hint}" if hint else "")
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)
+    return AXES.index(axis)
+
+
+@lru_cache(maxsize=256)
+def _groups(axes: MeshAxes, position: int) -> tuple[tuple[int, ...], ...]:
+    along = [range(size) for size in axes.sizes]
+    others = [range(1) if place == position else each for place, each in enumerate(along)]
+    step = prod(axes.sizes[position + 1 :])
+    starts = [axes.rank(corner) for corner in product(*others)]
+    return tuple(tuple(start + step * coordinate for coordinate in along[position]) for start in starts)

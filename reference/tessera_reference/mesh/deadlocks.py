@@ -1,0 +1,64 @@
+"""What is said when nothing can go on: who waits for what, and the circle of those who wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .engine import Process
+
+__all__ = ["Deadlock", "DeadlockReport", "report"]
+
+MOST_NAMED = 8
+"""Processes that the text names."""
+
+
+@dataclass(frozen=True)
+class DeadlockReport:
+    """When, who waits for what, and the circle, empty where they wait for what nobody is to do."""
+
+    time: int
+    waiting: tuple[tuple[str, str], ...]
+    cycle: tuple[str, ...]
+
+    def __str__(self) -> str:
+        named = [f"{name} waits for {what}" for name, what in self.waiting[:MOST_NAMED]]
+        more = f" and {len(self.waiting) - MOST_NAMED} more" if len(self.waiting) > MOST_NAMED else ""
+        circle = "; in a circle: " + " -> ".join((*self.cycle, self.cycle[0])) if self.cycle else ""
+        return f"deadlock at {self.time} ps: {'; '.join(named) or 'nothing is left to do'}{more}{circle}"
+
+
+class Deadlock(Exception):
+    """Nothing is due, and processes wait."""
+
+    def __init__(self, found: DeadlockReport) -> None:
+        super().__init__(str(found))
+        self.report = found
+
+
+def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:
+    """Who of the processes waits for what."""
+    told = tuple((each.name, each.waits_for.describe() if each.waits_for else "") for each in waiting)
+    return DeadlockReport(time, told, tuple(each.name for each in _circle(waiting)))
+
+
+def _circle(waiting: Sequence[Process]) -> list[Process]:
+    """The first circle found by following, from each, the first of those it waits for."""
+    settled: set[int] = set()
+    for start in waiting:
+        path: list[Process] = []
+        here: Process | None = start
+        while here is not None and here not in path and id(here) not in settled:
+            path.append(here)
+            here = _first_waker(here)
+        if here is not None and here in path:
+            return path[path.index(here) :]
+        settled.update(id(each) for each in path)
+    return []
+
+
+def _first_waker(process: Process) -> Process | None:
+    wakers = process.waits_for.wakers() if process.waits_for is not None else ()
+    return next((each for each in wakers if not each.done), None)

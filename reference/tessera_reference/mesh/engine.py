@@ -1,0 +1,307 @@
+"""The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
+
+What is due at one instant becomes ready together; which of the ready goes on first is the one choice there is, and a
+`Choices` resolves it. A process waits for a time, a signal or a place in a resource. When nothing is due and something
+still waits, that is a deadlock, and the report names who waits for whom.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, Protocol
+
+from .choices import Choices, FirstCome
+from .deadlocks import Deadlock, report
+
+__all__ = ["Deadlock", "Engine", "Mailbox", "Process", "Resource", "Signal"]
+
+
+class Wait(Protocol):
+    """What a process waits for."""
+
+    def suspend(self, process: Process) -> None:
+        """Keep the process until it may go on."""
+
+    def wakers(self) -> Iterable[Process]:
+        """The processes that could let it go on, as far as is known."""
+
+    def describe(self) -> str:
+        """What is waited for, in words."""
+
+
+class Process:
+    """A coroutine that the engine drives; one that is `idle` waits for work, not for others."""
+
+    __slots__ = ("coroutine", "done", "name", "waits_for")
+
+    def __init__(self, name: str, coroutine: Coroutine[Wait, Any, None]) -> None:
+        self.name = name
+        self.coroutine = coroutine
+        self.waits_for: Wait | None = None
+        self.done = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it only waits to be given work."""
+        return isinstance(self.waits_for, Mailbox)
+
+
+class Engine:
+    """Virtual time, the processes that live in it, and one policy for every choice."""
+
+    def __init__(self, choices: Choices | None = None) -> None:
+        self.now = 0
+        self.events = 0
+        self._living: dict[Process, None] = {}
+        self.choices = choices or FirstCome()
+        self._due: list[tuple[int, int, Process | Callable[[], None]]] = []
+        self._ready: deque[tuple[Process, Any]] = deque()
+        self._numbered = 0
+
+    def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> Process:
+        """Start a process: it is ready at once."""
+        process = Process(name, coroutine)
+        self._living[process] = None
+        self._ready.append((process, None))
+        return process
+
+    def sleep(self, duration: int) -> Sleep:
+        """To be awaited: go on after so many picoseconds."""
+        return Sleep(self, self.now + duration)
+
+    def sleep_until(self, time: int) -> Sleep:
+        """To be awaited: go on at a time, or at once where it has passed."""
+        return Sleep(self, max(time, self.now))
+
+    def call_at(self, time: int, function: Callable[[], None]) -> None:
+        """Call a function at a time."""
+        self._numbered += 1
+        heapq.heappush(self._due, (max(time, self.now), self._numbered, function))
+
+    def wake(self, process: Process, value: Any = None) -> None:
+        """Make a process ready that waits."""
+        process.waits_for = None
+        self._ready.append((process, value))
+
+    def wake_at(self, time: int, process: Process) -> None:
+        """Make a process ready at a time."""
+        self._numbered += 1
+        heapq.heappush(self._due, (time, self._numbered, process))
+
+    def choose(self, count: int) -> int:
+        """Which of `count` candidates, in order of preference; every choice of a run goes through here."""
+        return self.choices.pick(count) if count > 1 else 0
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Go on until a condition holds, or until nothing is left to do.
+
+        Raises `Deadlock` where processes wait and nothing is due, and what a process raises.
+        """
+        ready, due = self._ready, self._due
+        while until is None or not until():
+            if ready:
+                self._step(ready)
+            elif due:
+                self._advance(ready, due)
+            else:
+                waiting = [each for each in self._living if not each.idle]
+                if waiting or until is not None:
+                    raise Deadlock(report(self.now, waiting))
+                return
+
+    def _advance(self, ready: deque[tuple[Process, Any]], due: list[Any]) -> None:
+        """Let time pass to what is due next, all of that instant."""
+        self.now = due[0][0]
+        while due and due[0][0] == self.now:
+            _, _, what = heapq.heappop(due)
+            if isinstance(what, Process):
+                what.waits_for = None
+                ready.append((what, None))
+            else:
+                self.events += 1
+                what()
+
+    def _step(self, ready: deque[tuple[Process, Any]]) -> None:
+        """Let one ready process go on to its next wait."""
+        if len(ready) == 1 or type(self.choices) is FirstCome:
+            process, value = ready.popleft()
+        else:
+            chosen = self.choices.pick(len(ready))
+            process, value = ready[chosen]
+            del ready[chosen]
+        self.events += 1
+        try:
+            wait = process.coroutine.send(value)
+        except StopIteration:
+            process.done = True
+            del self._living[process]
+            return
+        process.waits_for = wait
+        wait.suspend(process)
+
+
+class Sleep:
+    """A wait for a time."""
+
+    __slots__ = ("engine", "until")
+
+    def __init__(self, engine: Engine, until: int) -> None:
+        self.engine = engine
+        self.until = until
+
+    def __await__(self) -> Generator[Wait, Any, None]:
+        yield self
+
+    def suspend(self, process: Process) -> None:
+        """Go on at the time."""
+        self.engine.wake_at(self.until, process)
+
+    def wakers(self) -> Iterable[Process]:
+        """Nobody: time does."""
+        return ()
+
+    def describe(self) -> str:
+        """The time."""
+        return f"time {self.until}"
+
+
+class Signal:
+    """Set once, or failed once; whoever waits then goes on, whoever comes later does not wait."""
+
+    __slots__ = ("engine", "error", "is_set", "name", "setters", "waiting")
+
+    def __init__(self, engine: Engine, name: str, setters: Iterable[Process] = ()) -> None:
+        self.engine = engine
+        self.name = name
+        self.setters = tuple(setters)
+        self.is_set = False
+        self.error: Exception | None = None
+        self.waiting: list[Process] = []
+
+    def __await__(self) -> Generator[Wait, Any, None]:
+        if not self.is_set:
+            yield self
+        if self.error is not None:
+            raise self.error
+
+    def set(self) -> None:
+        """Let everyone go on."""
+        if not self.is_set:
+            self.is_set = True
+            waiting, self.waiting = self.waiting, []
+            for process in waiting:
+                self.engine.wake(process)
+
+    def fail(self, error: Exception) -> None:
+        """Let everyone go on with an error; one that is set stays so."""
+        if not self.is_set:
+            self.error = error
+            self.set()
+
+    def suspend(self, process: Process) -> None:
+        """Keep the process."""
+        self.waiting.append(process)
+
+    def wakers(self) -> Iterable[Process]:
+        """Who is to set it."""
+        return self.setters
+
+    def describe(self) -> str:
+        """What it says."""
+        return self.name
+
+
+class Mailbox:
+    """Work for one process, in order. Waiting for it is being idle."""
+
+    __slots__ = ("engine", "name", "reader", "work")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.engine = engine
+        self.name = name
+        self.work: deque[Any] = deque()
+        self.reader: Process | None = None
+
+    def __await__(self) -> Generator[Wait, Any, Any]:
+        if self.work:
+            return self.work.popleft()
+        return (yield self)
+
+    def put(self, item: Any) -> None:
+        """Add to the work."""
+        if self.reader is None:
+            self.work.append(item)
+        else:
+            reader, self.reader = self.reader, None
+            self.engine.wake(reader, item)
+
+    def suspend(self, process: Process) -> None:
+        """Keep the process."""
+        self.reader = process
+
+    def wakers(self) -> Iterable[Process]:
+        """Whoever queues work, which is no process."""
+        return ()
+
+    def describe(self) -> str:
+        """Its name."""
+        return f"work in {self.name}"
+
+
+class Resource:
+    """So many places, handed on by priority, the larger the sooner, and then first come first served.
+
+    Priority is a hint (runtime spec 12): a policy that chooses otherwise may.
+    """
+
+    __slots__ = ("engine", "free", "holders", "name", "queue")
+
+    def __init__(self, engine: Engine, name: str, places: int) -> None:
+        self.engine = engine
+        self.name = name
+        self.free = places
+        self.holders: list[Process] = []
+        self.queue: list[tuple[int, Process]] = []
+
+    def acquire(self, priority: int = 0) -> Place:
+        """To be awaited: hold a place."""
+        return Place(self, priority)
+
+    def release(self) -> None:
+        """Hand a place on."""
+        if not self.queue:
+            self.free += 1
+            return
+        order = sorted(range(len(self.queue)), key=lambda i: -self.queue[i][0])
+        _, process = self.queue.pop(order[self.engine.choose(len(order))])
+        self.engine.wake(process)
+
+
+class Place:
+    """A wait for a place in a resource."""
+
+    __slots__ = ("priority", "resource")
+
+    def __init__(self, resource: Resource, priority: int) -> None:
+        self.resource = resource
+        self.priority = priority
+
+    def __await__(self) -> Generator[Wait, Any, None]:
+        if self.resource.free:
+            self.resource.free -= 1
+        else:
+            yield self
+
+    def suspend(self, process: Process) -> None:
+        """Stand in line."""
+        self.resource.queue.append((self.priority, process))
+
+    def wakers(self) -> Iterable[Process]:
+        """Who holds the places, where that was noted."""
+        return self.resource.holders
+
+    def describe(self) -> str:
+        """The resource."""
+        return f"a place in {self.resource.name}"

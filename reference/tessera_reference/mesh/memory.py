@@ -1,0 +1,184 @@
+"""The memory of the simulated machine: one address space of device and host allocations (runtime spec 4.4, 9).
+
+A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against what lies
+there; what is wrong is told in words and kept among the findings. When anything happens is for the engine to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..abi.status import Failure, Status
+from ..numerics.errors import shown
+from .address_ranges import AddressRange
+from .allocations import Allocation, Region
+from .capacity import Capacity
+from .findings import Findings
+from .foreign import BytesLike, flat
+from .pointer_diagnosis import Wanted, diagnose, diagnose_free
+from .topology import Topology
+
+__all__ = ["AddressSpaceMemory", "Allocation", "Region"]
+
+
+class AddressSpaceMemory:
+    """All memory of one machine, device and host, in one address space."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.findings = Findings()
+        self.capacity = Capacity(topology)
+        self._device = AddressRange("device")
+        self._host = AddressRange("host")
+        self._made = 0
+
+    def allocate_device(self, devices: Sequence[int], bytes: int, owner: int = 0) -> int:
+        """Memory on each device, the n-th being that of rank n (RT-04.4-03, AMB-RT-05).
+
+        Raises `Failure`: TESS_ERR_OUT_OF_MEMORY naming the device that lacks it, TESS_ERR_INVALID_VALUE for a negative
+        size.
+        """
+        self._require_size(bytes, "tessMalloc")
+        self.capacity.require_on_devices(devices, bytes)
+        return self._add(self._device, bytes, "tessMalloc", devices=devices, owner=owner)
+
+    def allocate_host(self, bytes: int, pinned: bool = True) -> int:
+        """Memory of the host. Raises `Failure` as `allocate_device`."""
+        self._require_size(bytes, "tessHostAlloc")
+        self.capacity.require_on_host(bytes)
+        return self._add(self._host, bytes, "tessHostAlloc", pinned=pinned)
+
+    def adopt_host(self, memory: BytesLike) -> int:
+        """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
+        held = flat(memory, "adopted host memory")
+        return self._add(self._host, len(held), "tessHostAlloc", foreign=held, pinned=False)
+
+    def adopt_device(self, devices: Sequence[int], memory: BytesLike, owner: int = 0) -> int:
+        """A device pointer for memory of the caller, which all ranks share in place. Raises `Failure`."""
+        held = flat(memory, "adopted device memory")
+        return self._add(self._device, len(held), "tessMalloc", devices=devices, owner=owner, foreign=held)
+
+    def free_device(self, pointer: int, owner: int = 0) -> None:
+        """Free device memory of an owner (its mesh). Raises `Failure` with TESS_ERR_INVALID_VALUE saying why not."""
+        self._free(self._device, pointer, owner, "tessFree")
+
+    def free_host(self, pointer: int) -> None:
+        """Free memory of the host, or let go of what was adopted. Raises as `free_device`."""
+        self._free(self._host, pointer, 0, "tessHostFree")
+
+    def release(self, owner: int) -> tuple[Allocation, ...]:
+        """Free all device memory that an owner still has (AMB-RT-50); gives back what that was."""
+        held = tuple(each for each in self._device.live() if each.owner == owner)
+        for allocation in held:
+            self._forget(self._device, allocation)
+        return held
+
+    def live(self) -> tuple[Allocation, ...]:
+        """What is allocated: first of devices, then of the host, each by address."""
+        return self._device.live() + self._host.live()
+
+    def find(self, address: int, bytes: int, function: str, argument: str, space: Wanted = "any") -> Region:
+        """Where `bytes` bytes at an address lie, all within one live allocation.
+
+        Raises `Failure` with TESS_ERR_INVALID_VALUE, and notes a finding, for a pointer that is NULL, was never
+        allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
+        """
+        if type(address) is int and type(bytes) is int and bytes >= 0:
+            held = self._host if address >= self._host.first else self._device
+            at = held.at(address)
+            if at and not at.freed and address + bytes <= at.stop and (space == "any" or at.space == space):
+                return Region(at, address - at.address)
+        raise self._refusal(address, bytes, function, argument, space)
+
+    def read(self, region: Region, rank: int, bytes: int, reader: str = "read") -> memoryview | bytes:
+        """The bytes of a rank's copy: in place and read-only where all were written, so copy what is to be kept.
+
+        A byte never written reads as 0xA5 and is a finding of kind `uninitialised_read`.
+        """
+        allocation, start, stop, copy = self._placed(region, rank, bytes)
+        gaps = allocation.unwritten(copy, start, stop)
+        if not gaps:
+            return allocation.view(copy, start, stop).toreadonly()
+        missing = sum(until - gap for gap, until in gaps)
+        text = f"{reader}: {missing} of {bytes} bytes were never written, the first at offset {gaps[0][0]} of "
+        self.findings.add("uninitialised_read", f"{text}{allocation}, rank {rank}")
+        return allocation.bytes_with_gaps(copy, start, stop, gaps)
+
+    def peek(self, region: Region, rank: int, bytes: int) -> bytes:
+        """A copy of the bytes of a rank's copy; nothing is noted."""
+        allocation, start, stop, copy = self._placed(region, rank, bytes)
+        return allocation.bytes_with_gaps(copy, start, stop, allocation.unwritten(copy, start, stop))
+
+    def write(self, region: Region, rank: int, data: BytesLike) -> None:
+        """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no room."""
+        held = data if type(data) is bytes else flat(data, "data to be written")
+        allocation, start, stop, copy = self._placed(region, rank, len(held))
+        if allocation.read_only:
+            given = f"a write to {allocation}, which is read-only"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "write", given, "memory that may be written")
+        if start == stop:
+            return
+        try:
+            allocation.view(copy, start, stop)[:] = held
+        except MemoryError:
+            given = f"a write to {allocation}, for which the simulating machine has no memory"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "write", given, "smaller allocations") from None
+        allocation.note_written(copy, start, stop)
+
+    def _placed(self, region: Region, rank: int, bytes: int) -> tuple[Allocation, int, int, int]:
+        """A region of `bytes` bytes of a rank's copy, which may have been freed since it was found."""
+        allocation, start = region
+        stop = start + bytes
+        if allocation.freed or stop > allocation.bytes or bytes < 0:
+            raise self._refusal(allocation.address + start, bytes, "access", "memory", "any")
+        if allocation.space == "device" and not 0 <= rank < len(allocation.devices):
+            allowed = f"0 to {len(allocation.devices) - 1}, the ranks of {allocation}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "access", f"rank {rank}", allowed)
+        return allocation, start, stop, allocation.copy_of(rank)
+
+    def _add(
+        self,
+        held: AddressRange,
+        bytes: int,
+        function: str,
+        *,
+        devices: Sequence[int] = (),
+        owner: int = 0,
+        pinned: bool = True,
+        foreign: memoryview | None = None,
+    ) -> int:
+        start = held.place(bytes, function)
+        self._made += 1
+        made = Allocation(
+            self._made, held.space, start, bytes, devices=devices, owner=owner, pinned=pinned, foreign=foreign
+        )
+        held.add(made)
+        self.capacity.take(made)
+        return start
+
+    def _free(self, held: AddressRange, pointer: int, owner: int, function: str) -> None:
+        at = held.at(pointer) if type(pointer) is int else None
+        if at and at.address == pointer and not at.freed and at.owner == owner:
+            self._forget(held, at)
+            return
+        found = diagnose_free(pointer, held.space, (self._device, self._host))
+        if found.kind:
+            self.findings.add(found.kind, f"{function}: pointer is {found.text}")
+        allowed = f"a {held.space} pointer that was allocated and not yet freed"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"pointer is {found.text}", allowed)
+
+    def _forget(self, held: AddressRange, allocation: Allocation) -> None:
+        self.capacity.give_back(allocation)
+        held.free(allocation)
+
+    def _refusal(self, address: int, bytes: int, function: str, argument: str, space: Wanted) -> Failure:
+        """What is wrong with a pointer, which is noted too."""
+        found = diagnose(address, bytes, space, (self._device, self._host))
+        if found.kind:
+            self.findings.add(found.kind, f"{function}: {argument} is {found.text}")
+        owner = "" if space == "any" else f" of the {space}"
+        allowed = f"a pointer to {shown(bytes)} allocated bytes{owner}"
+        return Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{argument} is {found.text}", allowed)
+
+    def _require_size(self, bytes: int, function: str) -> None:
+        if type(bytes) is not int or bytes < 0:
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(bytes)} bytes", "0 or more bytes")

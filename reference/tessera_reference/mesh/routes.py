@@ -1,0 +1,66 @@
+"""Links between the parts of a machine, and the shortest way from one to another (collectives spec 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+__all__ = ["End", "Link", "Routes"]
+
+End = int | str
+"""Where a link ends: the id of a device, or the name of a node (its host) or of a switch."""
+
+_MOST_KEPT = 65536
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link that carries `bandwidth` bytes a second each way, the first of them after `latency` picoseconds."""
+
+    name: str
+    a: End
+    b: End
+    bandwidth: int
+    latency: int
+
+    def other(self, end: End) -> End:
+        """The end that is not this one."""
+        return self.b if end == self.a else self.a
+
+
+class Routes:
+    """The shortest ways over links, found once: of least latency, then of fewest links, then first by their names."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        self._at: dict[End, list[Link]] = {}
+        for link in links:
+            self._at.setdefault(link.a, []).append(link)
+            self._at.setdefault(link.b, []).append(link)
+        self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
+
+    def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """The links on the way, or None where every way needs one that is down."""
+        key = (a, b, down)
+        if key not in self._found:
+            if len(self._found) >= _MOST_KEPT:
+                self._found.clear()
+            self._found[key] = self._search(a, b, down)
+        return self._found[key]
+
+    def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """Dijkstra's algorithm; the names of a way's links tell it from every other, so that there are no ties."""
+        waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
+        done: set[End] = set()
+        while waiting:
+            latency, hops, names, end, way = heappop(waiting)
+            if end == b:
+                return way
+            if end in done:
+                continue
+            done.add(end)
+            for link in self._at.get(end, ()):
+                if link.name not in down and link.other(end) not in done:
+                    reached = latency + link.latency, hops + 1, (*names, link.name)
+                    heappush(waiting, (*reached, link.other(end), (*way, link)))
+        return None

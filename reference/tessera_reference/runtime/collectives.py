@@ -1,0 +1,166 @@
+"""Collectives on streams: all ranks of a mesh meet, in groups along an axis (runtime spec 4.6, 11, 13).
+
+A call of the C API issues a collective on every rank alike. Ranks that issue for themselves may disagree, which is
+found when they meet (AMB-RT-13, AMB-RT-41).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..abi.descriptor import Descriptor
+from ..abi.enumerations import CollOp
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status
+from ..collectives.groups import combine
+from ..mesh.allocations import Region
+from ..mesh.costs import collective_duration
+from ..mesh.engine import Signal
+from ..numerics.array import Array
+from ..numerics.formats import DType
+from .meetings import Meeting
+from .work import Access, Work
+
+__all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork"]
+
+FUNCTIONS: Mapping[str, str] = {
+    "all_reduce": "tessAllReduce",
+    "reduce_scatter": "tessReduceScatter",
+    "all_gather": "tessAllGather",
+    "broadcast": "tessBroadcast",
+}
+
+
+@dataclass(frozen=True)
+class CollectiveCall:
+    """What a rank asks for; apart from where its buffer lies, all ranks have to ask for the same."""
+
+    collective: str
+    count: int
+    dtype: DType
+    algorithm: str
+    op: CollOp | None = None
+    axis: str | None = None
+    root: int | None = None
+
+    def difference(self, other: CollectiveCall) -> str:
+        """The first thing in which another asks for something else, in words; empty where nothing differs."""
+        for name in ("collective", "count", "dtype", "op", "axis", "root", "algorithm"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                return f"{name} {theirs} where rank 0 has {mine}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a rank brings to a meeting."""
+
+    call: CollectiveCall
+    descriptor: Descriptor
+    policy: NumericsPolicy
+    region: Region | None
+
+
+@dataclass(eq=False, kw_only=True)
+class CollectiveWork(Work):
+    """A collective of every rank, or the part of a single one that issues it for itself."""
+
+    kind = "collective"
+    function = "tessAllReduce"
+
+    call: CollectiveCall
+    descriptor: Descriptor
+    policy: NumericsPolicy
+    region: Region | None
+    only: int | None = None
+    joined: Meeting | None = None
+    meeting: Meeting | None = field(default=None, init=False)
+
+    def ranks(self) -> Sequence[int]:
+        """All, or the one that issues it."""
+        return super().ranks() if self.only is None else (self.only,)
+
+    def accesses(self) -> Sequence[Access]:
+        """Its buffer."""
+        return [] if self.region is None else [(self.region, self.call.count * self.call.dtype.storage_bytes, True)]
+
+    async def run(self, rank: int) -> None:
+        """Meet the others. Raises `Failure`."""
+        start = self.stream.mesh.machine.engine.now
+        meeting = self.joined or self._meeting()
+        brings = Brought(self.call, self.descriptor, self.policy, self.region)
+        await meeting.come(self, rank, brings, self._conclude)
+        self.profile(rank, start, bytes=self.call.count * self.call.dtype.storage_bytes)
+
+    def _meeting(self) -> Meeting:
+        if self.meeting is None:
+            self.meeting = new_meeting(self)
+        return self.meeting
+
+    def _conclude(self, brought: Mapping[int, Brought]) -> tuple[int, Callable[[], None]]:
+        """Compare what the ranks bring, combine it, and say how long that takes."""
+        self._require_agreement(brought)
+        mesh, call = self.stream.mesh, self.call
+        groups = [tuple(range(len(mesh.devices)))] if call.axis is None else list(mesh.axes.groups(call.axis))
+        self._require_connected(groups)
+        size = call.count * call.dtype.storage_bytes
+        results: dict[int, Array] = {}
+        for group in groups:
+            results.update(self._combined(group, brought))
+        duration = max(
+            collective_duration(
+                mesh.machine.topology, [mesh.devices[rank] for rank in group], call.collective, size, call.algorithm
+            )
+            for group in groups
+        )
+
+        def finish() -> None:
+            for rank, array in results.items():
+                region = brought[rank].region
+                if region is not None:
+                    mesh.write(region, rank, array.to_bits())
+
+        return duration, finish
+
+    def _combined(self, group: Sequence[int], brought: Mapping[int, Brought]) -> Mapping[int, Array]:
+        """What each rank of a group then has in its buffer."""
+        call, mesh = self.call, self.stream.mesh
+        if call.count == 0 or len(group) == 1:
+            return {}
+        buffers = []
+        for rank in group:
+            region = brought[rank].region
+            assert region is not None, "a collective of something has a buffer"
+            data = mesh.read(region, rank, call.count * call.dtype.storage_bytes, self.function)
+            buffers.append(Array.from_bits(call.dtype, (call.count,), bytes(data)))
+        op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
+        made = combine(call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor)
+        return dict(zip(group, made, strict=True))
+
+    def _require_agreement(self, brought: Mapping[int, Brought]) -> None:
+        first = brought[0]
+        for rank, each in brought.items():
+            difference = first.call.difference(each.call)
+            if difference:
+                given = f"rank {rank} brings {difference}"
+                raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, self.function, given, "the same on every rank")
+            for name in ("descriptor", "policy"):
+                if getattr(each, name) != getattr(first, name):
+                    given = f"rank {rank} brings another {name} than rank 0"
+                    raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, given, "the same on every rank")
+
+    def _require_connected(self, groups: Sequence[Sequence[int]]) -> None:
+        mesh = self.stream.mesh
+        for a, b in mesh.context.faults.cut(mesh.handle):
+            if any(a in group and b in group for group in groups):
+                given = f"{self.name}: nothing passes between ranks {a} and {b}"
+                raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "ranks that reach each other")
+
+
+def new_meeting(work: CollectiveWork) -> Meeting:
+    """A meeting of all ranks of a stream."""
+    mesh = work.stream.mesh
+    done = Signal(mesh.machine.engine, f"the ranks of {work.name}", work.stream.workers)
+    return Meeting(work.name, done, len(mesh.devices))

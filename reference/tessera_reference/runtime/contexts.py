@@ -1,0 +1,50 @@
+"""Contexts: what tessInit hands out, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..abi.descriptor import Descriptor
+from ..abi.fatbin import CollectivePlan
+from ..abi.policy import NumericsPolicy
+from .environment import Environment
+from .faults import FaultPlan
+from .profiler import Profiler
+
+__all__ = ["Context", "ModulePolicy"]
+
+
+@dataclass(frozen=True)
+class ModulePolicy:
+    """What a context lets modules and work do (runtime spec 15)."""
+
+    forbid_fast_math: bool = False
+    enforce_determinism: bool = False
+    trusted_keys: tuple[bytes, ...] | None = None
+
+
+@dataclass(eq=False)
+class Context:
+    """One context. `policy` is None until it is set: then modules and the environment have their say."""
+
+    handle: int
+    environment: Environment
+    policy: NumericsPolicy | None = None
+    descriptor: Descriptor = field(default_factory=Descriptor)
+    module_policy: ModulePolicy = field(default_factory=ModulePolicy)
+    timeout: int | None = None
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    profilers: dict[int, Profiler] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
+    tuned: dict[str, str] = field(default_factory=dict)
+    plans: dict[int, tuple[CollectivePlan, ...]] = field(default_factory=dict)
+
+    def governing(self, module: NumericsPolicy | None = None, deterministic_launch: bool = False) -> NumericsPolicy:
+        """The policy in force: flag, then context, then module, then environment, then our own (AMB-RT-46)."""
+        policy = self.policy or module or self.default()
+        return replace(policy, deterministic=1) if deterministic_launch else policy
+
+    def default(self) -> NumericsPolicy:
+        """What the environment asks for, or else the strict one."""
+        asked = self.environment.deterministic
+        return NumericsPolicy() if asked is None else NumericsPolicy(deterministic=int(asked))

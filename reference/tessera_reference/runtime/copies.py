@@ -1,0 +1,52 @@
+"""Copies between host and device memory, and within devices (runtime spec 4.4; AMB-RT-05, AMB-RT-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..abi.enumerations import CopyKind
+from ..mesh.allocations import Region
+from ..mesh.costs import copy_duration
+from ..mesh.topology import Device
+from .work import Access, Work
+
+__all__ = ["CopyWork"]
+
+
+@dataclass(eq=False, kw_only=True)
+class CopyWork(Work):
+    """H2D writes the copy of every rank, D2H reads that of rank 0, D2D copies on each rank (AMB-RT-05)."""
+
+    kind = "copy"
+    function = "tessMemcpyAsync"
+
+    direction: CopyKind
+    destination: Region
+    source: Region
+    bytes: int
+
+    def accesses(self) -> Sequence[Access]:
+        """It reads the source and writes the destination."""
+        return [(self.source, self.bytes, False), (self.destination, self.bytes, True)]
+
+    async def run(self, rank: int) -> None:
+        """Read, let the time of the copy pass, write."""
+        if self.direction is CopyKind.TESS_COPY_D2H and rank != 0:
+            return
+        mesh = self.stream.mesh
+        device = mesh.device(rank)
+        start = mesh.machine.engine.now
+        await device.copies.acquire(self.stream.priority)
+        try:
+            data = bytes(mesh.read(self.source, rank, self.bytes, self.function))
+            await self.spend(self._duration(device.description))
+            mesh.write(self.destination, rank, data)
+        finally:
+            device.copies.release()
+        self.profile(rank, start, bytes=self.bytes)
+
+    def _duration(self, device: Device) -> int:
+        """Memory of the host that is not pinned takes longer."""
+        pinned = self.source.allocation.pinned and self.destination.allocation.pinned
+        return copy_duration(self.stream.mesh.machine.topology, device, self.direction.name, self.bytes, pinned)

@@ -1,0 +1,47 @@
+"""The environment variables that a context finds when it is made (runtime spec, Appendix C; AMB-RT-31, AMB-RT-46)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..abi.status import Failure, Status
+
+__all__ = ["Environment", "read_environment"]
+
+ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "TESS_NUMERICS": ("strict", "promote", "downcast"),
+    "TESS_DETERMINISTIC": ("0", "1"),
+    "TESS_AUTOTUNE": ("0", "1"),
+    "TESS_LOG_LEVEL": ("info", "debug", "trace"),
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the variables say; None where one is not set."""
+
+    numerics: str | None = None
+    deterministic: bool | None = None
+    cache_dir: str | None = None
+    autotune: bool | None = None
+    log_level: str | None = None
+
+
+def read_environment(variables: Mapping[str, str]) -> Environment:
+    """The settings of these variables; others are not ours. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    for name, allowed in ALLOWED.items():
+        if name in variables and variables[name] not in allowed:
+            given = f"the environment variable {name} is {variables[name]!r}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, " or ".join(allowed))
+    return Environment(
+        numerics=variables.get("TESS_NUMERICS"),
+        deterministic=_switch(variables.get("TESS_DETERMINISTIC")),
+        cache_dir=variables.get("TESS_CACHE_DIR") or None,
+        autotune=_switch(variables.get("TESS_AUTOTUNE")),
+        log_level=variables.get("TESS_LOG_LEVEL"),
+    )
+
+
+def _switch(text: str | None) -> bool | None:
+    return None if text is None else text == "1"

@@ -1,0 +1,90 @@
+"""Fault plans: which launch fails, hangs or is slow, which allocation finds nothing, which link is cut (AMB-RT-81)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from .arguments import SIZE, integer, invalid
+
+__all__ = ["Fault", "FaultPlan", "read_faults"]
+
+Kind = Literal["kernel_trap", "kernel_hang", "kernel_slow", "out_of_memory", "link_down"]
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "kernel_trap": ("kernel", "nth", "rank"),
+    "kernel_hang": ("kernel", "nth", "rank"),
+    "kernel_slow": ("kernel", "nth", "rank", "nanoseconds"),
+    "out_of_memory": ("nth",),
+    "link_down": ("mesh", "ranks"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: of the `nth` launch or allocation from now on; `rank` None is every rank."""
+
+    kind: Kind
+    kernel: str | None = None
+    nth: int = 1
+    rank: int | None = None
+    nanoseconds: int = 0
+    mesh: int = 0
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class FaultPlan:
+    """Faults that are still to come, and how often each kernel and tessMalloc were called since."""
+
+    faults: Sequence[Fault] = ()
+    launches: dict[str, int] = field(default_factory=dict)
+    allocations: int = 0
+
+    def of_launch(self, kernel: str) -> tuple[Fault, ...]:
+        """Count a launch; the faults that befall it."""
+        if not self.faults:
+            return ()
+        self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
+        found = [each for each in self.faults if each.kind.startswith("kernel_") and each.nth == count]
+        return tuple(each for each in found if each.kernel in (None, kernel))
+
+    def of_allocation(self) -> bool:
+        """Count an allocation; whether it is to find nothing."""
+        self.allocations += 1
+        return any(each.kind == "out_of_memory" and each.nth == self.allocations for each in self.faults)
+
+    def cut(self, mesh: int) -> tuple[tuple[int, int], ...]:
+        """The pairs of ranks of a mesh between which nothing passes."""
+        return tuple(
+            (each.ranks[0], each.ranks[1]) for each in self.faults if each.kind == "link_down" and each.mesh == mesh
+        )
+
+
+def read_faults(function: str, told: Sequence[Mapping[str, Any]]) -> FaultPlan:
+    """A plan from its description. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    return FaultPlan(tuple(_fault(function, f"faults[{i}]", each) for i, each in enumerate(told)))
+
+
+def _fault(function: str, name: str, told: Mapping[str, Any]) -> Fault:
+    kind: Any = told.get("kind")
+    if kind not in get_args(Kind):
+        raise invalid(function, f"{name}.kind is {kind!r}", " or ".join(get_args(Kind)))
+    for each in told:
+        if each != "kind" and each not in FIELDS[kind]:
+            raise invalid(function, f"{name} has {each!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
+    kernel = told.get("kernel")
+    if kernel is not None and not isinstance(kernel, str):
+        raise invalid(function, f"{name}.kernel is {kernel!r}", "the name of a kernel")
+    ranks = told.get("ranks", ())
+    if kind == "link_down" and (not isinstance(ranks, list | tuple) or len(ranks) != 2):
+        raise invalid(function, f"{name}.ranks is {ranks!r}", "a list of two ranks")
+    numbers = {
+        each: integer(function, f"{name}.{each}", told[each], SIZE)
+        for each in ("nth", "nanoseconds", "mesh")
+        if each in told
+    }
+    rank = None if told.get("rank") is None else integer(function, f"{name}.rank", told["rank"], SIZE)
+    pair = tuple(integer(function, f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
+    return Fault(kind, kernel=kernel, rank=rank, ranks=pair, **numbers)

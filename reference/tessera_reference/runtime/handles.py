@@ -1,0 +1,66 @@
+"""Handles: what stands for contexts, meshes, streams and the rest outside (runtime spec 4; AMB-RT-38).
+
+All kinds are numbered together and no number is given out twice, so that a handle that is NULL, foreign, of another
+kind or dead is known for what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ..abi.status import Failure, Status
+from ..numerics.errors import shown
+
+__all__ = ["Handles"]
+
+Held = TypeVar("Held")
+
+WITHOUT = frozenset({"context", "mesh"})
+"""Kinds without which nothing is initialized: a bad one is TESS_ERR_NOT_INITIALIZED."""
+
+
+class Handles:
+    """What is live, by handle, and what kind each handle that has died was of."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, tuple[str, Any]] = {}
+        self._dead: dict[int, str] = {}
+        self._last = 0
+
+    def give(self, kind: str, held: Any) -> int:
+        """A handle for something."""
+        self._last += 1
+        self._live[self._last] = (kind, held)
+        return self._last
+
+    def end(self, handle: int) -> None:
+        """Let a live handle die."""
+        self._dead[handle] = self._live.pop(handle)[0]
+
+    def find(self, kind: str, of: type[Held], handle: Any, function: str) -> Held:
+        """What a handle stands for.
+
+        Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
+        TESS_ERR_INVALID_VALUE.
+        """
+        try:
+            live, held = self._live[handle]
+        except (KeyError, TypeError):
+            raise self._refused(kind, handle, function) from None
+        if live != kind:
+            given = f"{kind} is {handle}, the handle of a {live}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, given, f"the handle of a {kind}")
+        return held  # type: ignore[no-any-return]  # of the kind, hence of the type
+
+    def _refused(self, kind: str, handle: Any, function: str) -> Failure:
+        known = isinstance(handle, int) and handle in self._dead
+        status = Status.TESS_ERR_NOT_INITIALIZED if kind in WITHOUT else Status.TESS_ERR_INVALID_VALUE
+        if known and self._dead[handle] != kind:
+            status = Status.TESS_ERR_INVALID_VALUE
+        what = "NULL" if handle == 0 or handle is None else shown(handle)
+        was = f", the handle of a {self._dead[handle]} that is no more" if known else ""
+        return Failure(status, function, f"{kind} is {what}{was}", f"the handle of a live {kind}")
+
+    def live(self, kind: str) -> list[tuple[int, Any]]:
+        """Everything of a kind that is live, in the order in which it was made."""
+        return [(handle, held) for handle, (each, held) in self._live.items() if each == kind]

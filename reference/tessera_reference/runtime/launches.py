@@ -1,0 +1,158 @@
+"""Kernel launches: arguments are read from the buffer at once, the kernel runs later (runtime spec 4.5, 6, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..abi.descriptor import Descriptor
+from ..abi.enumerations import LaunchFlag
+from ..abi.status import Failure, Status
+from ..compilation.executables import Executable
+from ..ir.diagnostics import Rejection, UnsupportedConstruct
+from ..mesh.allocations import Region
+from ..mesh.costs import kernel_duration, occupancy
+from ..mesh.engine import Signal
+from ..numerics.array import Array
+from ..numerics.errors import NumericsFailure
+from ..numerics.formats import DType
+from .faults import Fault
+from .meetings import Meeting
+from .work import Access, Work
+
+__all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
+
+Extents = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """tessLaunchConfig (runtime spec 4.5)."""
+
+    grid: Extents
+    block: Extents = (0, 0, 0)
+    shmemBytes: int = 0  # noqa: N815, the name of the C member
+    flags: int = 0
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A pointer argument: the tensor that lies there."""
+
+    region: Region
+    dtype: DType
+    shape: tuple[int, ...]
+    bytes: int
+    written: bool
+
+
+@dataclass(eq=False, kw_only=True)
+class LaunchWork(Work):
+    """One launch: on every rank the kernel reads its tensors, runs, and writes what it writes."""
+
+    kind = "launch"
+    function = "tessLaunch"
+
+    executables: Mapping[str, Executable]
+    """By target."""
+    tensors: Mapping[str, Tensor]
+    scalars: Mapping[str, Array]
+    grid: Extents
+    block: Extents
+    flags: LaunchFlag
+    descriptor: Descriptor
+    faults: Sequence[Fault] = ()
+    meeting: Meeting | None = field(default=None, init=False)
+    results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
+
+    def accesses(self) -> Sequence[Access]:
+        """Its tensors."""
+        return [(each.region, each.bytes, each.written) for each in self.tensors.values()]
+
+    async def run(self, rank: int) -> None:
+        """Run on one rank. Raises `Failure`."""
+        mesh = self.stream.mesh
+        device = mesh.device(rank)
+        await device.kernels.acquire(self.stream.priority)
+        start = mesh.machine.engine.now
+        try:
+            await self._computed(rank)
+        finally:
+            device.kernels.release()
+        busy = occupancy(device.description, self.grid, self.block)
+        self.profile(rank, start, occupancy=busy)
+
+    async def _computed(self, rank: int) -> None:
+        """Read, compute, let the time of the kernel pass, write; a persistent kernel then stays."""
+        befalls = [each for each in self.faults if each.rank in (None, rank)]
+        mesh = self.stream.mesh
+        executable = self.executables[mesh.device(rank).description.target]
+        arguments = self._arguments(rank)
+        if any(each.kind == "kernel_hang" for each in befalls):
+            await self._hang(rank)
+        slow = sum(each.nanoseconds for each in befalls) * 1000
+        quick = bool(self.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY)
+        duration = kernel_duration(mesh.device(rank).description, self.grid, self.block, quick) + slow
+        if any(each.kind == "kernel_trap" for each in befalls):
+            await self.spend(duration)
+            raise self._failed(rank, "it trapped")
+        written = await self._executed(executable, rank, arguments)
+        await self.spend(duration)
+        for name, array in written.items():
+            mesh.write(self.tensors[name].region, rank, array.to_bits())
+        if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
+            await self._stay(rank)
+
+    def _arguments(self, rank: int) -> dict[str, Array]:
+        tensors = {
+            name: Array.from_bits(
+                each.dtype, each.shape, bytes(self.stream.mesh.read(each.region, rank, each.bytes, self.name))
+            )
+            for name, each in self.tensors.items()
+        }
+        return {**tensors, **self.scalars}
+
+    async def _executed(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
+        try:
+            if executable.needs_mesh:
+                return await self._met(executable, rank, arguments)
+            return executable.run(arguments, self.grid, self.block)
+        except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
+            raise self._failed(rank, str(problem)) from None
+
+    async def _hang(self, rank: int) -> None:
+        """Never go on by itself."""
+        never = Signal(self.stream.mesh.machine.engine, f"the end of {self.name}")
+        await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
+
+    async def _stay(self, rank: int) -> None:
+        """Stay resident until the stream is synchronized or destroyed (AMB-RT-65)."""
+        mesh = self.stream.mesh
+        ended = Signal(mesh.machine.engine, f"the end of the persistent {self.name}")
+        self.stream.residents.append(ended)
+        if rank == 0:
+            mesh.resident.append(self.name)
+        await self.wait_for(ended, 0, None)
+        if rank == 0:
+            mesh.resident.remove(self.name)
+
+    async def _met(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
+        """Run a kernel in which ranks meet: the last of them to come runs it for all."""
+        if self.meeting is None:
+            done = Signal(self.stream.mesh.machine.engine, f"the ranks of kernel {self.name}", self.stream.workers)
+            self.meeting = Meeting(f"kernel {self.name}", done, len(self.ranks()))
+        results: dict[int, Mapping[str, Array]] = self.results
+
+        def conclude(brought: Mapping[int, dict[str, Array]]) -> tuple[int, Callable[[], None]]:
+            try:
+                results.update(enumerate(executable.run_on_mesh(list(brought.values()))))
+            except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
+                raise self._failed(rank, str(problem)) from None
+            return 0, lambda: None
+
+        await self.meeting.come(self, rank, arguments, conclude)
+        return results[rank]
+
+    def _failed(self, rank: int, why: str) -> Failure:
+        given = f"kernel {self.name} failed on rank {rank}: {why}"
+        return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "a kernel that runs to its end")

@@ -1,0 +1,57 @@
+"""Meetings: where the ranks of a mesh come together, and the last to come concludes for all (runtime spec 4.6, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ..abi.status import Failure, Status
+from ..mesh.engine import Signal
+from .work import Work
+
+__all__ = ["Conclusion", "Meeting", "Meetings"]
+
+Conclusion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
+"""Of what each rank brought: how long it takes, and what is done at the end. Raises `Failure`, which all ranks get."""
+
+
+@dataclass(eq=False)
+class Meeting:
+    """One meeting of so many ranks."""
+
+    name: str
+    done: Signal
+    expected: int
+    brought: dict[int, Any] = field(default_factory=dict)
+
+    async def come(self, work: Work, rank: int, brings: Any, conclude: Conclusion) -> None:
+        """Wait until all have come and it is done. Raises `Failure`."""
+        self.brought[rank] = brings
+        if len(self.brought) == self.expected and not self.done.is_set:
+            self._conclude(work, conclude)
+        await work.wait_for(self.done, 2, lambda: self._never_complete(work))
+
+    def _conclude(self, work: Work, conclude: Conclusion) -> None:
+        machine = work.stream.mesh.machine
+        try:
+            duration, finish = conclude(dict(sorted(self.brought.items())))
+        except Failure as failure:
+            self.done.fail(failure)
+            return
+        machine.engine.call_at(machine.engine.now + machine.lasting(duration), lambda: self._finish(finish))
+
+    def _finish(self, finish: Callable[[], None]) -> None:
+        """End it, unless a timeout has ended it before."""
+        if not self.done.is_set:
+            finish()
+            self.done.set()
+
+    def _never_complete(self, work: Work) -> Failure:
+        absent = [rank for rank in range(self.expected) if rank not in self.brought]
+        given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, "every rank of the mesh")
+
+
+Meetings: TypeAlias = dict[int, Meeting]
+"""By number: the n-th collective that each rank issues by itself."""

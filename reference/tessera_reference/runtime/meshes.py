@@ -1,0 +1,56 @@
+"""Meshes of devices: ranks row-major over (tp, pp, dp, ep) (runtime spec 4.2; AMB-RT-01, AMB-RT-02)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..mesh.allocations import Region
+from ..mesh.axes import MeshAxes
+from .contexts import Context
+from .machine import Machine, SimulatedDevice
+from .streams import Stream
+
+__all__ = ["Mesh"]
+
+
+@dataclass(eq=False)
+class Mesh:
+    """Devices of a context, one a rank, and the streams on them."""
+
+    handle: int
+    context: Context
+    machine: Machine
+    devices: tuple[int, ...]
+    axes: MeshAxes
+    streams: dict[int, Stream] = field(default_factory=dict)
+    resident: list[str] = field(default_factory=list)
+
+    def device(self, rank: int) -> SimulatedDevice:
+        """The device of a rank."""
+        return self.machine.devices[self.devices[rank]]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of its devices, each once."""
+        return tuple(dict.fromkeys(self.machine.devices[each].description.target for each in self.devices))
+
+    def drain(self) -> None:
+        """Let all queued work finish (AMB-RT-50)."""
+        for stream in self.streams.values():
+            stream.end_residents()
+        self.machine.settle(lambda: not any(stream.queued for stream in self.streams.values()))
+        for handle in self.streams:
+            self.machine.order.synchronize(handle)
+
+    def read(self, region: Region, rank: int, bytes: int, reader: str) -> memoryview | bytes:
+        """The bytes of a rank's copy of device memory, or of host memory; to be copied if they are kept."""
+        return self.machine.memory.read(region, self._copy(region, rank), bytes, reader)
+
+    def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:
+        """Put bytes into a rank's copy of device memory, or into host memory."""
+        self.machine.memory.write(region, self._copy(region, rank), data)
+
+    def _copy(self, region: Region, rank: int) -> int:
+        """Which copy of an allocation, perhaps one of another mesh, lies on the device of a rank."""
+        devices = region.allocation.devices
+        return devices.index(self.devices[rank]) if devices else 0

@@ -1,0 +1,63 @@
+"""Finds accesses to memory that neither a stream, nor an event, nor the host orders (runtime spec 12; AMB-RT-83).
+
+What happens before what is known when work is queued, so that a missing wait is found on every run, also where the
+schedule happened to hide it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..mesh.clocks import AccessLog, VectorClock
+from ..mesh.findings import Findings
+
+if TYPE_CHECKING:
+    from .events import Recording
+    from .work import Work
+
+__all__ = ["Order"]
+
+
+class Order:
+    """The clock of each stream and of the host, and the last accesses."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._streams: dict[int, VectorClock] = {}
+        self._host = VectorClock()
+        self._log = AccessLog()
+
+    def note(self, work: Work) -> None:
+        """Work is queued, which knows of its stream's earlier work and of what the host waited for."""
+        accesses = work.accesses()
+        if not accesses:
+            return
+        stream = work.stream.handle
+        clock = self._clock(stream)
+        clock.tick(stream)
+        rank = work.ranks()[0]
+        for region, size, write in accesses:
+            number, start = region.allocation.number, region.offset
+            earlier = self._log.note(number, rank, start, start + size, write, stream, clock, work.name)
+            if earlier is not None:
+                text = f"{work.name} on stream {stream} and {earlier}: {region.allocation}, with nothing between them"
+                self._findings.add("unordered_access", text)
+
+    def record(self, recording: Recording, stream: int) -> None:
+        """A recording knows what its stream knows."""
+        recording.clock = self._clock(stream).copy()
+
+    def wait(self, recording: Recording, stream: int) -> None:
+        """A stream knows what a recording knew."""
+        self._clock(stream).join(recording.clock)
+
+    def synchronize(self, stream: int) -> None:
+        """The host knows what a stream did, and so does all that is queued later."""
+        self._host.join(self._clock(stream))
+        for clock in self._streams.values():
+            clock.join(self._clock(stream))
+
+    def _clock(self, stream: int) -> VectorClock:
+        if stream not in self._streams:
+            self._streams[stream] = self._host.copy()
+        return self._streams[stream]

@@ -1,0 +1,121 @@
+"""Streams: work in order, on every rank of a mesh (runtime spec 4.3, 6, 12; AMB-RT-14, AMB-RT-37, AMB-RT-50)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..abi.descriptor import Descriptor
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status
+from ..mesh.engine import Mailbox, Signal
+
+if TYPE_CHECKING:
+    from .capture import Capture
+    from .meetings import Meetings
+    from .meshes import Mesh
+    from .work import Work
+
+__all__ = ["Carried", "Stream"]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What is attached to a launch or collective (RT-11-01)."""
+
+    name: str
+    descriptor: Descriptor
+    policy: NumericsPolicy
+
+
+@dataclass(eq=False)
+class Stream:
+    """One queue of a mesh: each rank takes its work in order, and ranks wait for each other in collectives only."""
+
+    handle: int
+    mesh: Mesh
+    priority: int
+    queued: dict[Work, int] = field(default_factory=dict)
+    """Unfinished work, and on how many ranks."""
+    error: Failure | None = None
+    limit: int = 0
+    capture: Capture | None = None
+    carried: list[Carried] = field(default_factory=list)
+    residents: list[Signal] = field(default_factory=list)
+    meetings: Meetings = field(default_factory=dict)
+    issued: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        engine = self.mesh.machine.engine
+        names = [f"stream {self.handle} on rank {rank}" for rank in range(len(self.mesh.devices))]
+        self._mailboxes = [Mailbox(engine, name) for name in names]
+        self.workers = [engine.spawn(name, self._serve(rank)) for rank, name in enumerate(names)]
+
+    async def _serve(self, rank: int) -> None:
+        """Do a rank's work, one after the other; a failure is kept and the next goes on (AMB-RT-14)."""
+        engine, mailbox = self.mesh.machine.engine, self._mailboxes[rank]
+        while True:
+            work: Work | None = await mailbox
+            if work is None:
+                return
+            if work.enqueued > engine.now:
+                await engine.sleep_until(work.enqueued)
+            try:
+                await work.run(rank)
+            except Failure as failure:
+                self.fail(failure)
+            self._done(work)
+
+    def close(self) -> None:
+        """Let the workers end."""
+        for mailbox in self._mailboxes:
+            mailbox.put(None)
+
+    def _done(self, work: Work) -> None:
+        if self.queued[work] > 1:
+            self.queued[work] -= 1
+        else:
+            del self.queued[work]
+
+    def enqueue(self, work: Work) -> None:
+        """Queue work behind all that is there. Raises `Failure` where the memory limit forbids it (AMB-RT-87)."""
+        if self.limit:
+            self._require_within_limit(work)
+        self.mesh.machine.order.note(work)
+        work.enqueued = self.mesh.machine.host_time
+        ranks = work.ranks()
+        self.queued[work] = len(ranks)
+        for rank in ranks:
+            self._mailboxes[rank].put(work)
+
+    def fail(self, failure: Failure) -> None:
+        """Keep the first asynchronous error since the last synchronization (AMB-RT-14)."""
+        if self.error is None:
+            self.error = failure
+
+    def drain(self) -> None:
+        """Let all queued work finish; persistent kernels are asked to end (AMB-RT-50, AMB-RT-65)."""
+        self.end_residents()
+        self.mesh.machine.settle(lambda: not self.queued)
+        self.mesh.machine.order.synchronize(self.handle)
+
+    def synchronize(self) -> None:
+        """Let all queued work finish. Raises the first `Failure` among it, once (RT-04.3-10, AMB-RT-14)."""
+        self.drain()
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def end_residents(self) -> None:
+        """Ask persistent kernels to end."""
+        residents, self.residents = self.residents, []
+        for signal in residents:
+            signal.set()
+
+    def _require_within_limit(self, work: Work) -> None:
+        regions = [region for each in (*self.queued, work) for region, _, _ in each.accesses()]
+        devices = {region.allocation.number: region.allocation for region in regions if region.allocation.devices}
+        referred = sum(each.bytes for each in devices.values())
+        if referred > self.limit:
+            given = f"the stream's queued work would refer to {referred} bytes"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")

@@ -1,0 +1,104 @@
+"""Work: what streams hold, run once on each rank (runtime spec 6, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from ..abi.status import Failure, Status
+from ..mesh.engine import Signal
+from .machine import Pending
+from .profiler import Record, RecordKind
+
+if TYPE_CHECKING:
+    from ..mesh.allocations import Region
+    from .streams import Stream
+
+__all__ = ["Access", "Kind", "Work"]
+
+Access: TypeAlias = "tuple[Region, int, bool]"
+"""So many bytes of memory, and whether they are written."""
+
+Kind = Literal["launch", "copy", "collective", "record", "wait", "graph"]
+
+RECORDED_AS: Mapping[Kind, RecordKind] = {
+    "launch": "kernel",
+    "copy": "copy",
+    "collective": "collective",
+    "record": "event",
+    "wait": "wait",
+}
+
+
+@dataclass(eq=False, kw_only=True)
+class Work:
+    """One thing to do, on every rank of a stream. Subclasses say what it is in `run`."""
+
+    kind: ClassVar[Kind]
+    function: ClassVar[str]
+    """The call that queues it."""
+
+    name: str
+    stream: Stream
+    enqueued: int = field(default=0, init=False)
+
+    def ranks(self) -> Sequence[int]:
+        """Those that take part."""
+        return range(len(self.stream.mesh.devices))
+
+    def accesses(self) -> Sequence[Access]:
+        """The memory that it reads and writes."""
+        return ()
+
+    async def run(self, rank: int) -> None:
+        """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
+        raise NotImplementedError
+
+    def on(self, stream: Stream) -> Work:
+        """The same once more, on another stream: how a captured graph is replayed."""
+        return replace(self, stream=stream)
+
+    async def spend(self, duration: int) -> None:
+        """Let time pass. Raises `Failure` with TESS_ERR_TIMEOUT where the context allows less (RT-19.A-09)."""
+        machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
+        lasting = machine.lasting(duration)
+        if timeout is not None and duration > timeout:
+            await machine.engine.sleep(machine.lasting(timeout))
+            raise self.timed_out(timeout)
+        if lasting:
+            await machine.engine.sleep(lasting)
+
+    async def wait_for(self, signal: Signal, turn: int, given_up: Callable[[], Failure] | None) -> None:
+        """Wait for what may never come: then it is `given_up`, or a timeout where the context has one.
+
+        What is given up first has the lowest turn; without a failure the wait just ends.
+        """
+        machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
+        if timeout is not None and given_up is not None:
+            late = self.timed_out(timeout)
+            machine.engine.call_at(machine.engine.now + machine.lasting(timeout), lambda: signal.fail(late))
+        pending = Pending(signal, turn, given_up)
+        machine.pending[pending] = None
+        try:
+            await signal
+        finally:
+            machine.pending.pop(pending, None)
+
+    def timed_out(self, timeout: int) -> Failure:
+        """What is reported of work that took too long."""
+        given = f"{self.name} is not done after {timeout // 1000} ns"
+        return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
+
+    def profile(self, rank: int, start: int, **more: Any) -> None:
+        """Tell the profilers what was done on a rank from `start` until now (RT-17-01, RT-17-04, RT-17-05)."""
+        mesh = self.stream.mesh
+        if not mesh.context.profilers:
+            return
+        stop = mesh.machine.engine.now
+        kind = RECORDED_AS[self.kind]
+        record = Record(
+            kind, self.name, self.stream.handle, rank, mesh.devices[rank], self.enqueued, start, stop, **more
+        )
+        for profiler in mesh.context.profilers.values():
+            profiler.add(record)

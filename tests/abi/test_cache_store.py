@@ -1,0 +1,322 @@
+"""The store on disk: validity, corruption, processes that meet and processes that die (runtime spec 8.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_reference.abi import Failure, NumericsPolicy, Status
+from tessera_reference.abi.cache_store import CacheEntry, CacheKey, CacheStore, CacheTags
+
+KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
+TAGS = CacheTags("driver 1", "abc", NumericsPolicy())
+FAST = replace(TAGS, policy=NumericsPolicy(allowFastMath=1))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CacheStore:
+    return CacheStore(tmp_path / "made" / "when needed")
+
+
+def names(store: CacheStore) -> list[str]:
+    return sorted(path.name for path in store.directory.iterdir() if path.name != ".lock")
+
+
+def test_what_is_put_is_found_again_also_by_another_process(store: CacheStore) -> None:
+    assert store.get("binary", KEY, TAGS, same_policy=True) is None
+    store.put("binary", KEY, TAGS, b"\0binary\xff")
+    store.put("autotune", KEY, TAGS, b"")
+    for each in (store, CacheStore(store.directory)):
+        assert each.get("binary", KEY, TAGS, same_policy=True) == b"\0binary\xff"
+        assert each.get("autotune", KEY, TAGS, same_policy=True) == b""
+
+
+@pytest.mark.parametrize("part", ["kernel", "shape", "dtype", "arch"])
+def test_each_part_of_the_key_counts(store: CacheStore, part: str) -> None:
+    """RT-08.2-01 and -02; another architecture finds nothing and disturbs nothing, RT-08.2-03."""
+    other = replace(KEY, **{part: "another"})
+    store.put("binary", KEY, TAGS, b"here")
+    assert store.get("binary", other, TAGS, same_policy=False) is None
+    store.put("binary", other, TAGS, b"there")
+    assert store.get("binary", KEY, TAGS, same_policy=False) == b"here"
+    assert store.get("binary", other, TAGS, same_policy=False) == b"there"
+
+
+def test_keys_that_look_alike_differ(store: CacheStore) -> None:
+    keys = [replace(KEY, shape=shape) for shape in (1, "1", (1,), ((1,),), (1, 2), ((1, 2),), ("1,2",), ())]
+    for number, key in enumerate(keys):
+        store.put("binary", key, TAGS, bytes([number]))
+    assert [store.get("binary", key, TAGS, same_policy=True) for key in keys] == [bytes([n]) for n in range(len(keys))]
+
+
+@pytest.mark.parametrize("change", [{"driver": "driver 2"}, {"abi_hash": "abd"}])
+def test_another_driver_or_abi_invalidates(store: CacheStore, change: dict[str, str]) -> None:
+    """The entry is gone also for those who come with the old tags (RT-08.2-04, -05)."""
+    store.put("binary", KEY, TAGS, b"old")
+    assert store.get("binary", KEY, replace(TAGS, **change), same_policy=False) is None
+    assert store.get("binary", KEY, TAGS, same_policy=False) is None
+    assert names(store) == []
+
+
+def test_another_policy_is_passed_over_by_deterministic_launches_only(store: CacheStore) -> None:
+    store.put("binary", KEY, FAST, b"fast")
+    assert store.get("binary", KEY, TAGS, same_policy=True) is None
+    assert store.get("binary", KEY, TAGS, same_policy=False) == b"fast"
+    assert store.get("binary", KEY, FAST, same_policy=True) == b"fast"
+    store.put("binary", KEY, TAGS, b"strict")
+    assert store.get("binary", KEY, TAGS, same_policy=True) == b"strict"
+
+
+def test_entries_are_listed_in_order(store: CacheStore) -> None:
+    keys = [replace(KEY, kernel=name) for name in ("b", "a", "c")]
+    for key in keys:
+        store.put("binary", key, TAGS, b"x")
+    store.put("autotune", keys[2], FAST, b"y")
+    (store.directory / "notes.txt").write_text("no entry, and nobody's business")
+    expected = [
+        CacheEntry("autotune", keys[2], FAST, b"y"),
+        CacheEntry("binary", keys[1], TAGS, b"x"),
+        CacheEntry("binary", keys[0], TAGS, b"x"),
+        CacheEntry("binary", keys[2], TAGS, b"x"),
+    ]
+    assert store.entries() == expected
+
+
+def corrupt(action: Any, path: Path) -> str:
+    """The text of a failure with TESS_ERR_CACHE_CORRUPT, which names the file and what to do."""
+    with pytest.raises(Failure) as caught:
+        action()
+    assert caught.value.status is Status.TESS_ERR_CACHE_CORRUPT
+    text = str(caught.value)
+    assert str(path) in text and "remove the file" in text
+    return text
+
+
+def test_every_truncation_and_every_altered_byte_is_corruption(store: CacheStore) -> None:
+    """Each region: magic, version, sizes, header, payload, checksum."""
+    store.put("binary", KEY, TAGS, b"payload")
+    path = store.path("binary", KEY)
+    content = path.read_bytes()
+    altered = [content[:size] for size in range(len(content))] + [content + b"\0"]
+    for position in range(len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 0x11
+        altered.append(bytes(changed))
+    for each in altered:
+        path.write_bytes(each)
+        corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
+    path.write_bytes(content)
+    assert store.get("binary", KEY, TAGS, same_policy=True) == b"payload"
+
+
+def sealed(header: bytes, payload: bytes = b"", magic: bytes = b"TESSCACH", version: int = 1) -> bytes:
+    """A file of an entry put together by hand."""
+    content = struct.pack("<8sIIQ", magic, version, len(header), len(payload)) + header + payload
+    return content + hashlib.sha256(content).digest()
+
+
+def header(**change: Any) -> bytes:
+    key = {"kernel": "scale", "shape": [["n", 1024], ["m", 4]], "dtype": ["bf16", "fp32"], "arch": "sm_90"}
+    policy = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+    document = {"kind": "binary", "key": key, "tags": {"driver": "driver 1", "abi_hash": "abc", "policy": policy}}
+    return json.dumps({**document, **change}, sort_keys=True, separators=(",", ":")).encode()
+
+
+def test_the_bytes_of_an_entry(store: CacheStore) -> None:
+    store.put("binary", KEY, TAGS, b"payload")
+    assert store.path("binary", KEY).read_bytes() == sealed(header(), b"payload")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "too few"),
+        (b"just some text that somebody has put here, of some length", "it begins with"),
+        (sealed(header(), magic=b"TESSFBIN"), "it begins with"),
+        (sealed(header(), version=2), "version 2"),
+        (sealed(b""), "its header cannot be read"),
+        (sealed(b"[]"), "its header cannot be read"),
+        (sealed(b"\xff"), "its header cannot be read"),
+        (sealed(b"[" * 100_000), "its header cannot be read"),
+        (sealed(header(kind="source")), "its header cannot be read"),
+        (sealed(header(key={"kernel": "scale"})), "its header cannot be read"),
+        (sealed(header(key=None)), "its header cannot be read"),
+        (sealed(header(tags={"driver": "d", "abi_hash": "a", "policy": 1})), "its header cannot be read"),
+        (sealed(header(tags={"driver": 1, "abi_hash": "a", "policy": {}})), "its header cannot be read"),
+        (sealed(header(more=1)), "not written as this store writes it"),
+        (sealed(b" " + header()), "not written as this store writes it"),
+        (sealed(header(kind="autotune")), "another entry than its name says"),
+    ],
+)
+def test_what_is_no_entry_is_corruption_though_its_checksum_be_right(
+    store: CacheStore, content: bytes, why: str
+) -> None:
+    path = store.path("binary", KEY)
+    path.write_bytes(content)
+    assert why in corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
+    corrupt(store.entries, path)
+
+
+def test_an_entry_under_the_name_of_another_is_corruption(store: CacheStore) -> None:
+    other = replace(KEY, arch="gfx942")
+    store.put("binary", KEY, TAGS, b"x")
+    store.path("binary", KEY).rename(store.path("binary", other))
+    corrupt(lambda: store.get("binary", other, TAGS, same_policy=True), store.path("binary", other))
+
+
+def test_a_folder_in_the_place_of_an_entry_is_corruption(store: CacheStore) -> None:
+    store.path("binary", KEY).mkdir()
+    corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), store.path("binary", KEY))
+
+
+def test_corrupt_entries_can_be_discarded(store: CacheStore) -> None:
+    keys = [replace(KEY, kernel=name) for name in ("a", "b", "c")]
+    for key in keys:
+        store.put("binary", key, TAGS, b"x")
+    for key in keys[:2]:
+        store.path("binary", key).write_bytes(b"garbage")
+    store.discard("binary", keys[0])
+    store.discard("binary", replace(KEY, kernel="absent"))
+    assert store.get("binary", keys[0], TAGS, same_policy=True) is None
+    assert store.discard_corrupt() == [store.path("binary", keys[1])]
+    assert [entry.key for entry in store.entries()] == [keys[2]]
+    store.put("binary", keys[1], TAGS, b"compiled again")
+    assert store.get("binary", keys[1], TAGS, same_policy=True) == b"compiled again"
+
+
+def test_a_put_replaces_a_corrupt_entry(store: CacheStore) -> None:
+    store.path("binary", KEY).write_bytes(b"garbage")
+    store.put("binary", KEY, TAGS, b"x")
+    assert store.get("binary", KEY, TAGS, same_policy=True) == b"x"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda store: store.put("source", KEY, TAGS, b""),
+        lambda store: store.get("source", KEY, TAGS, same_policy=True),
+        lambda store: store.put("binary", KEY, TAGS, "text"),
+        lambda store: CacheKey(1.5, (), "", ""),
+        lambda store: CacheKey("f", (True,), "", ""),
+        lambda store: CacheTags(None, "", NumericsPolicy()),
+        lambda store: CacheStore(store.path("binary", KEY)),
+        lambda store: CacheStore(store.path("binary", KEY) / "below a file"),
+    ],
+)
+def test_what_cannot_be_is_refused(store: CacheStore, make: Any, refused: Any) -> None:
+    store.path("binary", KEY).write_bytes(b"a file")
+    refused(lambda: make(store))
+
+
+def test_what_a_killed_writer_left_behind_is_no_entry_and_is_removed(store: CacheStore) -> None:
+    leftover = store.directory / "tmp12345.unfinished"
+    leftover.write_bytes(b"half an ent")
+    assert store.entries() == []
+    again = CacheStore(store.directory)
+    assert not leftover.exists()
+    assert again.entries() == []
+
+
+PROLOGUE = """
+import os, signal, sys
+from pathlib import Path
+from tessera_reference.abi import NumericsPolicy
+from tessera_reference.abi.cache_store import CacheKey, CacheStore, CacheTags
+key = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
+tags = CacheTags("driver 1", "abc", NumericsPolicy())
+store = CacheStore(Path(sys.argv[1]))
+"""
+KILLED_BEFORE_RENAMING = """
+os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+store.put("binary", key, tags, b"new")
+"""
+KILLED_WHILE_WRITING = """
+os.fsync = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+store.put("binary", key, tags, b"new" * 100000)
+"""
+HOLDING_THE_LOCK = """
+def wait(*names):
+    print("writing", flush=True)
+    sys.stdin.read()
+    os.rename(*names)
+os.replace = wait
+store.put("binary", key, tags, b"new")
+"""
+MANY = """
+from dataclasses import replace
+mine, wrong = sys.argv[2], 0
+for round in range(40):
+    for number in range(4):
+        each = replace(key, kernel=f"k{number}")
+        store.put("binary", each, tags, (f"{number} {mine} {round} " * 200).encode())
+        found = store.get("binary", each, tags, same_policy=True)
+        pieces = {found[start:start + len(found) // 200] for start in range(0, len(found), len(found) // 200)}
+        wrong += len(pieces) != 1 or not found.startswith(b"%d " % number)
+    wrong += len(store.entries()) > 4
+print(wrong)
+"""
+CHANGING_DRIVERS = """
+from dataclasses import replace
+mine = replace(tags, driver=sys.argv[2])
+for round in range(60):
+    store.put("binary", key, mine, sys.argv[2].encode())
+    found = store.get("binary", key, mine, same_policy=True)
+    assert found in (None, sys.argv[2].encode()), found
+"""
+
+
+def process(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROLOGUE + code, *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.parametrize("code", [KILLED_BEFORE_RENAMING, KILLED_WHILE_WRITING], ids=["renaming", "writing"])
+@pytest.mark.parametrize("before", [None, b"old"])
+def test_a_writer_killed_at_work_leaves_the_old_state(store: CacheStore, code: str, before: bytes | None) -> None:
+    if before is not None:
+        store.put("binary", KEY, TAGS, before)
+    with process(code, str(store.directory)) as killed:
+        assert killed.wait() == -signal.SIGKILL
+    assert len(names(store)) == (1 if before is None else 2), "there is an unfinished file"
+    assert store.get("binary", KEY, TAGS, same_policy=True) == before
+    assert CacheStore(store.directory).get("binary", KEY, TAGS, same_policy=True) == before
+    assert len(names(store)) == (0 if before is None else 1)
+
+
+def test_a_writer_at_work_is_not_disturbed(store: CacheStore) -> None:
+    """Neither by a store that is opened nor by an outdated entry that is met; the new entry is there at last."""
+    store.put("binary", KEY, TAGS, b"old")
+    with process(HOLDING_THE_LOCK, str(store.directory)) as writer:
+        assert writer.stdout is not None and writer.stdin is not None
+        assert writer.stdout.readline() == "writing\n"
+        second = CacheStore(store.directory)
+        assert second.get("binary", KEY, replace(TAGS, driver="driver 2"), same_policy=False) is None
+        assert second.get("binary", KEY, TAGS, same_policy=False) == b"old"
+        writer.stdin.close()
+        assert writer.wait() == 0
+    assert store.get("binary", KEY, TAGS, same_policy=True) == b"new"
+    assert len(names(store)) == 1
+
+
+def test_processes_that_write_the_same_entries_read_whole_ones(store: CacheStore) -> None:
+    writers = [process(MANY, str(store.directory), str(number)) for number in range(3)]
+    results = [writer.communicate() for writer in writers]
+    assert [(out.strip(), err) for out, err in results] == [("0", "")] * 3
+    assert len(store.entries()) == 4
+    assert len(names(store)) == 4
+
+
+def test_processes_of_different_drivers_never_see_each_others_entries(store: CacheStore) -> None:
+    writers = [process(CHANGING_DRIVERS, str(store.directory), f"driver {number}") for number in range(3)]
+    assert [writer.communicate()[1] for writer in writers] == [""] * 3
+    assert len(names(store)) <= 1

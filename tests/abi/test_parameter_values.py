@@ -1,0 +1,184 @@
+"""Values to bytes and back: ranges, rounding, and what is refused (runtime spec 10.1; AMB-RT-29, -56)."""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_left
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tessera_reference.abi import Failure, Parameter, ParameterValue, Status, layout_of, pack, unpack
+
+DOUBLES = st.floats() | st.floats(-500, 500) | st.floats(-1e-4, 1e-4)
+NARROW = {"bf16": ml_dtypes.bfloat16, "fp8_e4m3": ml_dtypes.float8_e4m3fn, "fp8_e5m2": ml_dtypes.float8_e5m2}
+
+
+def packed(name: str, value: ParameterValue) -> bytes:
+    layout = layout_of([Parameter("x", name)])
+    return pack(layout, [value])[: layout.end_of_last_argument]
+
+
+def unpacked(name: str, data: bytes) -> ParameterValue:
+    return unpack(layout_of([Parameter("x", name)]), data)[0]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_integers_within_their_range(bits: int) -> None:
+    name, low, high = f"int{bits}", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    for value in (low, -1, 0, 1, high):
+        assert packed(name, value) == value.to_bytes(bits // 8, "little", signed=True)
+        assert unpacked(name, packed(name, value)) == value
+    for value in (low - 1, high + 1, 10**5000):
+        with pytest.raises(
+            Failure, match=f"for parameter x of type {name}; expected a whole number from {low} to {high}"
+        ):
+            packed(name, value)
+
+
+def test_pointers_are_unsigned() -> None:
+    assert packed("ptr", 2**64 - 1) == b"\xff" * 8
+    assert unpacked("ptr", b"\xff" * 8) == 2**64 - 1
+    for value in (-1, 2**64):
+        with pytest.raises(Failure, match="from 0 to 18446744073709551615") as caught:
+            packed("ptr", value)
+        assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("int32", 1.0),
+        ("int32", True),
+        ("int32", None),
+        ("ptr", "0"),
+        ("fp32", 1j),
+        ("fp32", True),
+        ("fp64", "1"),
+        ("bool", 1),
+        ("bool", None),
+        ("complex64", 1.0),
+        ("complex64", (0.0, 1.0)),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: ParameterValue) -> None:
+    with pytest.raises(Failure, match=f"type {name}; expected ") as caught:
+        packed(name, value)
+    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
+
+
+def test_a_bool_is_stored_as_0_or_1_and_any_other_byte_reads_as_true() -> None:
+    assert (packed("bool", False), packed("bool", True)) == (b"\0", b"\1")
+    assert [unpacked("bool", bytes([byte])) for byte in (0, 1, 2, 0x80, 0xFF)] == [False, True, True, True, True]
+    assert type(unpacked("bool", b"\2")) is bool
+
+
+@given(DOUBLES)
+@example(3.4028235677973366e38)  # halfway between the largest fp32 and what would follow: too large
+@example(3.4028235677973362e38)
+@example(65519.99)
+@example(65520.0)
+@example(-0.0)
+@example(2.0**-150)
+@example(math.nextafter(2.0**-150, 1))
+def test_floats_are_rounded_as_c_rounds_them(value: float) -> None:
+    for name, letter in (("fp16", "<e"), ("fp32", "<f"), ("fp64", "<d")):
+        try:
+            expected = struct.pack(letter, math.nan if math.isnan(value) else value)
+        except OverflowError:
+            expected = struct.pack(letter, math.copysign(math.inf, value))
+        assert packed(name, value) == expected
+        assert struct.pack("<d", unpacked(name, expected)) == struct.pack("<d", struct.unpack(letter, expected)[0])
+
+
+def widened(codes: npt.NDArray[Any], name: str) -> npt.NDArray[np.float64]:
+    """The values of codes as another package reads them."""
+    with np.errstate(invalid="ignore"):  # signaling NaNs
+        return np.asarray(codes.view(NARROW[name]).astype(np.float64))
+
+
+def magnitudes(name: str) -> list[tuple[Fraction, int]]:
+    """Every finite magnitude of a narrow dtype with its code, ascending, as another package decodes them."""
+    bits = np.dtype(NARROW[name]).itemsize * 8
+    codes = np.arange(1 << bits - 1).astype(f"u{bits // 8}")
+    values = widened(codes, name)
+    found = [(Fraction(float(v)), int(code)) for v, code in zip(values, codes, strict=True) if np.isfinite(v)]
+    return sorted(found)
+
+
+TABLES = {name: magnitudes(name) for name in NARROW}
+
+
+def nearest(value: float, name: str) -> int:
+    """The code of the nearest value, ties to the even code."""
+    table, exact = TABLES[name], Fraction(abs(value))
+    above = bisect_left(table, (exact, 0))
+    candidates = table[max(0, above - 1) : above + 1]
+    return min((abs(each - exact), code % 2, code) for each, code in candidates)[2]
+
+
+@given(st.sampled_from(sorted(NARROW)), DOUBLES.filter(math.isfinite))
+@example("fp8_e4m3", 464.0)
+@example("fp8_e4m3", 1.0625)
+@example("fp8_e5m2", 2.0**-17)
+@example("bf16", 1.00390625)
+@example("bf16", 1.0039062500000002)  # through fp32 it would be a tie, and round down
+def test_narrow_floats_are_rounded_once_to_nearest_even(name: str, value: float) -> None:
+    largest, code = TABLES[name][-1]
+    step = largest - TABLES[name][-2][0]
+    if Fraction(abs(value)) < largest + step / 2:
+        code = nearest(value, name)
+    elif name == "bf16":
+        code += 1  # infinity; fp8 saturates
+    sign = math.copysign(1, value) < 0
+    size = np.dtype(NARROW[name]).itemsize
+    assert packed(name, value) == (code | sign << 8 * size - 1).to_bytes(size, "little")
+
+
+@pytest.mark.parametrize("name", sorted(NARROW))
+def test_every_code_reads_as_another_package_reads_it(name: str) -> None:
+    size = np.dtype(NARROW[name]).itemsize
+    codes = np.arange(1 << 8 * size).astype(f"<u{size}")
+    expected = widened(codes, name)
+    for code, wanted in zip(codes.tolist(), expected.tolist(), strict=True):
+        found = unpacked(name, code.to_bytes(size, "little"))
+        assert (found == wanted and math.copysign(1, found) == math.copysign(1, wanted)) or (
+            math.isnan(found) and math.isnan(wanted)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("fp8_e4m3", math.inf, "7e"),
+        ("fp8_e4m3", -1e300, "fe"),
+        ("fp8_e4m3", math.nan, "7f"),
+        ("fp8_e5m2", math.inf, "7b"),
+        ("fp8_e5m2", math.nan, "7e"),
+        ("bf16", -math.inf, "80ff"),
+        ("bf16", math.nan, "c07f"),
+        ("fp16", -math.nan, "007e"),
+        ("fp32", 16777217, "0000804b"),
+        ("fp32", 2**60 + 2**36 + 1, "0100805d"),  # rounding to fp64 first would make it a tie
+        ("fp64", 2**53 + 1, "0000000000004043"),
+        ("fp64", 10**400, "000000000000f07f"),
+        ("fp32", -(10**400), "000080ff"),
+        ("complex64", complex(1.5, -0.0), "0000c03f00000080"),
+        ("complex128", complex(-2.0, math.inf), "00000000000000c0000000000000f07f"),
+    ],
+)
+def test_values_worked_out_by_hand(name: str, value: ParameterValue, stored: str) -> None:
+    assert packed(name, value).hex() == stored
+
+
+def test_complex_numbers_come_back() -> None:
+    for name in ("complex64", "complex128"):
+        for value in (0j, complex(1.5, -2.25), complex(-math.inf, 2.0**-149)):
+            assert unpacked(name, packed(name, value)) == value

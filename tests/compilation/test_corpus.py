@@ -1,0 +1,87 @@
+"""Programs of the equality corpus as kernels of a module image: the bits are those of Graph IR and golden vectors."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.equality_corpus import PROGRAMS, Program
+from tessera_reference.abi.fatbin import Fatbin
+from tessera_reference.compilation import executables_of
+
+SPREAD = (
+    "relu",
+    "bias-gelu",
+    "chain",
+    "turns",
+    "called-in-a-loop",
+    "drawn",
+    "directed",
+    "tiled-rows",
+    "matmul/fp64/left-fold",
+    "matmul/bf16/batched",
+    "softmax/fp32/axis-1",
+    "reductions/fp32/sum/n-33",
+    "movement/complex64/reshape/matrix",
+    "attention/bf16/rectangular",
+    "casts/fp32-to-fp8_e4m3/edges",
+)
+BY_NAME = {program.name: program for program in PROGRAMS}
+
+
+def require_same_bits(kernel: Any, fatbin: Fatbin, target: str) -> None:
+    written = executables_of(fatbin, "k", target).run(kernel.arguments, (3, 2, 1), (64, 1, 1))
+    assert list(written) == ["Result"]
+    assert written["Result"].to_bits() == kernel.expected, kernel.program.name
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_a_kernel_leaves_the_bits_of_graph_ir(build: Any, name: str) -> None:
+    kernel = build.corpus_kernel(BY_NAME[name])
+    require_same_bits(kernel, build.compiled(kernel.source, ir_pack=True), "sm_90")
+
+
+@pytest.mark.slow
+def test_every_program_that_can_be_a_kernel_does_so_from_its_target_ir(build: Any) -> None:
+    kernels = [build.corpus_kernel(program) for program in PROGRAMS]
+    possible = [kernel for kernel in kernels if kernel.is_possible]
+    assert len(possible) >= 85
+    for kernel in possible:
+        fatbin = build.compiled(kernel.source, ("sm_90", "gfx942"))
+        for target in fatbin.targets:
+            assert fatbin.section("target-ir", target) is not None
+            require_same_bits(kernel, fatbin, target)
+
+
+@pytest.mark.slow
+def test_what_stands_for_the_tools_of_vendors_is_accepted(build: Any, tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite", reason="pip install 'tessera-conformance[llvm]'")
+    tool = shutil.which("ptxas")
+    if tool is None:
+        pytest.skip("ptxas is not installed: it is part of the CUDA toolkit")
+    assert [_assembled(build.corpus_kernel(BY_NAME[name]), build, tool, tmp_path) for name in SPREAD].count(True) >= 12
+
+
+def _assembled(kernel: Any, build: Any, tool: str, folder: Path) -> bool:
+    """Whether a program has kernels, which ptxas then takes; gfx942's text names each of them too."""
+    fatbin = build.compiled(kernel.source, ("sm_90", "gfx942"))
+    code = fatbin.section("ptx", "sm_90")
+    if code is None:
+        return False
+    (folder / "kernels.ptx").write_bytes(code.data)
+    command = [tool, "-arch=sm_90", "-c", "kernels.ptx", "-o", "kernels.cubin"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text, other = fatbin.section("target-ir", "gfx942"), fatbin.section("amdgcn", "gfx942")
+    assert text is not None and other is not None
+    symbols = [part.split('"')[0] for part in text.data.decode().split('sym_name = "tss_kernel_')[1:]]
+    assert symbols and all(f".amdhsa_kernel tss_kernel_{symbol}\n".encode() in other.data for symbol in symbols)
+    return True
+
+
+def test_the_spread_is_of_the_corpus() -> None:
+    assert all(isinstance(BY_NAME.get(name), Program) for name in SPREAD)

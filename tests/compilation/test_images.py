@@ -1,0 +1,216 @@
+"""Images of programs: their sections, hash and targets, what is refused, and the same bytes whenever they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tessera_reference.abi.fatbin import CollectivePlan, public_key, read, verify
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.compilation import compile_module, executables_of, images
+from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.levels import MissingTool, Options
+
+ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
+OPEN = "module m { kernel twice(X: tensor<Nxfp32>, N: int32) { X = X + X; } }"
+BOTH = """module m {
+  func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
+  kernel narrow(X: tensor<4x4xfp32>) { X = half(X); }
+  kernel wide(X: tensor<4x64xfp32>) { X = half(X); }
+  kernel open(X: tensor<NxNxfp32>, N: int64) { X = half(X); }
+}
+module n {
+  func half(X: tensor<2xfp32>) -> tensor<2xfp32> { return X / 2.0; }
+  kernel other(X: tensor<2xfp32>) { if (X[0] > 0.0) { X = half(X); } }
+}
+"""
+
+
+def kinds(fatbin: Any) -> list[tuple[str, str | None]]:
+    return [(section.kind, section.target) for section in fatbin.sections]
+
+
+def text_of(fatbin: Any, kind: str, target: str | None = None) -> str:
+    section = fatbin.section(kind, target)
+    assert section is not None
+    return str(section.data.decode())
+
+
+def test_an_image_holds_the_ir_and_the_code_of_every_target(build: Any) -> None:
+    pytest.importorskip("llvmlite", reason="pip install 'tessera-conformance[llvm]'")
+    fatbin = build.compiled(ADD, ("sm_90", "gfx942"))
+    assert fatbin.targets == ("sm_90", "gfx942")
+    assert kinds(fatbin) == [
+        ("graph-ir", None),
+        ("target-ir", "sm_90"),
+        ("ptx", "sm_90"),
+        ("target-ir", "gfx942"),
+        ("amdgcn", "gfx942"),
+    ]
+    assert '"tessera.graph.add"' in text_of(fatbin, "graph-ir")
+    assert '"tessera.target.kernel"' in text_of(fatbin, "target-ir", "gfx942")
+    assert ".visible .entry tss_kernel_add_0(" in text_of(fatbin, "ptx", "sm_90")
+    assert ".amdhsa_kernel tss_kernel_add_0" in text_of(fatbin, "amdgcn", "gfx942")
+
+
+def test_without_the_compiler_of_machine_code_the_ir_stands_alone(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> str:
+        raise MissingTool("llvmlite", "pip install it")
+
+    monkeypatch.setattr(images, "emit", missing)
+    assert kinds(build.compiled(ADD)) == [("graph-ir", None), ("target-ir", "sm_90")]
+
+
+def test_an_ir_pack_holds_no_binaries(build: Any) -> None:
+    fatbin = build.compiled(ADD, ("sm_90", "gfx90a"), ir_pack=True)
+    assert (fatbin.targets, kinds(fatbin)) == (("sm_90", "gfx90a"), [("graph-ir", None)])
+    assert fatbin.ir_hash == build.compiled(ADD).ir_hash
+
+
+def test_the_hash_is_that_of_the_graph_ir_and_of_nothing_else(build: Any) -> None:
+    fatbin = build.compiled(ADD)
+    assert fatbin.ir_hash == hashlib.sha256(text_of(fatbin, "graph-ir").encode()).digest()
+    elsewhere = build.compiled("// a comment\n\n" + ADD.replace("{ C", "{\n C"), ("gfx942",), filename="other.tsr")
+    assert elsewhere.ir_hash == fatbin.ir_hash
+    assert build.compiled(ADD.replace("A + B", "B + A")).ir_hash != fatbin.ir_hash
+
+
+def test_graph_ir_as_text_gives_the_image_of_the_program_it_was(build: Any) -> None:
+    text = text_of(build.compiled(BOTH), "graph-ir")
+    assert compile_module(text, ["sm_90"], at="graph") == compile_module(BOTH, ["sm_90"])
+
+
+def test_only_kernels_whose_extents_are_numbers_are_lowered(build: Any) -> None:
+    assert kinds(build.compiled(OPEN)) == [("graph-ir", None)]
+    fatbin = build.compiled(BOTH)
+    text = text_of(fatbin, "target-ir", "sm_90")
+    assert [each.name for each in fatbin.metadata.kernels] == ["narrow", "wide", "open", "other"]
+    assert [f'sym_name = "{each}"' in text for each in ("narrow", "wide", "open", "other")] == [True, True, False, True]
+
+
+def test_symbols_are_unique_in_an_image_and_launches_follow_them(build: Any) -> None:
+    """Both modules have a function `half`, and one of them for two shapes."""
+    fatbin = build.compiled(BOTH)
+    text = text_of(fatbin, "target-ir", "sm_90")
+    symbols = [part.split('"')[0] for part in text.split('sym_name = "tss_kernel_')[1:]]
+    assert sorted(symbols) == ["half_0", "half_1_0", "n_half_0"]
+    if fatbin.section("ptx", "sm_90") is not None:
+        code = text_of(fatbin, "ptx", "sm_90")
+        assert [code.count(f".entry tss_kernel_{symbol}(") for symbol in symbols] == [1, 1, 1]
+    written = executables_of(fatbin, "other", "sm_90").run({"X": build.array("fp32", [8.0, 3.0])})
+    assert written["X"].values.tolist() == [4.0, 1.5]
+
+
+def test_what_an_image_says_besides(build: Any) -> None:
+    policy = NumericsPolicy(allowFastMath=1, deterministic=0)
+    plans = (CollectivePlan("all_reduce", "dp", "ring"), CollectivePlan("broadcast", None, "tree"))
+    metadata = build.compiled(ADD, policy=policy, plans=plans).metadata
+    assert (metadata.policy, metadata.collective_plans) == (policy, plans)
+    plain = build.compiled(ADD)
+    assert (plain.metadata.policy, plain.metadata.collective_plans, plain.abi_version) == (None, (), (1, 0))
+
+
+def test_the_abi_version_is_the_one_that_is_asked_for() -> None:
+    image = compile_module(ADD, ["sm_90"], abi_version=(2, 3))
+    assert read(image, runtime=None).abi_version == (2, 3)
+    with pytest.raises(Failure) as caught:
+        read(image)
+    assert caught.value.status == Status.TESS_ERR_ABI_VERSION_MISMATCH
+
+
+def test_a_signed_image_is_verified_by_the_key() -> None:
+    pytest.importorskip("cryptography", reason="pip install 'tessera-conformance[signing]'")
+    key = bytes(range(32))
+    verify(compile_module(ADD, ["sm_90"], signing_key=key), [public_key(key)])
+
+
+@pytest.mark.parametrize("targets", [[], ["sm_1"], ["sm_90", "sm_90"], "sm_90"])
+def test_targets_are_known_and_named_once(targets: Any) -> None:
+    with pytest.raises(Failure) as caught:
+        compile_module(ADD, targets)
+    assert caught.value.status == Status.TESS_ERR_INVALID_VALUE
+
+
+def test_a_source_is_at_one_of_four_levels() -> None:
+    with pytest.raises(Failure, match="dsl, graph, tile or target"):
+        compile_module(ADD, ["sm_90"], at="schedule")  # type: ignore[arg-type]  # that is the point
+
+
+REFUSED = [
+    ("module m { kernel k(A: tensor<4xfp32>) { A = A + ; } }", "syntax", "", "parse"),
+    ("module m { kernel k(A: tensor<4xfp32>) { A = A + B; } }", "types", "B", "verify"),
+    ("module m { func f(A: tensor<4xfp32>) -> tensor<4xfp32> { return A; } }", "types", "there is no kernel", "lower"),
+    ("module m { kernel double(A: tensor<4xfp32>) { A = -A; } }", "types", "called double", "lower"),
+    ("module m { kernel k(int: tensor<4xfp32>) { int = -int; } }", "types", "parameter of @k is called int", "lower"),
+    ("module m { kernel k(A: tensor<Nxfp32>) { A = -A; } }", "shapes", "the dimension N, which no", "lower"),
+    ("module m { kernel k(A: tensor<Nxfp32>, N: fp32) { A = -A; } }", "shapes", "the dimension N, which", "lower"),
+    ("module m { kernel k(A: tensor<?xfp32>) { A = -A; } }", "shapes", "a dimension ?, which no", "lower"),
+    (
+        "module m { kernel k(A: tensor<4xfp32>) { A = -A; } } module n { kernel k(A: tensor<4xfp32>) { A = -A; } }",
+        "types",
+        "two kernels are called k",
+        "lower",
+    ),
+    (
+        "module m { kernel k(A: tensor<10x10xfp32>) { let B: tensor<10x10xfp32> = A @ A; schedule.tile(B, m=4, n=4); "
+        "A = B; } }",
+        "schedule",
+        "",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "category", "said", "phase"), REFUSED)
+def test_a_program_that_is_no_module_is_refused_by_a_diagnostic(
+    source: str, category: str, said: str, phase: str | None
+) -> None:
+    with pytest.raises(Rejection) as caught:
+        compile_module(source, ["sm_90"], filename="given.tsr")
+    first = caught.value.diagnostics[0]
+    assert (first.category, first.filename) == (category, "given.tsr")
+    assert said in first.message
+    assert phase is None or first.phase == phase
+
+
+def test_every_finding_about_the_kernels_is_told() -> None:
+    source = "module m { kernel int(A: tensor<Nxfp32>) { A = -A; } kernel k(A: tensor<MxKxfp32>) { A = -A; } }"
+    with pytest.raises(Rejection) as caught:
+        compile_module(source, ["sm_90"])
+    assert len(caught.value.diagnostics) == 4
+
+
+def test_options_hold_for_kernels_that_are_lowered_at_launch(build: Any) -> None:
+    """They stand in the Graph IR, so that whoever lowers it follows them; an annotation of the program stands first."""
+    source = "module m { kernel k(A: tensor<NxNxfp32>, C: tensor<NxNxfp32>, N: int32)%s { C = A @ A; } }"
+    text = text_of(build.compiled(source % "", options=Options(tile=(8, 16, 4), prefetch="none")), "graph-ir")
+    assert 'schedule = [["tile", [8, 16, 4]], ["prefetch", "none"]]' in text
+    text = text_of(build.compiled(source % " @schedule(tile=4, owner=9)", options=Options((8, 16, 4), 3)), "graph-ir")
+    assert 'schedule = [["owner", 9], ["tile", [4, 4]], ["depth", 3]]' in text
+    assert "schedule" not in text_of(build.compiled(source % ""), "graph-ir")
+
+
+BYTES = """
+import hashlib, sys
+from tessera_reference.compilation import compile_module
+print(hashlib.sha256(compile_module(sys.stdin.read(), ["sm_80", "gfx90a"])).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_the_bytes_of_an_image_are_the_same_in_every_process() -> None:
+    expected = hashlib.sha256(compile_module(BOTH, ["sm_80", "gfx90a"])).hexdigest()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", BYTES], input=BOTH, env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == expected

@@ -1,0 +1,222 @@
+"""The form of topologies: the schema and the hand-written reader accept the same documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tessera_reference.abi import Failure
+from tessera_reference.ir.targets import TARGETS
+from tessera_reference.mesh.json_reader import InvalidDocument, Place
+from tessera_reference.mesh.topology import NAMES, load, named, read
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "schemas" / "topology.schema.json").read_text(encoding="utf-8"))
+PACKAGED = ROOT / "reference" / "tessera_reference" / "mesh" / "topologies"
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def put(*path: Any) -> Change:
+    """Put the last of the arguments at the place that the others lead to."""
+    *way, key, value = path
+
+    def change(document: Any) -> None:
+        for step in way:
+            document = document[step]
+        document[key] = value
+
+    return change
+
+
+def drop(*path: Any) -> Change:
+    *way, key = path
+
+    def change(document: Any) -> None:
+        for step in way:
+            document = document[step]
+        del document[key]
+
+    return change
+
+
+ACCEPTED: dict[str, Change] = {
+    "as it is": lambda document: None,
+    "a description": put("description", "x" * 1000),
+    "an empty description": put("description", ""),
+    "no links": put("links", []),
+    "a whole number with a point": put("devices", 0, "memory_bytes", 1000.0),
+    "a format with a point": put("format", 1.0),
+    "the longest name": put("name", "x" * 64),
+    "a name of every kind of character": put("name", "aZ09_.-"),
+    "no latency": put("links", 0, "latency", 0),
+    "the most bytes": put("devices", 0, "memory_bytes", 2**48),
+    "the most bandwidth": put("links", 0, "bandwidth", 10**15),
+    "the longest latency": put("links", 0, "latency", 10**12),
+    "the most multiprocessors": put("devices", 0, "multiprocessors", 4096),
+    "a switch of no node": drop("switches", 0, "node"),
+    **{f"target {target}": put("devices", 0, "target", target) for target in TARGETS},
+}
+
+REFUSED: dict[str, tuple[Change, str]] = {
+    "format 2": (put("format", 2), "$.format"),
+    "format true": (put("format", True), "$.format"),
+    "format text": (put("format", "1"), "$.format"),
+    "no format": (drop("format"), "$"),
+    "no name": (drop("name"), "$"),
+    "an unknown member": (put("colour", 1), "$"),
+    "a long description": (put("description", "x" * 1001), "$.description"),
+    "a description that is no text": (put("description", 1), "$.description"),
+    "an empty name": (put("name", ""), "$.name"),
+    "a long name": (put("name", "x" * 65), "$.name"),
+    "a name with a line end": (put("name", "small\n"), "$.name"),
+    "a name that begins with a digit": (put("name", "8x"), "$.name"),
+    "a name that is no text": (put("name", 8), "$.name"),
+    "no nodes": (put("nodes", []), "$.nodes"),
+    "nodes that are no array": (put("nodes", {}), "$.nodes"),
+    "switches that are null": (put("switches", None), "$.switches"),
+    "too many switches": (put("switches", [{"name": f"s{at}"} for at in range(4097)]), "$.switches"),
+    "too many nodes": (put("nodes", [{"name": f"n{at}", "memory_bytes": 1} for at in range(4097)]), "$.nodes"),
+    "no devices": (put("devices", []), "$.devices"),
+    "a node that is no object": (put("nodes", 0, "left"), "$.nodes[0]"),
+    "a node without memory": (put("nodes", 1, "memory_bytes", 0), "$.nodes[1].memory_bytes"),
+    "a node with too much memory": (put("nodes", 1, "memory_bytes", 2**48 + 1), "$.nodes[1].memory_bytes"),
+    "a node of an unknown member": (put("nodes", 0, "id", 1), "$.nodes[0]"),
+    "a switch of node null": (put("switches", 0, "node", None), "$.switches[0].node"),
+    "a switch without a name": (drop("switches", 0, "name"), "$.switches[0]"),
+    "a switch of an unknown member": (put("switches", 0, "ports", 1), "$.switches[0]"),
+    "a negative id": (put("devices", 0, "id", -1), "$.devices[0].id"),
+    "a large id": (put("devices", 0, "id", 2**31), "$.devices[0].id"),
+    "an id that is no number": (put("devices", 0, "id", "10"), "$.devices[0].id"),
+    "an unknown target": (put("devices", 1, "target", "sm_91"), "$.devices[1].target"),
+    "a target that is a list": (put("devices", 1, "target", ["sm_90"]), "$.devices[1].target"),
+    "a device without a target": (drop("devices", 1, "target"), "$.devices[1]"),
+    "a device of an unknown member": (put("devices", 1, "clock", 1), "$.devices[1]"),
+    "a device on node 1": (put("devices", 1, "node", 1), "$.devices[1].node"),
+    "half a byte": (put("devices", 0, "memory_bytes", 0.5), "$.devices[0].memory_bytes"),
+    "endless memory": (put("devices", 0, "memory_bytes", float("inf")), "$.devices[0].memory_bytes"),
+    "no memory bandwidth": (put("devices", 0, "memory_bandwidth", 0), "$.devices[0].memory_bandwidth"),
+    "too many multiprocessors": (put("devices", 0, "multiprocessors", 4097), "$.devices[0].multiprocessors"),
+    "no multiprocessors": (put("devices", 0, "multiprocessors", 0), "$.devices[0].multiprocessors"),
+    "a link without an end": (drop("links", 0, "b"), "$.links[0]"),
+    "a link of an unknown member": (put("links", 0, "lanes", 4), "$.links[0]"),
+    "a link with an end that is null": (put("links", 0, "b", None), "$.links[0].b"),
+    "a link with an end that is true": (put("links", 0, "b", True), "$.links[0].b"),
+    "a link with a negative end": (put("links", 0, "a", -1), "$.links[0].a"),
+    "a link with an empty end": (put("links", 0, "a", ""), "$.links[0].a"),
+    "a link without bandwidth": (put("links", 2, "bandwidth", 0), "$.links[2].bandwidth"),
+    "a link of too much bandwidth": (put("links", 2, "bandwidth", 10**15 + 1), "$.links[2].bandwidth"),
+    "a link of negative latency": (put("links", 2, "latency", -1), "$.links[2].latency"),
+    "a link of too much latency": (put("links", 2, "latency", 10**12 + 1), "$.links[2].latency"),
+}
+
+MEANINGLESS: dict[str, tuple[Change, str, str]] = {
+    "a node given twice": (put("nodes", 1, "name", "left"), "$.nodes[1].name", "no earlier element"),
+    "a switch given twice": (put("switches", 1, "name", "hub"), "$.switches[1].name", "no earlier element"),
+    "a switch named as a node": (put("switches", 1, "name", "right"), "$.switches[1].name", "no node has"),
+    "a device given twice": (put("devices", 2, "id", 10), "$.devices[2].id", "no earlier element"),
+    "a link given twice": (put("links", 6, "name", "in10"), "$.links[6].name", "no earlier element"),
+    "a device on no node": (put("devices", 0, "node", "lefft"), "$.devices[0].node", "did you mean left?"),
+    "a switch on no node": (put("switches", 0, "node", "hub"), "$.switches[0].node", "one of left, right"),
+    "a link from nowhere": (put("links", 0, "a", "centre"), "$.links[0].a", "one of left, right, hub, network"),
+    "a link to no device": (put("links", 0, "b", 99), "$.links[0].b", "id of a device"),
+    "a link from an end to itself": (put("links", 0, "b", 10), "$.links[0].b", "another end"),
+}
+"""What the schema cannot say."""
+
+
+def by_schema(document: object) -> bool:
+    return bool(jsonschema.Draft202012Validator(SCHEMA).is_valid(document))
+
+
+@pytest.mark.parametrize("change", ACCEPTED.values(), ids=ACCEPTED)
+def test_reader_and_schema_accept(document: dict[str, Any], change: Change) -> None:
+    change(document)
+    assert by_schema(document)
+    read(Place("small.json", "$", document))
+
+
+@pytest.mark.parametrize(("change", "path"), REFUSED.values(), ids=REFUSED)
+def test_reader_and_schema_refuse(document: dict[str, Any], change: Change, path: str) -> None:
+    change(document)
+    assert not by_schema(document)
+    with pytest.raises(InvalidDocument) as caught:
+        read(Place("small.json", "$", document))
+    assert (caught.value.file, caught.value.path) == ("small.json", path)
+    assert str(caught.value).startswith(f"small.json: {path} ")
+
+
+@pytest.mark.parametrize("document", [None, [], "topology", 1])
+def test_reader_and_schema_refuse_what_is_no_object(document: object) -> None:
+    assert not by_schema(document)
+    with pytest.raises(InvalidDocument, match=r"\$ is .*; expected an object"):
+        read(Place("small.json", "$", document))
+
+
+@pytest.mark.parametrize(("change", "path", "expected"), MEANINGLESS.values(), ids=MEANINGLESS)
+def test_the_reader_refuses_what_has_no_meaning(
+    document: dict[str, Any], change: Change, path: str, expected: str
+) -> None:
+    change(document)
+    assert by_schema(document)
+    with pytest.raises(InvalidDocument) as caught:
+        read(Place("small.json", "$", document))
+    assert caught.value.path == path
+    assert expected in caught.value.expected
+
+
+def test_the_schema_knows_every_target() -> None:
+    assert sorted(SCHEMA["$defs"]["device"]["properties"]["target"]["enum"]) == sorted(TARGETS)
+
+
+def test_every_topology_of_the_package_has_a_name_and_the_form() -> None:
+    found = sorted(PACKAGED.glob("*.json"))
+    assert tuple(path.stem for path in found) == NAMES
+    for path in found:
+        assert by_schema(json.loads(path.read_text(encoding="utf-8")))
+        assert named(path.stem).name == load(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"format": 1, "format": 1}', "two members 'format'"),
+        ('{"format": NaN}', "holds NaN"),
+        ('{"format": -Infinity}', "holds -Infinity"),
+        ('{"format": ' + "9" * 5000 + "}", "is not JSON"),
+    ],
+)
+def test_a_text_that_is_no_json_is_refused(text: str, found: str) -> None:
+    with pytest.raises(InvalidDocument, match=found):
+        load(text)
+
+
+def test_a_text_is_read(document: dict[str, Any]) -> None:
+    assert load(json.dumps(document)).name == "small"
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'{"name": "\xe9"}')
+    for name in ("latin.json", "missing.json"):
+        with pytest.raises(InvalidDocument, match="cannot be read") as caught:
+            load(tmp_path / name)
+        assert caught.value.file == str(tmp_path / name)
+
+
+def test_an_unknown_member_is_named_with_the_nearest_one(document: dict[str, Any]) -> None:
+    document["devices"][0]["memory_byte"] = 1
+    with pytest.raises(InvalidDocument, match=r"unknown member 'memory_byte'.*did you mean memory_bytes\?"):
+        read(Place("small.json", "$", document))
+
+
+def test_an_unknown_name_of_a_topology_is_refused() -> None:
+    with pytest.raises(Failure, match=r"did you mean two-nodes\?"):
+        named("two-node")
