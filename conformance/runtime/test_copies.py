@@ -6,7 +6,22 @@ import pytest
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, D2H, DTYPE_IDS, H2D, SUM, MeshSession, opened
+from tessera_conformance.runtime_programs import (
+    BYTES,
+    COUNT,
+    D2D,
+    D2H,
+    DTYPE_IDS,
+    H2D,
+    SUM,
+    MeshSession,
+    compiled,
+    opened,
+)
+from tessera_conformance.runtime_schedules import under_every_schedule, under_seeds
+
+DIGIT = "module m { kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; } }"
+"""A kernel of `KERNELS` by itself."""
 
 ROOM = 4096
 BEHIND = 77
@@ -102,12 +117,18 @@ def test_a_copy_of_nothing_changes_nothing(impl, check, kind):
 # The place of copies among other work
 
 
-def of_every_kind(session: MeshSession) -> tuple[list[str], list[str]]:
+def digits(session: MeshSession, image: str) -> int:
+    """The kernel `digit` of an image."""
+    module = session.ask("tessModuleLoad", context=session.context, image=image)["module"]
+    return session.kernel_of(module, "digit")
+
+
+def of_every_kind(session: MeshSession, image: str) -> tuple[list[str], list[str]]:
     """Work in which each step needs the one before: what it left on the host, and what it has to leave there.
 
     A kernel appends a digit to 12; the host's copies in between see 121, then 1212, and last the sum over one rank.
     """
-    kernel, pointer, spare = session.kernel("digit"), session.allocate(BYTES), session.allocate(BYTES)
+    kernel, pointer, spare = digits(session, image), session.allocate(BYTES), session.allocate(BYTES)
     targets = [session.host(bytes(BYTES)) for _ in range(4)]
     session.write(pointer, elements("int32", *[12] * COUNT))
     session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
@@ -130,23 +151,48 @@ def of_every_kind(session: MeshSession) -> tuple[list[str], list[str]]:
 @clause("RT-04.4-11")
 def test_copies_keep_their_place_in_their_stream(impl, check):
     """Each copy sees what was queued before it and nothing of what was queued after."""
-    found, wanted = of_every_kind(opened(impl, check))
+    found, wanted = of_every_kind(opened(impl, check), compiled(impl, check))
     check.equal(found, wanted, "what each copy to the host saw")
 
 
 @feature("schedule-control")
 @clause("RT-04.4-11")
 @pytest.mark.parametrize("block", range(8))
-def test_copies_keep_their_place_under_every_order(impl, check, block):
-    """Twenty-five seeds a case, everything else being free to happen in any order."""
-    for seed in range(25 * block, 25 * block + 25):
-        check.returns(impl.runtime.tessxSetSchedule(policy="seeded", seed=seed, untimed=True))
+def test_copies_keep_their_place_under_many_orders(impl, check, block):
+    """Two hundred seeds, twenty-five a case; another stream is busy too, and all else may happen in any order."""
+    image = compiled(impl, check, DIGIT)
+
+    def run(schedule: str) -> None:
         session = opened(impl, check)
         other = session.another_stream()
-        other.launch(other.kernel("digit"), packed(("int32", 1), ("ptr", other.upload(bytes(BYTES)))))
-        found, wanted = of_every_kind(session)
-        check.equal(found, wanted, f"what each copy to the host saw, under seed {seed}")
+        other.launch(digits(other, image), packed(("int32", 1), ("ptr", other.upload(bytes(BYTES)))))
+        found, wanted = of_every_kind(session, image)
+        check.equal(found, wanted, f"what each copy to the host saw, {schedule}")
         session.ask("tessShutdown", context=session.context)
+
+    under_seeds(impl, check, range(25 * block, 25 * block + 25), run)
+
+
+@feature("schedule-control")
+@clause("RT-04.4-11")
+def test_copies_keep_their_place_under_every_order(impl, check):
+    """Two streams, each of which copies to a place of its own and back: all their schedules."""
+
+    def run(schedule: str) -> None:
+        session = opened(impl, check)
+        streams = [session, session.another_stream()]
+        targets = [each.host(bytes(4)) for each in streams]
+        for value, (each, target) in enumerate(zip(streams, targets, strict=True)):
+            place = each.allocate(4)
+            each.write(place, elements("int32", 10 + value))
+            each.copy(target, place, 4, D2H)
+        for each in streams:
+            each.synchronize()
+        found = [values_of("int32", session.host_bytes(target, 4)) for target in targets]
+        check.equal(found, [[10], [11]], f"what came back, {schedule}")
+        session.ask("tessShutdown", context=session.context)
+
+    check.true(under_every_schedule(impl, check, run) > 1, "there is more than one schedule")
 
 
 @clause("RT-04.4-11")

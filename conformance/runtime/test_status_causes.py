@@ -76,7 +76,7 @@ FAILING: dict[str, tuple[str, int]] = {
     "an index far away": ("index", (1 << 31) - 1),
     "a range with a step of zero": ("steps", 0),
 }
-"""A kernel of `KERNELS` and the argument that it fails with; 1 is one that it runs with (AMB-RT-61, AMB-RT-120)."""
+"""A kernel of `KERNELS` and the argument that it fails with; 1 is one that it runs with (AMB-RT-61, AMB-RT-127)."""
 
 
 @clause("RT-19.A-04", "RT-07-07")

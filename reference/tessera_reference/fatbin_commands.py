@@ -150,6 +150,8 @@ def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
         if name not in known:
             raise BadInput(f"--extent {name}: launches tell {', '.join(sorted(known)) or 'no dimensions'}")
     target = options.target or (fatbin.targets[0] if fatbin.targets else "")
+    if not any(set(names) <= extents.keys() for names in map(named_dimensions, fatbin.metadata.kernels) if names):
+        raise BadInput(f"--extent {', '.join(extents)}: no kernel has only these; there are {', '.join(sorted(known))}")
     lines = [f"for {', '.join(f'{name}={extent}' for name, extent in extents.items())} on {target}"]
     for kernel in fatbin.metadata.kernels:
         names = named_dimensions(kernel)

@@ -12,7 +12,7 @@ import pytest
 
 import tessera_reference as ts
 from tessera_reference.abi import NumericsPolicy, Status
-from tessera_reference.mesh.topology import load
+from tessera_reference.mesh.topology import named
 
 
 def test_without_init_there_is_no_context() -> None:
@@ -34,7 +34,7 @@ def test_the_last_context_that_is_open_is_the_default() -> None:
 
 
 def test_a_context_has_a_machine_of_its_own() -> None:
-    with ts.init(load("single"), environment={}):
+    with ts.init(named("single"), environment={}):
         ts.mesh(devices=[0], axes={"tp": 1})
         with pytest.raises(ts.TesseraError, match="device"):
             ts.mesh(devices=[1], axes={})
@@ -97,13 +97,12 @@ def test_a_module_lists_its_kernels_and_refuses_others(mod: ts.Module) -> None:
 
 def test_bytes_that_are_no_fatbin_are_refused(ctx: ts.Context, image: bytes) -> None:
     for wrong in (b"", b"no fatbin", image[:-1], bytearray(image[:-1]) + b"x"):
-        with pytest.raises(ts.TesseraError, match="tessModuleLoad|image|checksum"):
+        with pytest.raises(ts.TesseraError, match="fatbin: "):
             ts.module.load(wrong)
 
 
 def test_a_module_is_explained(mod: ts.Module) -> None:
-    told = mod.explain()
-    assert set(told) == {"text", "json"}
+    assert "flash_attention_fused" in mod.explain()
 
 
 def test_what_fails_while_a_kernel_runs_is_raised_by_synchronize_once(mod: ts.Module, pair: ts.Mesh) -> None:
@@ -148,7 +147,7 @@ def test_a_stream_of_another_mesh_and_what_is_none_are_refused(mod: ts.Module, p
 @pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (0, 1, 1), (-1,)])
 def test_a_grid_has_one_to_three_extents_from_one(mod: ts.Module, pair: ts.Mesh, grid: tuple[int, ...]) -> None:
     arguments = ts.pack_args(ts.DeviceArray(pair, 3), 3)
-    with pytest.raises(ts.TesseraError, match="tessLaunch: .*grid"):
+    with pytest.raises(ts.TesseraError, match=r"tessLaunch: .*grid"):
         ts.launch(mod.kernel["increase"], pair, grid=grid, args=arguments)
 
 

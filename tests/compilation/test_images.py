@@ -59,9 +59,7 @@ def test_an_image_holds_the_ir_and_the_code_of_every_target(build: Any) -> None:
     assert ".amdhsa_kernel tss_kernel_add_0" in text_of(fatbin, "amdgcn", "gfx942")
 
 
-def test_without_the_compiler_of_machine_code_the_ir_stands_alone(
-    build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_compiler_of_machine_code_the_ir_stands_alone(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> str:
         raise MissingTool("llvmlite", "pip install it")
 

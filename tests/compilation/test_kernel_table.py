@@ -18,7 +18,12 @@ SAMPLE = """module attention {
 def test_the_sample_of_the_specification_has_its_parameter_buffer(build: Any) -> None:
     """The offsets that section 10.1 prints."""
     entry = build.entry_of(SAMPLE)
-    assert (entry.name, entry.module, entry.level, entry.grid) == ("flash_attention_fused", "attention", "program", None)
+    assert (entry.name, entry.module, entry.level, entry.grid) == (
+        "flash_attention_fused",
+        "attention",
+        "program",
+        None,
+    )
     assert [each.name for each in entry.parameters] == ["Q", "K", "V", "O", "B", "H", "L", "D", "scale"]
     assert entry.layout.offsets == (0x00, 0x08, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30)
     assert entry.layout.size == 0x38

@@ -1,15 +1,16 @@
-"""Running programs of a loaded module: named dimensions, grids, errors of the running program, caches of lowered text."""
+"""Running programs of a loaded module: named dimensions, grids, errors of the program, caches of lowered text."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tessera_reference.abi.fatbin import Fatbin
+from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import executable_from, executables_of, specialise
+from tessera_reference.compilation import compile_module, executable_from, executables_of, specialise
 from tessera_reference.ir.diagnostics import Rejection
 
 SCALED = """module m {
@@ -33,9 +34,6 @@ def arguments(build: Any, rows: int = 2, columns: int = 3) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fatbin() -> Fatbin:
-    from tessera_reference.abi.fatbin import read
-    from tessera_reference.compilation import compile_module
-
     return read(compile_module(SCALED, ["sm_90", "gfx942"]))
 
 
@@ -102,8 +100,6 @@ def test_what_is_not_in_the_module_is_refused(
 
 
 def test_a_target_that_only_the_image_knows_is_refused(fatbin: Fatbin) -> None:
-    from dataclasses import replace
-
     strange = replace(fatbin, targets=("sm_7000", *fatbin.targets))
     with pytest.raises(Failure) as caught:
         executables_of(strange, "nothing", "sm_7000")
@@ -165,7 +161,9 @@ def test_a_scalar_that_is_tf32_comes_as_fp32(build: Any) -> None:
 
 def test_one_executable_runs_again_and_again_alike(build: Any) -> None:
     """Random streams begin anew with each launch (AMB-RT-77's numbers, whoever draws before)."""
-    fatbin = build.compiled("module m { kernel k(X: tensor<9xfp32>) { X = op.uniform(shape=[9], dtype=fp32, seed=3); } }")
+    fatbin = build.compiled(
+        "module m { kernel k(X: tensor<9xfp32>) { X = op.uniform(shape=[9], dtype=fp32, seed=3); } }"
+    )
     made = executables_of(fatbin, "k", "sm_90")
     given = {"X": build.array("fp32", np.zeros(9))}
     first = made.run(given)["X"].to_bits()

@@ -9,7 +9,7 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import executables_of, specialise
+from tessera_reference.compilation import compile_module, executable_from, executables_of, specialise
 from tessera_reference.compilation.tile_kernels import as_bytes, configured
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.numerics.array import Array
@@ -18,12 +18,12 @@ from tessera_reference.numerics.formats import dtype
 MEMREF = "memref<4x32xfp32>[addrspace=global]"
 KERNEL = f"""\
   "tessera.tile.kernel"() ({{
-  ^bb0(%x: {MEMREF}, %0: {MEMREF}, %scale: fp32):
+  ^bb0(%x: {MEMREF}, %y.out: {MEMREF}, %scale: fp32):
     %b = "tessera.tile.block_id"() {{axis = "x"}} : () -> int32
     %t = "tessera.tile.thread_id"() {{axis = "x"}} : () -> int32
     %v = "tessera.tile.load"(%x, %b, %t) : ({MEMREF}, int32, int32) -> fp32
     %w = "tessera.graph.multiply"(%v, %scale) : (fp32, fp32) -> fp32
-    "tessera.tile.store"(%w, %0, %b, %t) : (fp32, {MEMREF}, int32, int32) -> ()
+    "tessera.tile.store"(%w, %y.out, %b, %t) : (fp32, {MEMREF}, int32, int32) -> ()
     "tessera.graph.return"() : () -> ()
   }}) {{sym_name = "tss_kernel_scale", function_type = ({MEMREF}, {MEMREF}, fp32) -> (), grid = [4, 1, 1], \
 block = [32, 1, 1], smem_bytes = 64, dynamic_smem = true}} : () -> ()
@@ -55,7 +55,7 @@ def fatbin(build: Any) -> Fatbin:
 
 
 def test_the_entry_of_a_tile_kernel(fatbin: Fatbin) -> None:
-    """The public name is the symbol without its prefix, the grid the launch's; a number is no name in C."""
+    """The public name is the symbol without its prefix, the grid the launch's; a name that C has not is not used."""
     (entry,) = fatbin.metadata.kernels
     assert (entry.name, entry.module, entry.level, entry.grid, entry.block) == ("scale", "m", "tile", None, (32, 1, 1))
     assert (entry.shared_bytes, entry.dynamic_shared) == (64, True)
@@ -128,9 +128,23 @@ def test_a_kernel_that_a_program_launches_is_not_offered_besides(build: Any) -> 
     assert written["a"].values.tolist() == np.full((4, 32), 3).tolist()
 
 
-def test_a_kernel_of_another_target_is_refused() -> None:
-    from tessera_reference.compilation import compile_module
+def test_a_kernel_of_target_ir_that_names_no_target_is_for_the_one_asked_for(build: Any) -> None:
+    lowered = build.compiled(MODULE.replace(KERNEL, KERNEL + PROGRAM), at="tile").section("target-ir", "sm_90")
+    text = lowered.data.decode()
+    assert text.count('target = "sm_90"') == 1
+    fatbin = build.compiled(text.replace(', target = "sm_90"', ""), at="target")
+    arguments = {"a": build.array("fp32", np.ones((4, 32))), "f": build.array("fp32", 3)}
+    assert executables_of(fatbin, "run", "sm_90").run(arguments)["a"].values[3, 31] == 3
 
+
+def test_a_payload_of_a_program_is_no_tile_kernel(build: Any, fatbin: Fatbin) -> None:
+    """As of a cache that holds a kernel of the same name from another module."""
+    program = build.compiled("module m { kernel scale(x: tensor<4xfp32>) { x = -x; } }")
+    with pytest.raises(Failure, match="no kernel scale"):
+        executable_from(specialise(program, "scale", "sm_90"), fatbin.metadata.kernels[0], "sm_90")
+
+
+def test_a_kernel_of_another_target_is_refused() -> None:
     text = MODULE.replace("smem_bytes", 'target = "sm_80", smem_bytes')
     assert compile_module(text, ["sm_80"], at="tile")
     with pytest.raises(Rejection, match="is made for sm_80"):
@@ -181,7 +195,7 @@ def test_opaque_pointers_are_given_bytes(build: Any) -> None:
     }
     written = executables_of(fatbin, "twice", "sm_90").run(arguments)
     assert {name: each.to_bits().hex() for name, each in written.items()} == {
-        "to": "0100a07f" "00000040" "000080c0" "0300c0ff" "a5"
+        "to": "0100a07f00000040000080c00300c0ffa5"
     }
     assert written["to"].dtype.name == "int8"
 

@@ -85,6 +85,16 @@ def test_every_reader_since_the_last_write_counts() -> None:
         assert found is not None and found.stream == other
 
 
+def test_a_read_also_of_bytes_between_those_accessed_before_counts() -> None:
+    log = AccessLog()
+    note(log, "write", 1, {1: 1}, 2, 3)
+    note(log, "write", 1, {1: 2}, 6, 7)
+    note(log, "read", 2, {2: 1, 1: 2}, 0, 9)
+    for at in range(9):
+        found = note(log, "write", 3, {3: 1, 1: 2}, at, at + 1)
+        assert found == Access(0, 9, False, 2, 1, "read 2")
+
+
 def test_an_access_in_words() -> None:
     assert str(Access(0, 8, True, 3, 7, "copy h2d")) == "copy h2d on stream 3 writes [0, 8)"
     assert str(Access(4, 6, False, 3, 7, "")) == "operation 7 on stream 3 reads [4, 6)"

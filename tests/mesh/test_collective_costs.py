@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.collective_costs import ALGORITHMS, COLLECTIVES, STEP, algorithms, collective_duration
+from tessera_reference.mesh.collective_costs import (
+    ALGORITHMS,
+    COLLECTIVES,
+    STEP,
+    _passing,
+    algorithms,
+    collective_duration,
+)
 from tessera_reference.mesh.collective_steps import Step, hierarchical, ring, tree
 from tessera_reference.mesh.topology import Topology, default, named
 
@@ -117,11 +124,9 @@ def test_two_nodes_by_hand() -> None:
 
 
 def test_what_goes_the_same_way_shares_a_link(small: Topology) -> None:
-    """Devices 11 and 12 in a tree under 10; in a ring of 10, 12, 11 both ways of the link of 12 are used at once."""
-    by_network = 2000 + 10_000 * 2 // 3
-    ring_of_three = collective_duration(small, (10, 11, 12), "all_gather", 2001, "ring")
-    assert ring_of_three == 2 * (STEP + 2000 + 6670)
-    assert by_network < ring_of_three
+    """Without hub and host, the parts that 10 and 11 exchange and those for their peers on the other node meet."""
+    exchange = _passing(small, ((10, 11, 500), (10, 12, 1500), (12, 11, 300)), frozenset(["in10", "host10"]))
+    assert exchange == 2000 + 20_000, "2000 bytes leave 10 by out10, at 100 bytes a nanosecond"
 
 
 def test_opposite_ways_of_a_link_do_not_share_it(small: Topology) -> None:
@@ -148,11 +153,11 @@ def test_the_default_is_slower_where_a_link_is_down() -> None:
 
 
 def test_the_root_of_a_broadcast_counts() -> None:
-    """From device 0 of `mixed` a tree of two first crosses the network, in either direction."""
-    small_group = (0, 1, 4)
-    by_root = [collective_duration(named("mixed"), small_group, "broadcast", 10**6, "tree", root) for root in range(3)]
+    """Devices 0 and 1 of `mixed` cross the network once, to reach 4; from there it is crossed twice."""
+    mixed = named("mixed")
+    by_root = [collective_duration(mixed, (0, 1, 4), "broadcast", 10**6, "tree", root) for root in range(3)]
     network, switch = STEP + 4 * 10**6 + 20 * 10**6, STEP + 10**6 + 2_222_223
-    assert by_root == [network + switch, network + network, network + network]
+    assert by_root == [network + switch, network + switch, network + network]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_intervals_are_the_set_of_their_positions(added: list[tuple[int, int]], 
     assert sorted(at for start, stop in gaps for at in range(start, stop)) == sorted(wanted - positions)
     for ranges in (list(held), gaps):
         assert all(start < stop for start, stop in ranges)
-        assert all(before[1] < after[0] for before, after in zip(ranges, ranges[1:], strict=False)), "they never touch"
+        assert all(before[1] < after[0] for before, after in pairwise(ranges)), "they never touch"
 
 
 def test_ranges_that_touch_are_merged() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_addresses_are_aligned_apart_and_of_disjoint_ranges(memory: AddressSpace
     for pointers in (device, host):
         assert all(pointer % 256 == 0 for pointer in pointers)
         ends = [pointer + size for pointer, size in zip(pointers, sizes, strict=True)]
-        assert all(after - end >= 256 for end, after in zip(ends, pointers[1:], strict=False))
+        assert all(after - end >= 256 for end, after in zip(ends[:-1], pointers[1:], strict=True))
     assert max(device) < min(host) < 2**53
 
 
@@ -150,7 +151,7 @@ def test_what_the_simulator_cannot_hold_is_out_of_memory(
         raise MemoryError
 
     region = at(memory, memory.allocate_host(4), 4)
-    monkeypatch.setattr("tessera_reference.mesh.allocations.np.zeros", no_memory)
+    monkeypatch.setattr(np, "zeros", no_memory)
     with pytest.raises(Failure, match="the simulating machine has no memory") as caught:
         memory.write(region, 0, b"abcd")
     assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
@@ -200,6 +201,17 @@ def test_nothing_can_be_adopted(memory: AddressSpaceMemory) -> None:
     memory.free_host(pointer)
 
 
+def test_memory_of_the_caller_is_let_go_of(memory: AddressSpaceMemory) -> None:
+    """A bytearray cannot grow while somebody has a view of it."""
+    for adopt, free in [(memory.adopt_host, memory.free_host), (partial(memory.adopt_device, [0]), memory.free_device)]:
+        mine = bytearray(4)
+        pointer = adopt(mine)
+        with pytest.raises(BufferError):
+            mine.append(1)
+        free(pointer)
+        mine.append(1)
+
+
 def test_capacity_is_counted_on_each_device_and_on_the_host(small: Topology) -> None:
     memory = AddressSpaceMemory(small)
     first = memory.allocate_device([10, 11], 600)
@@ -221,6 +233,8 @@ def test_capacity_is_counted_on_each_device_and_on_the_host(small: Topology) -> 
     memory.free_host(host)
     assert memory.capacity.used_on_device(10) == memory.capacity.used_on_host == 0
     memory.allocate_device([12, 10], 1000)
+    with pytest.raises(Failure, match="1000 are in use by 1 allocation;"):
+        memory.allocate_device([10], 1)
 
 
 @pytest.mark.parametrize("bytes", [-1, 1.0, True, None])

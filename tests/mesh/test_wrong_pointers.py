@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tessera_reference.abi import Failure, Status
@@ -75,9 +77,10 @@ def test_the_nearer_neighbour_is_named_beside_allocations(memory: AddressSpaceMe
     first, second = memory.allocate_host(100), memory.allocate_host(100)
     assert "1 byte past the end of allocation 1 " in refused(memory, first + 101)
     assert "1 byte before allocation 2 " in refused(memory, second - 1)
+    assert "1000 bytes before allocation 2 " in refused(memory, second - 1000)
     assert "8 bytes before allocation 1 " in refused(memory, first - 8)
     assert "200 bytes past the end of allocation 2 " in refused(memory, second + 300)
-    assert kinds(memory) == ["overrun"] * 4
+    assert kinds(memory) == ["overrun"] * 5
 
 
 def test_beside_memory_that_was_freed(memory: AddressSpaceMemory) -> None:
@@ -119,6 +122,7 @@ def test_memory_freed_long_ago_is_forgotten(memory: AddressSpaceMemory, monkeypa
     for pointer in freed:
         memory.free_host(pointer)
     assert ["which was freed" in refused(memory, pointer, 1) for pointer in freed] == [False] * 4 + [True] * 4
+    assert "where nothing is allocated" in refused(memory, freed[1], 1)
     assert memory.find(kept, 1, "test", "pointer").allocation.address == kept
 
 
@@ -132,11 +136,9 @@ def test_host_and_device_mixed_up(memory: AddressSpaceMemory) -> None:
 
 
 def free_refused(memory: AddressSpaceMemory, function: str, pointer: object, owner: int = 0) -> str:
+    free = partial(memory.free_device, owner=owner) if function == "tessFree" else memory.free_host
     with pytest.raises(Failure) as caught:
-        if function == "tessFree":
-            memory.free_device(pointer, owner)  # type: ignore[arg-type]
-        else:
-            memory.free_host(pointer)  # type: ignore[arg-type]
+        free(pointer)  # type: ignore[arg-type]
     assert (caught.value.status, caught.value.function) == (Status.TESS_ERR_INVALID_VALUE, function)
     return caught.value.given
 

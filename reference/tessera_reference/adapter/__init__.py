@@ -23,6 +23,7 @@ FEATURES = (
     "algorithm-control",
     "annotations",
     "broadcasting-ops",
+    "c-abi",
     "cache-probe",
     "casts",
     "descriptor-access",

@@ -50,7 +50,8 @@ class Context:
     @property
     def policy(self) -> NumericsPolicy:
         """The numerics policy; one assigned, or changed by `set_policy`, governs the work submitted from then on."""
-        return self.value(self.runtime.tessGetNumericsPolicy(self.handle))
+        policy: NumericsPolicy = self.value(self.runtime.tessGetNumericsPolicy(self.handle))
+        return policy
 
     @policy.setter
     def policy(self, policy: NumericsPolicy) -> None:
@@ -121,7 +122,6 @@ def current(function: str, context: Context | None = None) -> Context:
 def version() -> tuple[int, int, int]:
     """tessGetVersion: major, minor and patch; needs no context (AMB-RT-39)."""
     runtime = Runtime()
-    status, found = runtime.tessGetVersion()
-    if found is None:
-        raise TesseraError(status, runtime.last_error)
-    return found
+    status, (major, minor, patch) = runtime.tessGetVersion()
+    assert status is Status.TESS_OK
+    return major, minor, patch

@@ -89,7 +89,7 @@ class DeviceArray(_Allocated):
         """tessMalloc. Its bytes are nobody's until they are written. Raises `TesseraError`."""
         super().__init__(shape, dtype, "tessMalloc")
         self.mesh = mesh
-        self.pointer = mesh.context.value(mesh.context.runtime.tessMalloc(mesh.handle, max(self.nbytes, 1)))
+        self.pointer: int = mesh.context.value(mesh.context.runtime.tessMalloc(mesh.handle, max(self.nbytes, 1)))
 
     def put(self, array: Any, rank: int | None = None, stream: Stream | DefaultStream | None = None) -> DeviceArray:
         """Write an array to every rank, or to one, after the stream's work so far. Raises `TesseraError`."""
@@ -122,7 +122,7 @@ class PinnedArray(_Allocated):
         """tessHostAlloc. Raises `TesseraError`."""
         super().__init__(shape, dtype, "tessHostAlloc")
         self.context = current("tessHostAlloc", context)
-        self.pointer = self.context.value(
+        self.pointer: int = self.context.value(
             self.context.runtime.tessHostAlloc(max(self.nbytes, 1), int(MemKind.TESS_MEM_PINNED_HOST))
         )
 

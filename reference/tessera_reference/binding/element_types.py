@@ -59,9 +59,11 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The numpy dtype in which arrays of the caller hold a dtype."""
     if dtype.name in ML_DTYPES:
         try:
-            return np.dtype(getattr(importlib.import_module("ml_dtypes"), ML_DTYPES[dtype.name]))
+            types: Any = importlib.import_module("ml_dtypes")
         except ImportError:
             return np.dtype(np.uint8 if dtype.storage_bytes == 1 else np.uint16)
+        held: np.dtype[Any] = np.dtype(getattr(types, ML_DTYPES[dtype.name]))
+        return held
     return np.dtype(np.float16) if dtype.name == "fp16" else dtype.carrier
 
 

@@ -116,4 +116,6 @@ def _codes_of_torch(tensor: Any) -> npt.NDArray[Any] | None:
     name = _torch_name(tensor)
     if torch is None or not isinstance(tensor, torch.Tensor) or name not in _CODES_OF_TORCH:
         return None
+    if tensor.requires_grad:
+        raise ValueError("a tensor that requires gradients; use tensor.detach()")
     return np.asarray(tensor.view(getattr(torch, _CODES_OF_TORCH[name])))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..abi.fatbin import KernelEntry, read
+from ..runtime.calls.planning import Explained
 from .contexts import Context, current
 from .errors import failures_raised
 
@@ -60,9 +60,10 @@ class Module:
         self.kernel = Kernels(self)
         self._is_open = True
 
-    def explain(self) -> Any:
-        """tessExplain: fusion groups, tile shapes and collective plans, as {"text", "json"}."""
-        return self.context.value(self.context.runtime.tessxExplain(self.handle))
+    def explain(self) -> str:
+        """tessExplain: fusion groups, tile shapes and collective plans, in words."""
+        explained: Explained = self.context.value(self.context.runtime.tessxExplain(self.handle))
+        return explained.text
 
     def close(self) -> None:
         """tessModuleUnload, which lets queued launches finish. Closing twice is no error."""

@@ -73,11 +73,11 @@ class _Segment:
     def unordered_with(self, access: Access, clock: Mapping[int, int]) -> Access | None:
         """An earlier access that the clock of this one does not know; of two reads either may come first."""
         writer = self.writer
-        if writer is not None and writer.stream != access.stream and writer.time > clock.get(writer.stream, 0):
+        if writer is not None and writer.time > clock.get(writer.stream, 0):
             return writer
         if access.write:
             for stream, reader in self.readers.items():
-                if stream != access.stream and reader.time > clock.get(stream, 0):
+                if reader.time > clock.get(stream, 0):
                     return reader
         return None
 

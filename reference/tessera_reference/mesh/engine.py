@@ -8,8 +8,10 @@ still waits, that is a deadlock, and the report names who waits for whom.
 from __future__ import annotations
 
 import heapq
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from operator import itemgetter
 from typing import Any, Protocol
 
 from .choices import Choices, FirstCome
@@ -256,14 +258,15 @@ class Resource:
     Priority is a hint (runtime spec 12): a policy that chooses otherwise may.
     """
 
-    __slots__ = ("engine", "free", "holders", "name", "queue")
+    __slots__ = ("_numbered", "engine", "free", "holders", "name", "queue")
 
     def __init__(self, engine: Engine, name: str, places: int) -> None:
         self.engine = engine
         self.name = name
         self.free = places
         self.holders: list[Process] = []
-        self.queue: list[tuple[int, Process]] = []
+        self.queue: list[tuple[int, int, Process]] = []
+        self._numbered = 0
 
     def acquire(self, priority: int = 0) -> Place:
         """To be awaited: hold a place."""
@@ -274,9 +277,13 @@ class Resource:
         if not self.queue:
             self.free += 1
             return
-        order = sorted(range(len(self.queue)), key=lambda i: -self.queue[i][0])
-        _, process = self.queue.pop(order[self.engine.choose(len(order))])
+        _, _, process = self.queue.pop(self.engine.choose(len(self.queue)))
         self.engine.wake(process)
+
+    def line_up(self, priority: int, process: Process) -> None:
+        """Stand in line: before those of less priority, behind those of the same."""
+        self._numbered += 1
+        insort(self.queue, (-priority, self._numbered, process), key=itemgetter(0, 1))
 
 
 class Place:
@@ -296,7 +303,7 @@ class Place:
 
     def suspend(self, process: Process) -> None:
         """Stand in line."""
-        self.resource.queue.append((self.priority, process))
+        self.resource.line_up(self.priority, process)
 
     def wakers(self) -> Iterable[Process]:
         """Who holds the places, where that was noted."""

@@ -16,8 +16,6 @@ def flat(memory: BytesLike, what: str) -> memoryview:
         view = memoryview(memory)
         if view.nbytes == 0:
             return memoryview(b"")
-        if not view.c_contiguous:
-            raise TypeError("it does not lie in a row")
         return view.cast("B")
     except (TypeError, ValueError) as error:
         given = f"{what} of type {type(memory).__name__} ({shown(str(error))})"

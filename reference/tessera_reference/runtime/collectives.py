@@ -92,7 +92,17 @@ class CollectiveWork(Work):
         meeting = self.joined or self._meeting()
         brings = Brought(self.call, self.descriptor, self.policy, self.region)
         await meeting.come(self, rank, brings, self._conclude)
-        self.profile(rank, start, bytes=self.call.count * self.call.dtype.storage_bytes)
+        moved = self.call.count * self.call.dtype.storage_bytes
+        self.profile(rank, start, over=lambda: self._link(rank), bytes=moved)
+
+    def _link(self, rank: int) -> str | None:
+        """The link on which a rank's data leaves it for the next rank of its group."""
+        mesh, axis = self.stream.mesh, self.call.axis
+        groups = [tuple(range(len(mesh.devices)))] if axis is None else mesh.axes.groups(axis)
+        group = next(each for each in groups if rank in each)
+        follower = group[(group.index(rank) + 1) % len(group)]
+        way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
+        return way[0].name if way else None
 
     def _meeting(self) -> Meeting:
         if self.meeting is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ..abi.enumerations import CopyKind
 from ..mesh.allocations import Region
@@ -44,7 +45,15 @@ class CopyWork(Work):
             mesh.write(self.destination, rank, data)
         finally:
             device.copies.release()
-        self.profile(rank, start, bytes=self.bytes)
+        self.profile(rank, start, over=lambda: self._link(device.description), bytes=self.bytes)
+
+    def _link(self, device: Device) -> str | None:
+        """The narrowest link between host and device; none within a device."""
+        topology = self.stream.mesh.machine.topology
+        if self.direction is CopyKind.TESS_COPY_D2D:
+            return None
+        way = topology.route(topology.host.name, device.id)
+        return min(way, key=attrgetter("bandwidth")).name if way else None
 
     def _duration(self, device: Device) -> int:
         """Memory of the host that is not pinned takes longer."""

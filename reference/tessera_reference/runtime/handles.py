@@ -24,6 +24,7 @@ class Handles:
 
     def __init__(self) -> None:
         self._live: dict[int, tuple[str, Any]] = {}
+        self._of_kind: dict[str, dict[int, Any]] = {}
         self._dead: dict[int, str] = {}
         self._last = 0
 
@@ -31,11 +32,14 @@ class Handles:
         """A handle for something."""
         self._last += 1
         self._live[self._last] = (kind, held)
+        self._of_kind.setdefault(kind, {})[self._last] = held
         return self._last
 
     def end(self, handle: int) -> None:
         """Let a live handle die."""
-        self._dead[handle] = self._live.pop(handle)[0]
+        kind, _ = self._live.pop(handle)
+        del self._of_kind[kind][handle]
+        self._dead[handle] = kind
 
     def find(self, kind: str, of: type[Held], handle: Any, function: str) -> Held:
         """What a handle stands for.
@@ -63,4 +67,4 @@ class Handles:
 
     def live(self, kind: str) -> list[tuple[int, Any]]:
         """Everything of a kind that is live, in the order in which it was made."""
-        return [(handle, held) for handle, (each, held) in self._live.items() if each == kind]
+        return list(self._of_kind.get(kind, {}).items())

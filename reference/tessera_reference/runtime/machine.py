@@ -7,12 +7,13 @@ instant, where the policy of choices then may put it into every order that strea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..abi.status import Failure
 from ..mesh.choices import Choices
-from ..mesh.engine import Deadlock, Engine, Resource, Signal
+from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory
 from ..mesh.topology import Device, Topology
 from .ordering import Order
@@ -47,6 +48,30 @@ class Pending:
     failure: Callable[[], Failure] | None
 
 
+class Turn:
+    """A wait that is over at once: the process is ready again, as one of all that are."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def __await__(self) -> Generator[Turn, Any, None]:
+        yield self
+
+    def suspend(self, process: Process) -> None:
+        """Stand in line behind those that are ready."""
+        self.engine.wake(process)
+
+    def wakers(self) -> Iterable[Process]:
+        """Nobody has to do anything."""
+        return ()
+
+    def describe(self) -> str:
+        """What it is."""
+        return "its turn"
+
+
 @dataclass(eq=False)
 class Machine:
     """One machine; every context of a runtime is on it."""
@@ -74,6 +99,11 @@ class Machine:
         """Let the host spend the time of a call."""
         if self.timed:
             self.host_time += HOST_CALL
+
+    async def turn(self) -> None:
+        """Where nothing takes time, let others go first if the policy of choices wants it."""
+        if not self.timed:
+            await Turn(self.engine)
 
     def lasting(self, duration: int) -> int:
         """How long something takes here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..mesh.allocations import Region
 from ..mesh.axes import MeshAxes
@@ -29,7 +30,7 @@ class Mesh:
         """The device of a rank."""
         return self.machine.devices[self.devices[rank]]
 
-    @property
+    @cached_property
     def targets(self) -> tuple[str, ...]:
         """The targets of its devices, each once."""
         return tuple(dict.fromkeys(self.machine.devices[each].description.target for each in self.devices))

@@ -25,6 +25,9 @@ class Order:
         self._findings = findings
         self._streams: dict[int, VectorClock] = {}
         self._host = VectorClock()
+        self._synchronized = 0
+        self._seen: dict[int, int] = {}
+        """Of each stream, after how many synchronizations it last asked the host."""
         self._log = AccessLog()
 
     def note(self, work: Work) -> None:
@@ -54,10 +57,12 @@ class Order:
     def synchronize(self, stream: int) -> None:
         """The host knows what a stream did, and so does all that is queued later."""
         self._host.join(self._clock(stream))
-        for clock in self._streams.values():
-            clock.join(self._clock(stream))
+        self._synchronized += 1
 
     def _clock(self, stream: int) -> VectorClock:
-        if stream not in self._streams:
-            self._streams[stream] = self._host.copy()
-        return self._streams[stream]
+        """The clock of a stream, which knows of what the host has waited for until now."""
+        clock = self._streams.setdefault(stream, VectorClock())
+        if self._seen.get(stream) != self._synchronized:
+            self._seen[stream] = self._synchronized
+            clock.join(self._host)
+        return clock

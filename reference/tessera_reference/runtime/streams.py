@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, cast
 
 from ..abi.descriptor import Descriptor
 from ..abi.policy import NumericsPolicy
@@ -49,7 +52,7 @@ class Stream:
         engine = self.mesh.machine.engine
         names = [f"stream {self.handle} on rank {rank}" for rank in range(len(self.mesh.devices))]
         self._mailboxes = [Mailbox(engine, name) for name in names]
-        self.workers = [engine.spawn(name, self._serve(rank)) for rank, name in enumerate(names)]
+        self.workers = [engine.spawn(name, _begun(partial(self._serve, rank))) for rank, name in enumerate(names)]
 
     async def _serve(self, rank: int) -> None:
         """Do a rank's work, one after the other; a failure is kept and the next goes on (AMB-RT-14)."""
@@ -60,6 +63,7 @@ class Stream:
                 return
             if work.enqueued > engine.now:
                 await engine.sleep_until(work.enqueued)
+            await self.mesh.machine.turn()
             try:
                 await work.run(rank)
             except Failure as failure:
@@ -119,3 +123,19 @@ class Stream:
         if referred > self.limit:
             given = f"the stream's queued work would refer to {referred} bytes"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")
+
+
+def _begun(serve: Callable[[], Coroutine[Any, Any, None]]) -> Coroutine[Any, Any, None]:
+    """What `serve` gives, not made before it begins: Python warns of a coroutine that never did."""
+
+    @coroutine
+    def begin() -> Generator[Any, Any, None]:
+        yield from serve().__await__()
+
+    return cast(Coroutine[Any, Any, None], begin())
+
+
+@coroutine
+def _when_run(serve: Callable[[int], Coroutine[Any, Any, None]], rank: int) -> Generator[Any, Any, None]:
+    """A worker that is made when it first runs: a stream that is never used leaves no coroutine that none awaited."""
+    yield from serve(rank).__await__()

@@ -68,6 +68,8 @@ class Work:
             raise self.timed_out(timeout)
         if lasting:
             await machine.engine.sleep(lasting)
+        else:
+            await machine.turn()
 
     async def wait_for(self, signal: Signal, turn: int, given_up: Callable[[], Failure] | None) -> None:
         """Wait for what may never come: then it is `given_up`, or a timeout where the context has one.
@@ -77,7 +79,9 @@ class Work:
         machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
         if timeout is not None and given_up is not None:
             late = self.timed_out(timeout)
-            machine.engine.call_at(machine.engine.now + machine.lasting(timeout), lambda: signal.fail(late))
+            given_up = lambda: late  # noqa: E731, what is given up is late
+            if machine.timed:
+                machine.engine.call_at(machine.engine.now + timeout, lambda: signal.fail(late))
         pending = Pending(signal, turn, given_up)
         machine.pending[pending] = None
         try:
@@ -90,15 +94,24 @@ class Work:
         given = f"{self.name} is not done after {timeout // 1000} ns"
         return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
 
-    def profile(self, rank: int, start: int, **more: Any) -> None:
-        """Tell the profilers what was done on a rank from `start` until now (RT-17-01, RT-17-04, RT-17-05)."""
+    def profile(self, rank: int, start: int, over: Callable[[], str | None] = lambda: None, **more: Any) -> None:
+        """Tell the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
         mesh = self.stream.mesh
         if not mesh.context.profilers:
             return
         stop = mesh.machine.engine.now
         kind = RECORDED_AS[self.kind]
         record = Record(
-            kind, self.name, self.stream.handle, rank, mesh.devices[rank], self.enqueued, start, stop, **more
+            kind,
+            self.name,
+            self.stream.handle,
+            rank,
+            mesh.devices[rank],
+            self.enqueued,
+            start,
+            stop,
+            link=over(),
+            **more,
         )
         for profiler in mesh.context.profilers.values():
             profiler.add(record)

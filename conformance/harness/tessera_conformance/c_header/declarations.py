@@ -7,6 +7,7 @@ stands for whatever the header declares under it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from pycparser.c_parser import CParser, ParseError
 
 from tessera_conformance.c_header.constants import evaluate, evaluate_text
 from tessera_conformance.c_header.errors import UnreadableHeader
-from tessera_conformance.c_header.preprocessing import preprocess
+from tessera_conformance.c_header.preprocessing import expanded, preprocess
 from tessera_conformance.c_header.types import FUNDAMENTAL, Types, adjusted
 
 __all__ = ["CHeader", "Prototype", "read_header"]
@@ -69,12 +70,8 @@ class CHeader:
         """The value of an enumerator, or of a macro that is an integer."""
         if name in self.constants or name not in self.macros:
             return self.constants.get(name)
-        text, seen = self.macros[name], {name}
-        while text.strip() in self.macros and text.strip() not in seen:
-            seen.add(text.strip())
-            text = self.macros[text.strip()]
         try:
-            return evaluate_text(text, self.constants)
+            return evaluate_text(expanded(self.macros[name], self.macros), self.constants)
         except UnreadableHeader:
             return None
 
@@ -118,6 +115,6 @@ def _parsed(text: str) -> c_ast.FileAST:
 
 
 def _names(declaration: str) -> set[str]:
-    """The names of types in a prototype of the specification."""
-    words = declaration.replace("(", " ").replace(")", " ").replace(",", " ").replace("*", " ").split()
-    return {word for word in words if word.startswith("tess") and word[4:5].isupper() and word != words[1]} | FUNDAMENTAL
+    """The names of types in a prototype of the specification, whose second word is the name of the function."""
+    words = re.findall(r"\w+", declaration)
+    return {word for word in words if re.match("tess[A-Z]", word) and word != words[1]} | FUNDAMENTAL

@@ -8,12 +8,13 @@ leaves it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tessera_conformance.c_header.constants import evaluate_text
 from tessera_conformance.c_header.errors import UnreadableHeader
 
-__all__ = ["Preprocessed", "preprocess"]
+__all__ = ["Preprocessed", "expanded", "preprocess"]
 
 PREDEFINED = {"__STDC__": "1", "__STDC_VERSION__": "201112L"}
 """A C11 compiler, so that what is for C++ alone is left out."""
@@ -67,13 +68,13 @@ class _Conditions:
 
 
 def preprocess(text: str) -> Preprocessed:
-    """The code of a header. Raises `UnreadableHeader` for conditions that do not fit together or cannot be evaluated."""
+    """The code of a header. Raises `UnreadableHeader` for conditions that make no sense."""
     macros, conditions, kept = dict(PREDEFINED), _Conditions(), []
     joined = text.replace("\r\n", "\n").replace("\\\n", "")
     for line in _COMMENT.sub(lambda found: found[1] or " ", joined).split("\n"):
         directive = _DIRECTIVE.match(line)
         if directive is None:
-            kept.append(_expanded(line, macros) if conditions.hold else "")
+            kept.append(expanded(line, macros) if conditions.hold else "")
         else:
             kept.append("")
             _obey(directive[1], directive[2].strip(), macros, conditions)
@@ -105,10 +106,11 @@ def _obey(word: str, rest: str, macros: dict[str, str], conditions: _Conditions)
 
 def _holds(expression: str, macros: dict[str, str]) -> bool:
     told = _DEFINED.sub(lambda found: str(int((found[1] or found[2]) in macros)), expression)
-    return bool(evaluate_text(_NAME.sub("0", _expanded(told, macros)), {}))
+    return bool(evaluate_text(_NAME.sub("0", expanded(told, macros)), {}))
 
 
-def _expanded(line: str, macros: dict[str, str]) -> str:
+def expanded(line: str, macros: Mapping[str, str]) -> str:
+    """The text with the macros in it replaced, to a depth."""
     for _ in range(DEEPEST):
         replaced = _NAME.sub(lambda found: macros.get(found[0], found[0]), line)
         if replaced == line:

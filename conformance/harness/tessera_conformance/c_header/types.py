@@ -22,7 +22,7 @@ DEEPEST = 64
 
 
 def adjusted(node: Any) -> Any:
-    """The type of a parameter as a call sees it: an array is a pointer, and const of the parameter itself is nothing."""
+    """The type of a parameter as a call sees it: an array is a pointer, const of the parameter itself is nothing."""
     if isinstance(node, c_ast.ArrayDecl):
         return c_ast.PtrDecl([], node.type)
     if isinstance(node, c_ast.TypeDecl):
@@ -84,7 +84,8 @@ class Types:
                 return self._declared(node, depth)
             case c_ast.FuncDecl():
                 given = node.args.params if node.args is not None else []
-                return f"{self.text(node.type, depth + 1)}({', '.join(self.text(each.type, depth + 1) for each in given)})"
+                types = ", ".join(self.text(each.type, depth + 1) for each in given)
+                return f"{self.text(node.type, depth + 1)}({types})"
             case c_ast.Typename():
                 return self.text(node.type, depth + 1)
             case _:

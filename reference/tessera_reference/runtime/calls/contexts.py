@@ -17,7 +17,7 @@ PATCH = 0
 class ContextCalls(State):
     """tessInit, tessShutdown, tessGetVersion."""
 
-    @entry_giving("ctx")
+    @entry_giving("context")
     def tessInit(self) -> int:  # noqa: N802, the name of the C function, as all below
         """A new context, with what the environment says now (RT-04.1-19, RT-19.C-02)."""
         settings = read_environment(self.environment)
@@ -41,6 +41,12 @@ class ContextCalls(State):
         for profiler in context.profilers:
             self.handles.end(profiler)
         self.handles.end(ctx)
+
+    def drain(self, context: Context | None = None) -> None:
+        """Let all queued work finish, or that of one context (AMB-RT-50)."""
+        for _, mesh in self.handles.live("mesh"):
+            if context in (None, mesh.context):
+                mesh.drain()
 
     def release_mesh(self, handle: int) -> None:
         """Let the work of a mesh finish, and release its streams and memory."""

@@ -39,10 +39,10 @@ class MemoryCalls(StreamCalls):
 
     @entry
     def tessFree(self, mesh: Any, devPtr: Any) -> None:  # noqa: N802, N803
-        """Release memory of a mesh once the work of the mesh is done (RT-04.4-15, AMB-RT-50)."""
-        on = self.mesh(mesh, "tessFree")
+        """Release memory of a mesh once all work is done that could refer to it (RT-04.4-15, AMB-RT-50)."""
+        self.mesh(mesh, "tessFree")
         required("tessFree", "devPtr", devPtr)
-        on.drain()
+        self.drain()
         self.machine.memory.free_device(devPtr, owner=mesh)
 
     @entry_giving("hostPtr")
@@ -60,8 +60,7 @@ class MemoryCalls(StreamCalls):
     def tessHostFree(self, hostPtr: Any) -> None:  # noqa: N802, N803
         """Release host memory once all work is done that could refer to it (RT-04.4-17)."""
         required("tessHostFree", "hostPtr", hostPtr)
-        for _, mesh in self.handles.live("mesh"):
-            mesh.drain()
+        self.drain()
         self.machine.memory.free_host(hostPtr)
 
     @entry

@@ -17,7 +17,7 @@ __all__ = ["MeshCalls"]
 class MeshCalls(ContextCalls):
     """tessMeshCreate, tessMeshDestroy."""
 
-    @entry_giving("outMesh")
+    @entry_giving("mesh")
     def tessMeshCreate(self, ctx: Any, deviceIds: Sequence[int] | None, nDevices: int, axes: MeshAxes) -> int:  # noqa: N802, N803
         """A mesh over devices, one a rank; the product of the axes is their number (RT-04.2-04)."""
         function = "tessMeshCreate"

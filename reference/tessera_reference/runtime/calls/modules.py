@@ -30,7 +30,7 @@ __all__ = ["ModuleCalls"]
 class ModuleCalls(MemoryCalls):
     """tessModuleLoad, tessModuleUnload, tessKernelGet, tessLaunch."""
 
-    @entry_giving("outModule")
+    @entry_giving("module")
     def tessModuleLoad(self, ctx: Any, image: bytes | int | None, size: int) -> int:  # noqa: N802
         """A module of a fatbin: well formed, then of our ABI, then for a device of the machine (AMB-RT-43, -60)."""
         function = "tessModuleLoad"
@@ -56,15 +56,13 @@ class ModuleCalls(MemoryCalls):
     def tessModuleUnload(self, module: Any) -> None:  # noqa: N802
         """End a module once all work is done that could use it (RT-04.5-15, AMB-RT-35, AMB-RT-50)."""
         ended = self.loaded(module, "tessModuleUnload")
-        for _, mesh in self.handles.live("mesh"):
-            if mesh.context is ended.context:
-                mesh.drain()
+        self.drain(ended.context)
         for kernel in ended.kernels.values():
             self.handles.end(kernel)
         del ended.context.plans[module]
         self.handles.end(module)
 
-    @entry_giving("out")
+    @entry_giving("kernel")
     def tessKernelGet(self, module: Any, name: str | None) -> int:  # noqa: N802
         """The kernel of a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
         function = "tessKernelGet"
@@ -175,6 +173,8 @@ class ModuleCalls(MemoryCalls):
         """Work under a policy that the context lets happen (AMB-RT-88). Raises `Failure`."""
         if context.module_policy.enforce_determinism and not policy.deterministic:
             raise _violation(function, "work without determinism", "deterministic work, as the context demands")
+        if context.module_policy.forbid_fast_math and policy.allowFastMath:
+            raise _violation(function, "work with fast math", "work without, as the context demands")
 
     def bytes_at(self, function: str, argument: str, given: bytes | int, size: int) -> bytes:
         """The first `size` bytes of host memory, given as it is or by its address. Raises `Failure`."""

@@ -17,7 +17,7 @@ __all__ = ["ProfilingCalls"]
 class ProfilingCalls(NumericsCalls):
     """tessProfilerStart, tessProfilerStop."""
 
-    @entry_giving("outProfiler")
+    @entry_giving("profiler")
     def tessProfilerStart(self, ctx: Any) -> int:  # noqa: N802
         """Note what the work of a context does from now on (RT-04.8-05)."""
         context = self.context(ctx, "tessProfilerStart")
@@ -31,9 +31,7 @@ class ProfilingCalls(NumericsCalls):
         function = "tessProfilerStop"
         context = self.handles.find("profiler", Context, profiler, function)
         path = required(function, "outJsonPath", outJsonPath)
-        for _, mesh in self.handles.live("mesh"):
-            if mesh.context is context:
-                mesh.drain()
+        self.drain(context)
         stopped = context.profilers.pop(profiler)
         self.handles.end(profiler)
         try:

@@ -1,0 +1,289 @@
+"""What a module image says about itself (runtime specification, 2, 8.1, 16).
+
+The container is the implementation's own: it is judged by what the adapter reports of it (AMB-RT-21).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
+from tessera_conformance.runtime_programs import compiled, devices
+
+ONE = "module m { kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; } }"
+THREE = """module m {
+  kernel first(x: tensor<8xfp32>) { x = x + x; }
+  kernel second(n: int32, x: tensor<8xint32>, s: fp64, y: tensor<8xint32>) { y = x + n; }
+  kernel third(a: fp32, b: int64) { }
+}
+"""
+ARGUMENTS = {
+    "first": [("x", "ptr")],
+    "second": [("n", "int32"), ("x", "ptr"), ("s", "fp64"), ("y", "ptr")],
+    "third": [("a", "fp32"), ("b", "int64")],
+}
+TWO_MODULES = """module a { kernel left(x: tensor<8xfp32>) { x = x + x; } }
+module b { kernel right(x: tensor<8xfp32>) { x = x * x; } }
+"""
+FUNCTION_BESIDE = """module m {
+  func twice(x: tensor<8xfp32>) -> tensor<8xfp32> { return x + x; }
+  kernel k(x: tensor<8xfp32>) { x = twice(x); }
+}
+"""
+POLICIES = {
+    "strict": (1, 1, 1, 0),
+    "fast": (0, 0, 0, 1),
+    "stable": (1, 0, 0, 0),
+    "deterministic": (0, 1, 0, 0),
+    "stateless": (0, 0, 1, 0),
+}
+SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+PLANS = {
+    "none": [],
+    "one": [{"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}],
+    "every-algorithm": [
+        {"collective": "all_reduce", "axis": "dp", "algorithm": "tree"},
+        {"collective": "reduce_scatter", "axis": "tp", "algorithm": "hierarchical"},
+        {"collective": "all_gather", "axis": "pp", "algorithm": "ring"},
+    ],
+    "whole-mesh": [{"collective": "broadcast", "axis": None, "algorithm": "tree"}],
+}
+
+
+def inspected(impl, check, image):
+    """What an image says."""
+    return check.returns(impl.abi.inspect(image=image), "the image can be inspected")
+
+
+def said(impl, check, source=ONE, **options):
+    """What the image of a program says."""
+    return inspected(impl, check, compiled(impl, check, source, **options))
+
+
+def kernel_of(impl, check, source, name):
+    """The one entry of that name in the kernel table of a program."""
+    found = [each for each in said(impl, check, source)["kernels"] if each["name"] == name]
+    check.equal(len(found), 1, f"the number of kernels called {name}")
+    return found[0]
+
+
+# One file that says everything
+
+
+@clause("RT-02-01", "RT-08.1-07")
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        pytest.param(ONE, ["fill"], id="one"),
+        pytest.param(THREE, ["first", "second", "third"], id="three"),
+        pytest.param(TWO_MODULES, ["left", "right"], id="two-modules"),
+        pytest.param(FUNCTION_BESIDE, ["k"], id="func-beside-it"),
+    ],
+)
+def test_a_module_holds_one_kernel_or_several(impl, check, source, names):
+    """Each kernel of the program is in the kernel table once; functions that are no kernels are not."""
+    found = [each["name"] for each in said(impl, check, source)["kernels"]]
+    check.equal(sorted(found), names, "the names in the kernel table")
+
+
+@clause("RT-02-01", "RT-08.1-12")
+@pytest.mark.parametrize("source", [ONE, THREE], ids=["one", "three"])
+def test_an_image_has_one_metadata_section(impl, check, source):
+    """However many kernels there are; it is for all targets and not empty."""
+    found = [each for each in said(impl, check, source)["sections"] if each["kind"] == "metadata"]
+    check.equal([each["target"] for each in found], [None], "the targets of the metadata sections")
+    check.true(found[0]["bytes"] > 0, "the metadata have bytes", found[0]["bytes"])
+
+
+@clause("RT-08.1-01")
+def test_an_image_says_everything_itself(impl, check):
+    """What it says does not depend on what was compiled or inspected since."""
+    images = [compiled(impl, check, source) for source in (ONE, THREE)]
+    first = [inspected(impl, check, image) for image in images]
+    check.true(first[0]["kernels"] != first[1]["kernels"], "two programs have two kernel tables")
+    again = [inspected(impl, check, image) for image in reversed(images)]
+    check.equal(again, first[::-1], "what the images say in another order")
+
+
+@clause("RT-08.1-01")
+@pytest.mark.parametrize("kept", [0, 1, 8, 64, -1], ids=["nothing", "one", "eight", "64", "all-but-one"])
+def test_a_part_of_an_image_is_none(impl, check, kept):
+    """One that is cut off is an invalid value, as it is to tessModuleLoad (AMB-RT-43)."""
+    image = bytes.fromhex(compiled(impl, check, ONE))
+    check.status(impl.abi.inspect(image=image[:kept].hex()), "TESS_ERR_INVALID_VALUE")
+
+
+@clause("RT-08.1-01")
+@pytest.mark.parametrize("place", range(8))
+def test_an_altered_image_is_refused(impl, check, place):
+    """One bit, in any eighth of the image (AMB-RT-43)."""
+    image = bytearray.fromhex(compiled(impl, check, ONE))
+    image[len(image) * (2 * place + 1) // 16] ^= 1 << place
+    check.status(impl.abi.inspect(image=image.hex()), "TESS_ERR_INVALID_VALUE")
+
+
+# The header
+
+
+@clause("RT-08.1-02", "RT-16-01", "RT-02-04")
+def test_an_image_carries_the_abi_version_of_the_runtime(impl, check):
+    """A pair, major and minor: the first two numbers of tessGetVersion (AMB-RT-32)."""
+    version = check.returns(impl.runtime.tessGetVersion())
+    check.equal(said(impl, check)["abi_version"], [version["major"], version["minor"]], "the ABI version")
+
+
+@clause("RT-08.1-02", "RT-16-01", "RT-02-04")
+@pytest.mark.parametrize("version", [[1, 0], [1, 7], [2, 0], [3, 9], [0, 1]], ids=lambda pair: f"{pair[0]}.{pair[1]}")
+def test_an_image_carries_the_abi_version_it_is_made_for(impl, check, version):
+    """Major and minor are kept apart, also where the runtime would not load the module."""
+    check.equal(said(impl, check, abi_version=version)["abi_version"], version, "the ABI version")
+
+
+@clause("RT-08.1-03", "RT-02-03")
+def test_an_image_carries_its_targets(impl, check):
+    """Without a wish, those of the machine's devices, each once."""
+    machine = {each["target"] for each in check.returns(impl.runtime.tessxDevices())["devices"]}
+    check.equal(sorted(said(impl, check)["targets"]), sorted(machine), "the targets")
+
+
+@clause("RT-08.1-03", "RT-02-03")
+@pytest.mark.parametrize(
+    "targets",
+    [
+        pytest.param(["sm_90"], marks=feature("target-nvptx"), id="sm_90"),
+        pytest.param(["gfx942"], marks=feature("target-amdgcn"), id="gfx942"),
+        pytest.param(["gfx942", "sm_90"], marks=feature("target-nvptx", "target-amdgcn"), id="both"),
+    ],
+)
+def test_an_image_carries_the_targets_it_is_made_for(impl, check, targets):
+    """As many as were asked for, whatever devices the machine has."""
+    check.equal(sorted(said(impl, check, targets=targets)["targets"]), targets, "the targets")
+
+
+@clause("RT-08.1-04", "RT-02-02")
+def test_an_image_carries_a_hash_of_its_source(impl, check):
+    """At least 16 bytes, the same whenever the same program is compiled, another one for another program."""
+    found = [said(impl, check, source)["ir_hash"] for source in (ONE, THREE, ONE, FUNCTION_BESIDE)]
+    check.true(min(map(len, found)) >= 32, "every hash has 16 bytes or more", found)
+    check.equal(found[2], found[0], "the hash of the same program")
+    check.equal(len(set(found)), 3, "the number of hashes of three programs")
+
+
+@clause("RT-08.1-04", "RT-02-02")
+def test_the_hash_is_that_of_the_source_alone(impl, check):
+    """Version, policy and plans are beside it: the same kernels have the same fingerprint (AMB-RT-104)."""
+    plain = said(impl, check)["ir_hash"]
+    policy = dict(zip(SWITCHES, POLICIES["fast"], strict=True))
+    others = {"version": {"abi_version": [1, 3]}, "policy": {"policy": policy}, "plans": {"plans": PLANS["one"]}}
+    for name, options in others.items():
+        check.equal(said(impl, check, **options)["ir_hash"], plain, f"the hash with another {name}")
+
+
+@clause("RT-08.1-04", "RT-02-02")
+def test_one_changed_number_changes_the_hash(impl, check):
+    """Programs that differ in a constant are two programs."""
+    source = "module m { kernel k(x: tensor<4xint32>) { x[0] = 1; } }"
+    one, other = (said(impl, check, each)["ir_hash"] for each in (source, source.replace("= 1", "= 2")))
+    check.true(one != other, "the hashes differ", one)
+
+
+# Sections
+
+
+@clause("RT-08.1-05", "RT-08.1-06")
+def test_an_image_has_code_for_each_of_its_targets(impl, check):
+    """A section beside metadata and IR, of whatever kind, that is not empty (AMB-RT-60)."""
+    found = said(impl, check)
+    for target in found["targets"]:
+        code = [each["bytes"] for each in found["sections"] if each["target"] == target]
+        check.true(any(code), f"there is code for {target}", code)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        pytest.param("sm_90", "ptx", marks=[clause("RT-08.1-05"), feature("target-nvptx")], id="ptx"),
+        pytest.param("gfx942", "rocdl", marks=[clause("RT-08.1-06"), feature("target-amdgcn")], id="rocdl"),
+    ],
+)
+def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, target, kind):
+    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode or what it is compiled to for AMD."""
+    sections = said(impl, check, targets=[target])["sections"]
+    found = [each for each in sections if each["kind"] == kind]
+    check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
+    check.true(found[0]["bytes"] > 0, "the section has bytes", found[0]["bytes"])
+
+
+@feature("target-nvptx", "target-amdgcn")
+@clause("RT-08.1-05", "RT-08.1-06")
+def test_an_image_can_hold_both(impl, check):
+    """One image for devices of both vendors."""
+    sections = said(impl, check, targets=["sm_90", "gfx942"])["sections"]
+    found = {(each["kind"], each["target"]) for each in sections}
+    check.true({("ptx", "sm_90"), ("rocdl", "gfx942")} <= found, "there is a section for each", sorted(map(str, found)))
+
+
+# Metadata
+
+
+@clause("RT-08.1-07")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_name_leads_to_its_entry(impl, check, name):
+    """The kernel table has an entry for each name, with that kernel's own parameters in declared order."""
+    found = [(each["name"], each["type"]) for each in kernel_of(impl, check, THREE, name)["parameters"]]
+    check.equal(found, ARGUMENTS[name], "names and types of the parameters")
+
+
+@clause("RT-08.1-08")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_entry_has_its_parameter_layout(impl, check, name):
+    """Offsets, sizes and the size of the buffer follow the rules of section 10."""
+    entry, wanted = kernel_of(impl, check, THREE, name), by_the_rule(ARGUMENTS[name])
+    check.equal(tuple(Place(**each) for each in entry["parameters"]), wanted.places, "the parameters")
+    check.equal(entry["size"], wanted.size, "the size of the buffer")
+
+
+@clause("RT-08.1-08", "RT-10.1-13")
+def test_dimensions_that_are_parameters_stay_where_they_are_declared(impl, check):
+    """Nothing is added to the buffer for a tensor whose extents a launch gives (AMB-RT-19, AMB-RT-85)."""
+    source = "module m { kernel k(N: int32, x: tensor<Nxfp32>, M: int64, y: tensor<NxMxfp32>) { x = x + x; } }"
+    wanted = by_the_rule([("N", "int32"), ("x", "ptr"), ("M", "int64"), ("y", "ptr")])
+    entry = kernel_of(impl, check, source, "k")
+    check.equal(tuple(Place(**each) for each in entry["parameters"]), wanted.places, "the parameters")
+    check.equal(entry["size"], wanted.size, "the size of the buffer")
+
+
+@clause("RT-08.1-09")
+@pytest.mark.parametrize("values", POLICIES.values(), ids=POLICIES)
+def test_an_image_carries_its_numerics_defaults(impl, check, values):
+    """The four switches as they were given."""
+    policy = dict(zip(SWITCHES, values, strict=True))
+    check.equal(said(impl, check, policy=policy)["policy"], policy, "the policy")
+
+
+@clause("RT-08.1-10")
+@pytest.mark.parametrize("plans", PLANS.values(), ids=PLANS)
+def test_an_image_carries_its_collective_plans(impl, check, plans):
+    """Collective, axis and algorithm of each, in order."""
+    check.equal(said(impl, check, plans=plans)["collective_plans"], plans, "the collective plans")
+
+
+@clause("RT-08.1-12", "RT-02-01")
+def test_an_image_of_ir_alone_has_metadata_too(impl, check):
+    """An IR-pack has the same kernel table and names the same targets (AMB-RT-44)."""
+    whole, pack = said(impl, check, THREE), said(impl, check, THREE, ir_pack=True)
+    kinds = [each["kind"] for each in pack["sections"]]
+    check.equal(kinds.count("metadata"), 1, "the number of metadata sections")
+    check.true(not {"ptx", "rocdl"} & set(kinds), "there is no binary section", kinds)
+    tables = [[(each["name"], each["parameters"]) for each in found["kernels"]] for found in (pack, whole)]
+    check.equal(tables[0], tables[1], "the kernel table")
+
+
+@clause("RT-08.1-03")
+def test_the_machine_has_devices(impl, check):
+    """What the cases of targets rest on: at least one device, whose target the compiler knows."""
+    first = devices(impl, check, 1)[0]
+    machine = {each["id"]: each["target"] for each in check.returns(impl.runtime.tessxDevices())["devices"]}
+    found = said(impl, check, targets=[machine[first]])["targets"]
+    check.equal(found, [machine[first]], "the targets of an image for one device")

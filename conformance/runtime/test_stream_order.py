@@ -1,0 +1,276 @@
+"""Work of one stream keeps its order, whatever it is and whatever other streams do (runtime specification, 2, 6, 12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_programs import D2D, D2H, H2D
+from tessera_conformance.runtime_schedules import (
+    Desk,
+    explored,
+    seeded,
+    under_every_schedule,
+    under_seeds,
+    workshop,
+)
+from tessera_conformance.runtime_arguments import elements
+
+ORDERS = [(1, 2), (2, 1), (3, 1, 2), (9, 8, 7, 6, 5, 4, 3, 2), (1, 1, 2, 1, 1), (4,)]
+
+
+def number_of(digits: tuple[int, ...]) -> int:
+    """The number that a tensor of zeros becomes when these digits are appended."""
+    return int("".join(map(str, digits)))
+
+
+def busy(desk: Desk) -> Desk:
+    """Another stream with work of its own."""
+    other = desk.another()
+    pointer = other.zeros()
+    for value in (5, 6):
+        other.digit(value, pointer)
+    return other
+
+
+def launches(*digits: int):
+    """Launches that append these digits, while another stream is busy."""
+
+    def program(desk: Desk) -> int:
+        pointer = desk.zeros()
+        other = busy(desk)
+        for value in digits:
+            desk.digit(value, pointer)
+        found = desk.number(pointer)
+        other.synchronize()
+        return found
+
+    return program
+
+
+def of_every_kind(desk: Desk) -> list[int]:
+    """Each step needs the one before: copies, launches, a collective over the ranks, an event.
+
+    A kernel makes 7 of 0, the ranks add up, a digit follows, a copy takes that away, another digit follows.
+    """
+    pointer, spare, source, targets = desk.zeros(), desk.zeros(), desk.host(), [desk.host() for _ in range(2)]
+    desk.session.ask("tessxHostWrite", hostPtr=source, data=elements("int32", 5, 5).hex())
+    other = busy(desk)
+    event = desk.event()
+    desk.digit(7, pointer)
+    desk.sum_of_ranks(pointer)
+    desk.digit(1, pointer)
+    desk.copy(spare, pointer, D2D)
+    desk.record(event)
+    desk.digit(2, pointer)
+    desk.wait(event)
+    desk.copy(targets[0], pointer, D2H)
+    desk.copy(pointer, source, H2D)
+    desk.follow(pointer, spare)
+    desk.sum_of_ranks(pointer)
+    desk.move(pointer, spare)
+    desk.digit(3, spare)
+    desk.copy(targets[1], spare, D2H)
+    desk.synchronize()
+    other.synchronize()
+    return [desk.host_number(each) for each in targets]
+
+
+OF_EVERY_KIND = [7 * 2 * 100 + 12, 5 * 2 * 10 + 3]
+"""What it leaves on the host, on two ranks."""
+
+
+# Launches
+
+
+@clause("RT-06-01", "RT-02-05", "RT-12-01")
+@pytest.mark.parametrize("digits", ORDERS, ids=lambda digits: "".join(map(str, digits)))
+def test_launches_of_a_stream_run_in_the_order_of_their_calls(impl, check, digits):
+    """Each appends a digit to what those before it left."""
+    check.equal(workshop(impl, check).run(launches(*digits)), number_of(digits), "what the launches left")
+
+
+@seeded
+@clause("RT-06-01", "RT-02-05", "RT-12-01")
+def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, untimed):
+    """Twenty-five seeds a case, while another stream is busy."""
+    under_seeds(workshop(impl, check), launches(3, 1, 4, 2), 3142, block, untimed)
+
+
+@feature("schedule-control")
+@clause("RT-06-01", "RT-02-05", "RT-12-01")
+@pytest.mark.parametrize("digits", [(1, 2), (2, 1)], ids=["12", "21"])
+def test_two_launches_keep_their_order_under_every_schedule(impl, check, digits):
+    """Two launches on each of two streams: every order that there is, one after the other."""
+    under_every_schedule(workshop(impl, check), launches(*digits), number_of(digits))
+
+
+@clause("RT-06-01", "RT-12-01")
+def test_many_launches_keep_their_order(impl, check):
+    """Three hundred launches on four streams in turn; the last nine digits of each stream are told."""
+
+    def program(desk: Desk) -> list[int]:
+        desks = [desk, *(desk.another() for _ in range(3))]
+        pointers = [desk.zeros() for _ in desks]
+        for turn in range(75):
+            for place, (each, pointer) in enumerate(zip(desks, pointers, strict=True)):
+                each.digit((turn + place) % 10, pointer)
+        return [each.number(pointer) for each, pointer in zip(desks, pointers, strict=True)]
+
+    wanted = [0] * 4
+    for turn in range(75):
+        wanted = [_wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(wanted)]
+    check.equal(workshop(impl, check).run(program), wanted, "what the launches of each stream left")
+
+
+def _wrapped(number: int) -> int:
+    """The int32 of these bits."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+# Work of every kind
+
+
+@clause("RT-12-01", "RT-02-05", "RT-04.4-11")
+@pytest.mark.parametrize("times", [1, 3])
+def test_work_of_every_kind_keeps_its_order(impl, check, times):
+    """Copies, launches, collectives and events of one stream each see what those before them did (AMB-RT-58)."""
+    shop = workshop(impl, check)
+    for _ in range(times):
+        check.equal(shop.run(of_every_kind, ranks=2), OF_EVERY_KIND, "what was copied to the host")
+
+
+@seeded
+@clause("RT-12-01", "RT-02-05", "RT-04.4-11")
+def test_work_of_every_kind_keeps_its_order_under_seeded_schedules(impl, check, block, untimed):
+    """On two ranks, which go on independently but for the collectives."""
+    under_seeds(workshop(impl, check), of_every_kind, OF_EVERY_KIND, block, untimed, ranks=2)
+
+
+def in_pairs(first: str, second: str):
+    """Two operations of which the second overwrites or uses what the first left, beside a busy stream."""
+
+    def program(desk: Desk) -> int:
+        pointer, other, host = desk.holding(4), desk.holding(6), desk.host()
+        target = desk.host()
+        desk.session.ask("tessxHostWrite", hostPtr=host, data=elements("int32", 8, 8).hex())
+        busy(desk)
+        steps = {
+            "launch": lambda: desk.digit(1, pointer),
+            "H2D": lambda: desk.copy(pointer, host, H2D),
+            "D2D": lambda: desk.copy(pointer, other, D2D),
+            "D2H": lambda: desk.copy(target, pointer, D2H),
+            "collective": lambda: desk.sum_of_ranks(pointer),
+        }
+        for step in (first, second):
+            steps[step]()
+        desk.copy(other, pointer, D2D)
+        found = desk.number(other)
+        return found * 100 + desk.host_number(target)
+
+    return program
+
+
+EFFECTS = {
+    "launch": lambda held, host: (held * 10 + 1, host),
+    "H2D": lambda held, host: (8, host),
+    "D2D": lambda held, host: (6, host),
+    "D2H": lambda held, host: (held, held),
+    "collective": lambda held, host: (held, host),
+}
+"""What device and host memory hold after each, on one rank."""
+
+
+@feature("schedule-control")
+@clause("RT-12-01", "RT-02-05")
+@pytest.mark.parametrize("second", EFFECTS)
+@pytest.mark.parametrize("first", EFFECTS)
+def test_two_operations_keep_their_order_under_every_schedule(impl, check, first, second):
+    """Any two kinds of work, in both orders, beside two launches of another stream."""
+    device, host = EFFECTS[second](*EFFECTS[first](4, 0))
+    under_every_schedule(workshop(impl, check), in_pairs(first, second), device * 100 + host)
+
+
+@feature("schedule-control")
+@clause("RT-06-02")
+def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
+    """Of two launches on two streams each comes first under some schedule: what the cases of order rely on."""
+
+    def racing(desk: Desk) -> int:
+        pointer, other = desk.zeros(), desk.another()
+        desk.digit(1, pointer)
+        other.digit(2, pointer)
+        desk.synchronize()
+        return other.number(pointer)
+
+    found = {each for _, each in explored(workshop(impl, check), racing)}
+    check.true({12, 21} <= found, "both orders are found among the schedules", sorted(found))
+
+
+# Ranks
+
+
+@feature("rank-memory")
+@clause("RT-12-01", "RT-06-01")
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_work_keeps_its_order_on_every_rank(impl, check, ranks):
+    """A stream spans its mesh (AMB-RT-37); each rank begins with a number of its own."""
+    check.equal(workshop(impl, check).run(on_every_rank, ranks), [rank * 100 + 12 for rank in range(ranks)], "the ranks")
+
+
+@seeded
+@feature("rank-memory")
+@clause("RT-12-01", "RT-06-01")
+def test_work_keeps_its_order_on_every_rank_under_seeded_schedules(impl, check, block, untimed):
+    """Three ranks, each of which goes on by itself."""
+    under_seeds(workshop(impl, check), on_every_rank, [12, 112, 212], block, untimed, ranks=3)
+
+
+def on_every_rank(desk: Desk) -> list[int]:
+    """Two launches and a copy between them, where each rank holds its number."""
+    pointer, spare = desk.zeros(), desk.zeros()
+    for rank in range(desk.session.ranks):
+        desk.session.poke(rank, pointer, elements("int32", rank, rank))
+    desk.digit(1, pointer)
+    desk.copy(spare, pointer, D2D)
+    desk.digit(2, spare)
+    return desk.numbers(spare)
+
+
+# Priorities
+
+
+PRIORITIES = [(0, 1), (1, 0), (-5, 5), (5, -5), ((1 << 31) - 1, -(1 << 31)), (7, 7)]
+
+
+def of_priorities(first: int, second: int):
+    """Two streams of some priorities and an event between them."""
+
+    def program(desk: Desk) -> list[int]:
+        one, two, x, y, event = desk.another(first), desk.another(second), desk.zeros(), desk.zeros(), desk.event()
+        for value in (1, 2):
+            one.digit(value, x)
+            two.digit(value, y)
+        one.record(event)
+        two.wait(event)
+        two.follow(x, y)
+        one.digit(3, y) if False else one.synchronize()
+        two.synchronize()
+        return [one.number(x), two.number(y)]
+
+    return program
+
+
+@clause("RT-12-02")
+@pytest.mark.parametrize("priorities", PRIORITIES, ids=lambda both: f"{both[0]} and {both[1]}")
+def test_no_result_depends_on_a_priority(impl, check, priorities):
+    """Order within streams and by events is kept, whatever is more urgent (AMB-RT-63)."""
+    check.equal(workshop(impl, check).run(of_priorities(*priorities)), [12, 132], "what both streams left")
+
+
+@seeded
+@clause("RT-12-02")
+def test_no_result_depends_on_a_priority_under_seeded_schedules(impl, check, block, untimed):
+    """Priorities go round through the blocks."""
+    first, second = PRIORITIES[block % len(PRIORITIES)]
+    under_seeds(workshop(impl, check), of_priorities(first, second), [12, 132], block, untimed)

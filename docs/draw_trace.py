@@ -1,0 +1,120 @@
+"""Runs a small program on four simulated devices and draws its trace, for runtime.md: `python docs/draw_trace.py`."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tessera_reference.abi.status import Status
+from tessera_reference.compilation import compile_module
+from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.runtime import Runtime
+from tessera_reference.runtime.launches import LaunchConfig
+
+SOURCE = """module step {
+  kernel backward(x: tensor<65536xfp32>, g: tensor<65536xfp32>) { g = x * x; }
+}
+"""
+COUNT = 65536
+HEIGHT, LEFT, RIGHT, TOP = 26, 200, 20, 30
+WIDTH = 1000
+SVG = "http://www.w3.org/2000/svg"
+COLOURS = {"kernel": "#4878a8", "copy": "#7aa661", "collective": "#c1764a", "event": "#444444", "wait": "#bbbbbb"}
+
+
+def done(answer: Any) -> Any:
+    """The output of a call that has to succeed."""
+    status, output = answer if isinstance(answer, tuple) else (answer, None)
+    assert status is Status.TESS_OK, status.name
+    return output
+
+
+def trace() -> dict[str, Any]:
+    """Two halves of a step: while the second is computed, the first is reduced on another stream."""
+    runtime = Runtime()
+    context = done(runtime.tessInit())
+    mesh = done(runtime.tessMeshCreate(context, [0, 1, 2, 3], 4, MeshAxes(dp=4)))
+    compute, reduce = (done(runtime.tessStreamCreate(mesh, priority)) for priority in (0, 1))
+    image = compile_module(SOURCE, ["sm_90"])
+    kernel = done(runtime.tessKernelGet(done(runtime.tessModuleLoad(context, image, len(image))), "backward"))
+    host = done(runtime.tessHostAlloc(4 * COUNT, 1))
+    done(runtime.tessxHostWrite(host, bytes(4 * COUNT)))
+    profiler = done(runtime.tessProfilerStart(context))
+    for _ in range(2):
+        x, g = (done(runtime.tessMalloc(mesh, 4 * COUNT)) for _ in "xg")
+        ready = done(runtime.tessEventCreate())
+        done(runtime.tessMemcpyAsync(x, host, 4 * COUNT, 0, compute))
+        arguments = struct.pack("<QQ", x, g)
+        done(runtime.tessLaunch(kernel, mesh, LaunchConfig((64, 1, 1)), arguments, len(arguments), compute))
+        done(runtime.tessEventRecord(ready, compute))
+        done(runtime.tessStreamWaitEvent(reduce, ready))
+        done(runtime.tessAllReduce(mesh, g, COUNT, 5, 0, "dp", reduce))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        done(runtime.tessProfilerStop(profiler, str(path)))
+        read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return read
+
+
+def drawing(trace: Mapping[str, Any]) -> str:
+    """The slices of a trace on their tracks, and the flows between them."""
+    events = trace["traceEvents"]
+    slices = [each for each in events if each["ph"] == "X"]
+    titles = [each for each in events if each["ph"] == "M" and "name" in each["args"]]
+    names = {(each["pid"], each.get("tid")): each["args"]["name"] for each in titles}
+    tracks = sorted({(each["pid"], each["tid"]) for each in slices})
+    begin = min(each["ts"] for each in slices)
+    lasting = max(each["ts"] + each["dur"] for each in slices) - begin
+    scale = (WIDTH - LEFT - RIGHT) / lasting
+    places = {track: TOP + HEIGHT * row for row, track in enumerate(tracks)}
+
+    def x(time: float) -> float:
+        return LEFT + (time - begin) * scale
+
+    height = TOP + HEIGHT * len(tracks) + 30
+    return "\n".join(
+        [
+            f'<svg xmlns="{SVG}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+            f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+            *_tracks(places, names),
+            *_slices(slices, places, x, scale),
+            *_flows(events, places, x),
+            f'<text x="{LEFT}" y="{height - 10}">0 µs</text>',
+            f'<text x="{WIDTH - RIGHT}" y="{height - 10}" text-anchor="end">{lasting:.1f} µs of the machine</text>',
+            "</svg>",
+        ]
+    )
+
+
+def _tracks(places: Mapping[Any, float], names: Mapping[Any, str]) -> Iterator[str]:
+    for (pid, tid), top in places.items():
+        owner = names.get((pid, None)) or names.get((pid, 0), str(pid))
+        yield f'<text x="{LEFT - 8}" y="{top + 16}" text-anchor="end">{owner}, {names.get((pid, tid), tid)}</text>'
+        below = top + HEIGHT - 2
+        yield f'<line x1="{LEFT}" y1="{below}" x2="{WIDTH - RIGHT}" y2="{below}" stroke="#dddddd"/>'
+
+
+def _slices(slices: Any, places: Mapping[Any, float], x: Any, scale: float) -> Iterator[str]:
+    for each in slices:
+        top, width = places[each["pid"], each["tid"]], max(each["dur"] * scale, 1.5)
+        colour = COLOURS.get(each.get("cat", ""), "#999999")
+        yield f'<rect x="{x(each["ts"]):.1f}" y="{top + 2}" width="{width:.1f}" height="{HEIGHT - 6}" fill="{colour}"/>'
+        if width > 7 * len(each["name"]):
+            yield f'<text x="{x(each["ts"]) + 4:.1f}" y="{top + 16}" fill="white">{each["name"]}</text>'
+
+
+def _flows(events: Any, places: Mapping[Any, float], x: Any) -> Iterator[str]:
+    starts = {each["id"]: each for each in events if each["ph"] == "s"}
+    for end in (each for each in events if each["ph"] == "f"):
+        start = starts[end["id"]]
+        (x1, y1), (x2, y2) = ((x(each["ts"]), places[each["pid"], each["tid"]] + 12) for each in (start, end))
+        bend = f"{x1 + 14:.1f} {y1} {x2 - 14:.1f} {y2}"
+        yield f'<path d="M {x1:.1f} {y1} C {bend} {x2:.1f} {y2}" fill="none" stroke="#aa3333"/>'
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "images" / "trace.svg").write_text(drawing(trace()) + "\n", encoding="utf-8")

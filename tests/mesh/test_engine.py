@@ -1,0 +1,258 @@
+"""The virtual-time engine: time, signals, resources, choices and deadlocks (design, section 6)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+
+from tessera_reference.mesh.choices import Choices, FirstCome, Replayed, Seeded
+from tessera_reference.mesh.engine import Deadlock, Engine, Mailbox, Process, Resource, Signal
+
+
+def three(choices: Choices | None = None) -> list[str]:
+    """The order in which three processes come that are ready at the same time."""
+    engine, order = Engine(choices), []
+
+    async def come(name: str) -> None:
+        await engine.sleep(5)
+        order.append(name)
+
+    for name in "abc":
+        engine.spawn(name, come(name))
+    engine.run()
+    assert engine.now == 5
+    return order
+
+
+def test_time_passes_in_order_of_what_is_due() -> None:
+    engine, seen = Engine(), []
+
+    async def wake(at: int) -> None:
+        await engine.sleep(at)
+        seen.append((at, engine.now))
+        await engine.sleep_until(at + 1)
+        seen.append((at, engine.now))
+
+    for at in (30, 10, 20):
+        engine.spawn(f"at {at}", wake(at))
+    engine.call_at(15, lambda: seen.append((0, engine.now)))
+    engine.run()
+    assert seen == [(10, 10), (10, 11), (0, 15), (20, 20), (20, 21), (30, 30), (30, 31)]
+
+
+def test_a_time_that_has_passed_is_now() -> None:
+    engine, seen = Engine(), []
+
+    async def late() -> None:
+        await engine.sleep(7)
+        await engine.sleep_until(3)
+        seen.append(engine.now)
+        engine.call_at(2, lambda: seen.append(engine.now))
+
+    engine.spawn("late", late())
+    engine.run()
+    assert seen == [7, 7]
+
+
+def test_first_come_is_first_served() -> None:
+    assert three() == three(FirstCome()) == ["a", "b", "c"]
+
+
+def test_seeds_reach_every_order_and_repeat_themselves() -> None:
+    found = Counter("".join(three(Seeded(seed))) for seed in range(600))
+    assert set(found) == {"".join(each) for each in permutations("abc")}
+    assert min(found.values()) > 40, "of 600, each of six orders comes about a hundred times"
+    assert three(Seeded(11)) == three(Seeded(11))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_record_replays_the_schedule(seed: int) -> None:
+    seeded = Seeded(seed)
+    order = three(seeded)
+    replayed = Replayed(seeded.taken)
+    assert three(replayed) == order
+    assert (replayed.taken, replayed.widths) == (seeded.taken, seeded.widths)
+
+
+def test_a_record_that_does_not_fit_chooses_the_first() -> None:
+    assert three(Replayed([9, 9, 9, 9])) == three(Replayed([])) == ["a", "b", "c"]
+
+
+def test_all_schedules_are_found_by_varying_the_record() -> None:
+    found, stack = [], [[]]  # type: ignore[var-annotated]
+    while stack:
+        record = stack.pop()
+        replayed = Replayed(record)
+        found.append("".join(three(replayed)))
+        for place in range(len(record), len(replayed.widths)):
+            stack += [replayed.taken[:place] + [other] for other in range(1, replayed.widths[place])]
+    assert set(found) == {"".join(each) for each in permutations("abc")}
+
+
+def test_a_signal_lets_everyone_go_on_once() -> None:
+    engine, seen = Engine(), []
+    signal = Signal(engine, "go")
+
+    async def wait(name: str) -> None:
+        await signal
+        seen.append((name, engine.now))
+
+    async def late() -> None:
+        await engine.sleep(9)
+        await signal
+        seen.append(("late", engine.now))
+
+    engine.spawn("a", wait("a"))
+    engine.spawn("b", wait("b"))
+    engine.spawn("late", late())
+    engine.call_at(4, signal.set)
+    engine.call_at(5, lambda: signal.fail(ValueError("too late")))
+    engine.run()
+    assert seen == [("a", 4), ("b", 4), ("late", 9)]
+
+
+def test_a_failed_signal_raises_where_it_is_waited_for() -> None:
+    engine, seen = Engine(), []
+    signal = Signal(engine, "go")
+
+    async def wait() -> None:
+        try:
+            await signal
+        except ValueError as error:
+            seen.append(str(error))
+
+    engine.spawn("early", wait())
+    engine.call_at(1, lambda: signal.fail(ValueError("gone")))
+    engine.call_at(2, lambda: engine.spawn("late", wait()) and None)
+    engine.run()
+    assert seen == ["gone", "gone"]
+
+
+def held(places: int, choices: Choices | None = None, priorities: str = "0000") -> list[tuple[str, int]]:
+    """Who gets a resource when, each holding it for 10."""
+    engine, seen = Engine(choices), []
+    resource = Resource(engine, "engine", places)
+
+    async def use(name: str, priority: int) -> None:
+        await resource.acquire(priority)
+        seen.append((name, engine.now))
+        await engine.sleep(10)
+        resource.release()
+
+    for name, priority in zip("abcd", priorities, strict=True):
+        engine.spawn(name, use(name, int(priority)))
+    engine.run()
+    return seen
+
+
+def test_a_resource_has_so_many_places() -> None:
+    assert held(1) == [("a", 0), ("b", 10), ("c", 20), ("d", 30)]
+    assert held(3) == [("a", 0), ("b", 0), ("c", 0), ("d", 10)]
+
+
+def test_the_larger_priority_goes_first_and_equals_in_turn() -> None:
+    assert held(1, priorities="0131") == [("a", 0), ("c", 10), ("b", 20), ("d", 30)]
+
+
+def test_priority_is_a_hint_that_other_choices_pass_over() -> None:
+    orders = {"".join(name for name, _ in held(1, Seeded(seed), "0131")) for seed in range(200)}
+    assert len(orders) == 24
+
+
+def test_a_mailbox_hands_on_work_in_order_and_waiting_for_it_is_no_deadlock() -> None:
+    engine, seen = Engine(), []
+    mailbox = Mailbox(engine, "work")
+
+    async def work() -> None:
+        while True:
+            seen.append((await mailbox, engine.now))
+
+    engine.spawn("worker", work())
+    mailbox.put("first")
+    mailbox.put("second")
+    engine.call_at(3, lambda: mailbox.put("third"))
+    engine.run()
+    assert seen == [("first", 0), ("second", 0), ("third", 3)]
+
+
+def test_run_stops_where_its_condition_holds_and_goes_on_later() -> None:
+    engine, seen = Engine(), []
+
+    async def count() -> None:
+        for number in range(5):
+            await engine.sleep(10)
+            seen.append(number)
+
+    engine.spawn("count", count())
+    engine.run(lambda: len(seen) == 2)
+    assert (seen, engine.now) == ([0, 1], 20)
+    engine.run()
+    assert (seen, engine.now) == ([0, 1, 2, 3, 4], 50)
+
+
+def circle(engine: Engine, names: str) -> None:
+    """Processes each of which waits for a signal that the next one would set."""
+    signals: dict[str, Signal] = {name: Signal(engine, f"word of {name}") for name in names}
+    processes: dict[str, Process] = {}
+
+    async def wait(after: str, mine: str) -> None:
+        await signals[after]
+        signals[mine].set()
+
+    for name, after in zip(names, names[1:] + names[0], strict=True):
+        processes[name] = engine.spawn(name, wait(after, name))
+    for name in names:
+        signals[name].setters = (processes[name],)
+
+
+@pytest.mark.parametrize("names", ["ab", "abcde"])
+def test_a_deadlock_names_the_circle(names: str) -> None:
+    engine = Engine()
+    circle(engine, names)
+    engine.call_at(12, lambda: None)
+    with pytest.raises(Deadlock) as caught:
+        engine.run()
+    report = caught.value.report
+    assert report.time == 12
+    assert report.cycle == tuple(names)
+    assert report.waiting[0] == ("a", "word of b")
+    assert " -> ".join([*names, "a"]) in str(caught.value)
+
+
+def test_a_wait_for_nobody_has_no_circle() -> None:
+    engine = Engine()
+
+    async def wait() -> None:
+        await Signal(engine, "the end of time")
+
+    engine.spawn("patient", wait())
+    with pytest.raises(Deadlock, match="patient waits for the end of time") as caught:
+        engine.run()
+    assert caught.value.report.cycle == ()
+
+
+def test_a_condition_that_can_never_hold_is_a_deadlock() -> None:
+    with pytest.raises(Deadlock, match="nothing is left to do"):
+        Engine().run(lambda: False)
+
+
+def test_what_a_process_raises_comes_out_of_run() -> None:
+    engine = Engine()
+
+    async def fail() -> None:
+        await engine.sleep(1)
+        raise ZeroDivisionError
+
+    engine.spawn("fails", fail())
+    with pytest.raises(ZeroDivisionError):
+        engine.run()
+
+
+@pytest.mark.parametrize("make", [FirstCome, lambda: Seeded(1), lambda: Replayed([1, 0, 1])])
+def test_a_choice_of_one_is_no_choice(make: Callable[[], Choices]) -> None:
+    engine = Engine(make())
+    assert engine.choose(1) == 0
+    assert engine.choices.taken == []
