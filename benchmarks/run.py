@@ -22,6 +22,7 @@ import packing
 import parse
 import probe
 import rpc_call
+import runtime
 import softmax
 import transformer
 
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "levels": levels.measure,
     "parse": parse.measure,
     "packing": packing.measure,
+    "runtime": runtime.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

@@ -154,7 +154,9 @@ class StoredBeforeRefused(ReferenceAdapter):
             return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
         except Refusal:
             kept = self.policy(context, "tessGetNumericsPolicy")
-            self.runtime.context(context, "tessSetNumericsPolicy").policy = replace(kept, rngStateless=1 - kept.rngStateless)
+            self.runtime.context(context, "tessSetNumericsPolicy").policy = replace(
+                kept, rngStateless=1 - kept.rngStateless
+            )
             raise
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import signal
+import stat
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tessera_reference.abi import Failure, NumericsPolicy, Status
+from tessera_reference.abi import Failure, NumericsPolicy, Status, cache_store
 from tessera_reference.abi.cache_store import CacheEntry, CacheKey, CacheStore, CacheTags
 
 KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
@@ -145,6 +150,7 @@ def test_the_bytes_of_an_entry(store: CacheStore) -> None:
         (sealed(header(), version=2), "version 2"),
         (sealed(b""), "its header cannot be read"),
         (sealed(b"[]"), "its header cannot be read"),
+        (sealed(b"{}"), "its header cannot be read"),
         (sealed(b"\xff"), "its header cannot be read"),
         (sealed(b"[" * 100_000), "its header cannot be read"),
         (sealed(header(kind="source")), "its header cannot be read"),
@@ -164,6 +170,14 @@ def test_what_is_no_entry_is_corruption_though_its_checksum_be_right(
     path.write_bytes(content)
     assert why in corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
     corrupt(store.entries, path)
+
+
+def test_an_entry_is_as_long_as_it_says(store: CacheStore) -> None:
+    """Bytes more than the sizes give, under a checksum that covers them."""
+    content = sealed(header(), b"payload")[:-32] + b"more"
+    path = store.path("binary", KEY)
+    path.write_bytes(content + hashlib.sha256(content).digest())
+    assert "in place of" in corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
 
 
 def test_an_entry_under_the_name_of_another_is_corruption(store: CacheStore) -> None:
@@ -224,6 +238,55 @@ def test_what_a_killed_writer_left_behind_is_no_entry_and_is_removed(store: Cach
     again = CacheStore(store.directory)
     assert not leftover.exists()
     assert again.entries() == []
+
+
+def test_file_and_name_are_brought_to_the_disk_in_this_order(
+    store: CacheStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content before name, so that a machine that loses power has no name without its content."""
+    steps = []
+    sync, rename = os.fsync, os.replace
+
+    def syncing(descriptor: int) -> None:
+        steps.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        sync(descriptor)
+
+    def renaming(old: Path, new: Path) -> None:
+        steps.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "replace", renaming)
+    store.put("binary", KEY, TAGS, b"x")
+    assert steps == ["file", "rename", "directory"]
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(
+    store: CacheStore, monkeypatch: pytest.MonkeyPatch, refused: Any
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store.put("binary", KEY, TAGS, b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left on device" in str(refused(lambda: store.put("binary", KEY, TAGS, b"new")))
+    assert store.get("binary", KEY, TAGS, same_policy=True) == b"old"
+    assert len(names(store)) == 1
+
+
+def test_an_entry_replaced_since_it_was_found_outdated_stays(
+    store: CacheStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def somebody_was_quicker(lock: Path) -> Iterator[bool]:
+        CacheStore.put(store, "binary", KEY, newer, b"new")
+        yield True
+
+    newer = replace(TAGS, driver="driver 2")
+    store.put("binary", KEY, TAGS, b"old")
+    monkeypatch.setattr(cache_store, "alone", somebody_was_quicker)
+    assert store.get("binary", KEY, newer, same_policy=True) is None
+    assert store.get("binary", KEY, newer, same_policy=True) == b"new"
 
 
 PROLOGUE = """

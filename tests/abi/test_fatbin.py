@@ -91,6 +91,11 @@ def test_what_a_newer_minor_adds_is_no_reason_to_call_a_module_malformed(surgeon
     assert caught.value.status is Status.TESS_ERR_ABI_VERSION_MISMATCH
 
 
+@pytest.mark.parametrize("target", [b"a" * 32, b"sm\0_90", b"sm\xff90", bytes(31) + b"a"])
+def test_names_of_targets_are_checked_whatever_the_abi(target: bytes, surgeon: Any, refused: Any) -> None:
+    assert "a target is" in str(refused(lambda: read(surgeon.image([], (target,), abi=(7, 0)))))
+
+
 def test_every_truncation_is_refused(small_module: Fatbin, refused: Any) -> None:
     image = write(small_module)
     for size in range(len(image)):

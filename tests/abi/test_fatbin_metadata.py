@@ -153,6 +153,12 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         yield from places(value, (*path, name))
 
 
+def value_at(document: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        document = document[step]
+    return document
+
+
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not path:
         return value
@@ -188,6 +194,25 @@ def test_whatever_stands_in_a_place_is_read_as_it_is_or_refused(document: Any) -
                 VALIDATOR.validate(other)
     assert read > 50
     assert refused > 1000
+
+
+def test_a_member_more_is_refused_in_every_object(document: Any) -> None:
+    objects = [
+        path for path in places(document) if isinstance(value_at(document, path), dict) and path[-1:] != ("extents",)
+    ]
+    assert len(objects) > 10
+    for path in objects:
+        assert read_or_refused(changed(document, (*path, "more"), 1)) is None
+        assert not VALIDATOR.is_valid(changed(document, (*path, "more"), 1))
+
+
+def test_a_member_less_is_refused_in_every_object(document: Any) -> None:
+    members = [path for path in places(document) if path and isinstance(path[-1], str) and path[-2:-1] != ("extents",)]
+    assert len(members) > 40
+    for path in members:
+        parent = {name: value for name, value in value_at(document, path[:-1]).items() if name != path[-1]}
+        assert read_or_refused(changed(document, path[:-1], parent)) is None
+        assert not VALIDATOR.is_valid(changed(document, path[:-1], parent))
 
 
 def test_the_schema_refuses_what_is_of_the_wrong_type(document: Any) -> None:

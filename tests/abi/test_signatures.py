@@ -44,6 +44,8 @@ def test_what_is_read(text: str, expected: list[str]) -> None:
         "f(int a,)",
         "f(int)",
         "f(float*)",
+        "f(bf16*)",
+        "f(int bool)",
         "f(a)",
         "f(int int)",
         "f(unsigned int a)",

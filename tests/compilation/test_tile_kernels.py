@@ -154,7 +154,7 @@ def test_a_kernel_of_another_target_is_refused() -> None:
 def test_an_empty_kernel_leaves_everything(build: Any) -> None:
     lines = [line for line in MODULE.splitlines(keepends=True) if not line.startswith("    %") and "store" not in line]
     fatbin = build.compiled("".join(lines), at="tile")
-    assert executables_of(fatbin, "scale", "sm_90").run(given(build), (65535, 1, 1)) == {}
+    assert executables_of(fatbin, "scale", "sm_90").run(given(build), (65535, 65535, 65535)) == {}
 
 
 OPAQUE = """\
@@ -198,6 +198,14 @@ def test_opaque_pointers_are_given_bytes(build: Any) -> None:
         "to": "0100a07f00000040000080c00300c0ffa5"
     }
     assert written["to"].dtype.name == "int8"
+
+
+def test_the_dtype_is_that_of_the_accesses_however_addresses_are_counted(build: Any) -> None:
+    """Byte 4 of what is read is its second element."""
+    text = OPAQUE.replace('(%from, %t) {elem_type = "fp32"}', '(%from, %n) {elem_type = "int8"}')
+    made = executables_of(build.compiled(text, at="target"), "twice", "sm_90")
+    arguments = {"from": raw("00000000 0000803f"), "to": raw("00" * 24), "never": raw(""), "n": build.array("int32", 4)}
+    assert made.run(arguments)["to"].to_bits().hex() == "00" * 16 + "00000040" * 2
 
 
 def test_elements_may_be_given_as_they_are(build: Any) -> None:

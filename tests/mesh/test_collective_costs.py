@@ -129,6 +129,10 @@ def test_what_goes_the_same_way_shares_a_link(small: Topology) -> None:
     assert exchange == 2000 + 20_000, "2000 bytes leave 10 by out10, at 100 bytes a nanosecond"
 
 
+def test_what_comes_to_one_device_from_several_shares_its_link(small: Topology) -> None:
+    assert _passing(small, ((10, 12, 1000), (11, 12, 500)), frozenset()) == 2000 + 15_000
+
+
 def test_opposite_ways_of_a_link_do_not_share_it(small: Topology) -> None:
     one_way = collective_duration(small, (10, 12), "broadcast", 1000, "tree")
     both_ways = collective_duration(small, (10, 12), "all_gather", 2000, "ring")

@@ -19,6 +19,7 @@ from tessera_reference.mesh.topology import Topology, default, named
         ((4, 4, 4), (8, 4, 4), 0, 2, 1.0),
         ((1000, 1, 1), (96, 1, 1), 0, 24, 21 * 96 / 2048),  # 21 blocks of 3 warps fit on a multiprocessor
         ((64, 1, 1), (32, 1, 1), 0, 1, 0.5),  # 32 blocks at most
+        ((65, 1, 1), (32, 1, 1), 1000, 2, 0.5),
         ((64, 1, 1), (1, 1, 1), 0, 1, 0.5),  # a warp is taken whole
         ((64, 1, 1), (0, 0, 0), 0, 1, 0.5),
         ((8, 1, 1), (1024, 1, 1), 0, 2, 1.0),

@@ -94,9 +94,9 @@ SEEDS = 200
 """Of the cases that ask for every schedule."""
 
 
-def streams_under(session: MeshSession, count: int, seed: int, untimed: bool) -> list[MeshSession]:
+def streams_under(session: MeshSession, count: int, seed: int) -> list[MeshSession]:
     """So many new streams on a machine whose choices a seed makes, which is set where there is no stream."""
-    session.ask("tessxSetSchedule", policy="seeded", seed=seed, untimed=untimed)
+    session.ask("tessxSetSchedule", policy="seeded", seed=seed, untimed=True)
     return [session.another_stream() for _ in range(count)]
 
 

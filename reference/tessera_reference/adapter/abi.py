@@ -1,4 +1,4 @@
-"""The abi methods of the reference: constants, parameter buffers, module images, the C header (runtime spec 4 to 10)."""
+"""The abi methods of the reference: constants, parameter buffers, module images, the C header (runtime spec 4-10)."""
 
 from __future__ import annotations
 

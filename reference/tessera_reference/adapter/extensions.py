@@ -181,9 +181,11 @@ class ExtensionMethods(RuntimeMethods):
         return {"hits": self.runtime.code.hits, "misses": self.runtime.code.misses}
 
     @read_by()
-    def runtime_tessxSetIdentity(self, *, driver: Any = None, abi_hash: Any = None) -> dict[str, Any]:  # noqa: N802
-        """Another driver, another ABI hash."""
-        self.runtime.tessxSetIdentity(driver, abi_hash)
+    def runtime_tessxSetIdentity(  # noqa: N802
+        self, *, driver: Any = None, abi_hash: Any = None, arch: Any = None
+    ) -> dict[str, Any]:
+        """Another driver, ABI hash or architecture."""
+        self.runtime.tessxSetIdentity(driver, abi_hash, arch)
         return {}
 
     @read_by(variables=mapping)

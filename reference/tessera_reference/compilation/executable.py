@@ -43,6 +43,11 @@ class Executable(ABC):
         return LARGEST_GRID
 
     @property
+    def reads(self) -> frozenset[str]:
+        """The pointer parameters whose memory it is known to read: those that it does not write."""
+        return frozenset(each.name for each in self.entry.parameters if each.type == "ptr" and not each.written)
+
+    @property
     def meshes(self) -> Mapping[str, Mesh]:
         """The meshes that the kernel's module declares, by name."""
         return {}

@@ -34,6 +34,13 @@ class ProgramExecutable(Executable):
         """Whether it comes to a collective."""
         return meets(self.module, self.function)
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The tensors that an instruction of the host function takes."""
+        taken = {value for each in self.function.body.walk() for value in each.operands}
+        tensors = (each for each in self.function.parameters if isinstance(each.type, Tensor))
+        return frozenset(each.name for each in tensors if each in taken)
+
     @property
     def meshes(self) -> Mapping[str, Mesh]:
         """The meshes that its module declares."""

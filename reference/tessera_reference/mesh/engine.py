@@ -12,6 +12,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from operator import itemgetter
+from types import coroutine
 from typing import Any, Protocol
 
 from .choices import Choices, FirstCome
@@ -36,11 +37,12 @@ class Wait(Protocol):
 class Process:
     """A coroutine that the engine drives; one that is `idle` waits for work, not for others."""
 
-    __slots__ = ("coroutine", "done", "name", "waits_for")
+    __slots__ = ("coroutine", "done", "name", "send", "waits_for")
 
-    def __init__(self, name: str, coroutine: Coroutine[Wait, Any, None]) -> None:
+    def __init__(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         self.name = name
         self.coroutine = coroutine
+        self.send = coroutine.send
         self.waits_for: Wait | None = None
         self.done = False
 
@@ -57,10 +59,15 @@ class Engine:
         self.now = 0
         self.events = 0
         self._living: dict[Process, None] = {}
-        self.choices = choices or FirstCome()
+        self.choose_by(choices or FirstCome())
         self._due: list[tuple[int, int, Process | Callable[[], None]]] = []
         self._ready: deque[tuple[Process, Any]] = deque()
         self._numbered = 0
+
+    def choose_by(self, choices: Choices) -> None:
+        """Let a policy make the choices from now on."""
+        self.choices = choices
+        self._first_come = type(choices) is FirstCome
 
     def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> Process:
         """Start a process: it is ready at once."""
@@ -69,13 +76,15 @@ class Engine:
         self._ready.append((process, None))
         return process
 
-    def sleep(self, duration: int) -> Sleep:
+    @coroutine
+    def sleep(self, duration: int) -> Generator[int, None, None]:
         """To be awaited: go on after so many picoseconds."""
-        return Sleep(self, self.now + duration)
+        yield self.now + duration
 
-    def sleep_until(self, time: int) -> Sleep:
+    @coroutine
+    def sleep_until(self, time: int) -> Generator[int, None, None]:
         """To be awaited: go on at a time, or at once where it has passed."""
-        return Sleep(self, max(time, self.now))
+        yield max(time, self.now)
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
         """Call a function at a time."""
@@ -86,11 +95,6 @@ class Engine:
         """Make a process ready that waits."""
         process.waits_for = None
         self._ready.append((process, value))
-
-    def wake_at(self, time: int, process: Process) -> None:
-        """Make a process ready at a time."""
-        self._numbered += 1
-        heapq.heappush(self._due, (time, self._numbered, process))
 
     def choose(self, count: int) -> int:
         """Which of `count` candidates, in order of preference; every choice of a run goes through here."""
@@ -118,16 +122,15 @@ class Engine:
         self.now = due[0][0]
         while due and due[0][0] == self.now:
             _, _, what = heapq.heappop(due)
-            if isinstance(what, Process):
-                what.waits_for = None
+            if type(what) is Process:
                 ready.append((what, None))
             else:
                 self.events += 1
                 what()
 
     def _step(self, ready: deque[tuple[Process, Any]]) -> None:
-        """Let one ready process go on to its next wait."""
-        if len(ready) == 1 or type(self.choices) is FirstCome:
+        """Let one ready process go on to its next wait: for a time, which is a number, or for something else."""
+        if len(ready) == 1 or self._first_come:
             process, value = ready.popleft()
         else:
             chosen = self.choices.pick(len(ready))
@@ -135,38 +138,17 @@ class Engine:
             del ready[chosen]
         self.events += 1
         try:
-            wait = process.coroutine.send(value)
+            wait = process.send(value)
         except StopIteration:
             process.done = True
             del self._living[process]
             return
-        process.waits_for = wait
-        wait.suspend(process)
-
-
-class Sleep:
-    """A wait for a time."""
-
-    __slots__ = ("engine", "until")
-
-    def __init__(self, engine: Engine, until: int) -> None:
-        self.engine = engine
-        self.until = until
-
-    def __await__(self) -> Generator[Wait, Any, None]:
-        yield self
-
-    def suspend(self, process: Process) -> None:
-        """Go on at the time."""
-        self.engine.wake_at(self.until, process)
-
-    def wakers(self) -> Iterable[Process]:
-        """Nobody: time does."""
-        return ()
-
-    def describe(self) -> str:
-        """The time."""
-        return f"time {self.until}"
+        if type(wait) is int:
+            self._numbered += 1
+            heapq.heappush(self._due, (wait, self._numbered, process))
+        else:
+            process.waits_for = wait
+            wait.suspend(process)
 
 
 class Signal:

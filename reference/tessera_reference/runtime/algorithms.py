@@ -60,7 +60,7 @@ def _autotuned(
 ) -> str:
     """The algorithm that is done first; kept in the cache (RT-08.2-02)."""
     store, tags = cache.store(mesh.context), cache.tags(mesh.context.governing())
-    key = CacheKey((collective, mesh.machine.topology.name, group), (count,), dtype.name, mesh.targets)
+    key = CacheKey((collective, mesh.machine.topology.name, group), (count,), dtype.name, cache.arch(*mesh.targets))
     known = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
     if known is not None:
         cache.hits += 1

@@ -41,6 +41,10 @@ class CodeCache:
         """Under what results are valid now."""
         return CacheTags(self.machine.driver, self.machine.abi_hash, policy)
 
+    def arch(self, *targets: str) -> tuple[str, ...]:
+        """The architecture that results are for (RT-08.2-03)."""
+        return (*targets, self.machine.revision) if self.machine.revision else targets
+
     def executable(
         self, module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int], policy: NumericsPolicy
     ) -> Executable:
@@ -59,7 +63,7 @@ class CodeCache:
         store = self.store(module.context)
         if store is None:
             return executables_of(module.fatbin, entry.name, target, extents)
-        key = _key(module, entry, target, extents)
+        key = _key(module, entry, extents, self.arch(target))
         payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
         if payload is not None:
             self.hits += 1
@@ -70,8 +74,8 @@ class CodeCache:
         return executable_from(payload, entry, target)
 
 
-def _key(module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int]) -> CacheKey:
+def _key(module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], arch: tuple[str, ...]) -> CacheKey:
     """Kernel, shape, dtype and architecture; a kernel is known by its name and the hash of its module's IR."""
     shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
     dtypes = tuple((each.name, each.dtype or each.type) for each in entry.parameters)
-    return CacheKey((entry.name, module.fatbin.ir_hash.hex()), shapes, dtypes, target)
+    return CacheKey((entry.name, module.fatbin.ir_hash.hex()), shapes, dtypes, arch)

@@ -87,7 +87,7 @@ class LaunchWork(Work):
         befalls = [each for each in self.faults if each.rank in (None, rank)]
         mesh = self.stream.mesh
         executable = self.executables[mesh.device(rank).description.target]
-        arguments = self._arguments(rank)
+        arguments = self._arguments(executable, rank)
         if any(each.kind == "kernel_hang" for each in befalls):
             await self._hang(rank)
         slow = sum(each.nanoseconds for each in befalls) * 1000
@@ -103,14 +103,14 @@ class LaunchWork(Work):
         if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
             await self._stay(rank)
 
-    def _arguments(self, rank: int) -> dict[str, Array]:
-        tensors = {
-            name: Array.from_bits(
-                each.dtype, each.shape, bytes(self.stream.mesh.read(each.region, rank, each.bytes, self.name))
-            )
-            for name, each in self.tensors.items()
-        }
-        return {**tensors, **self.scalars}
+    def _arguments(self, executable: Executable, rank: int) -> dict[str, Array]:
+        """What the tensors hold; of those that the kernel only writes, nothing has to have been written."""
+        mesh, arguments = self.stream.mesh, dict(self.scalars)
+        for name, each in self.tensors.items():
+            reading = mesh.read if name in executable.reads else mesh.peek
+            data = bytes(reading(each.region, rank, each.bytes, self.name))
+            arguments[name] = Array.from_bits(each.dtype, each.shape, data)
+        return arguments
 
     async def _executed(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
         try:

@@ -11,7 +11,6 @@ from ..abi.fatbin import KernelEntry
 from ..abi.parameters import unpack
 from ..abi.status import Failure, Status
 from ..compilation.extents import named_dimensions, shapes_of
-from ..ir.targets import target_of
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import dtype
@@ -19,7 +18,7 @@ from .arguments import INT, SIZE, UNSIGNED, integer, invalid
 from .launches import Extents, LaunchConfig
 from .meshes import Mesh
 
-__all__ = ["extents_of", "flags_of", "require_configuration", "require_targets", "scalars_of", "tensor_bytes"]
+__all__ = ["configuration_of", "extents_of", "flags_of", "require_targets", "scalars_of", "tensor_bytes"]
 
 FUNCTION = "tessLaunch"
 
@@ -33,22 +32,10 @@ def flags_of(config: LaunchConfig) -> LaunchFlag:
     return LaunchFlag(flags)
 
 
-def require_configuration(config: LaunchConfig, entry: KernelEntry, mesh: Mesh) -> tuple[Extents, Extents]:
-    """The grid and the block of a launch. Raises `Failure` for what no device of the mesh can run (AMB-RT-61)."""
-    grid = _three("grid", config.grid, 1)
-    block = _three("block", config.block, 0)
-    x, y, z = (given or chosen for given, chosen in zip(block, entry.block, strict=True))
-    hint = integer(FUNCTION, "shmemBytes", config.shmemBytes, SIZE)
-    for name in mesh.targets:
-        target = target_of(name)
-        threads, shared = x * y * z, entry.shared_bytes + hint
-        if threads > target.threads_per_block:
-            allowed = f"at most {target.threads_per_block} threads on {name}"
-            raise invalid(FUNCTION, f"block {x} x {y} x {z} has {threads} threads", allowed)
-        if shared > target.shared_bytes:
-            given = f"shmemBytes is {hint}, with {entry.shared_bytes} of the kernel {shared}"
-            raise invalid(FUNCTION, given, f"at most {target.shared_bytes} in all on {name}")
-    return grid, block
+def configuration_of(config: LaunchConfig) -> tuple[Extents, Extents, int]:
+    """Grid, block and shared bytes of a launch; what the device takes is for the kernel to say. Raises `Failure`."""
+    grid, block = _three("grid", config.grid, 1), _three("block", config.block, 0)
+    return grid, block, integer(FUNCTION, "shmemBytes", config.shmemBytes, SIZE)
 
 
 def _three(name: str, given: Any, least: int) -> Extents:

@@ -82,6 +82,8 @@ class Machine:
     host_time: int = 0
     driver: str = "simulated-1"
     abi_hash: str = "tessera-1.0"
+    revision: str = ""
+    """Of the architecture of its devices."""
     pending: dict[Pending, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -47,6 +47,10 @@ class Mesh:
         """The bytes of a rank's copy of device memory, or of host memory; to be copied if they are kept."""
         return self.machine.memory.read(region, self._copy(region, rank), bytes, reader)
 
+    def peek(self, region: Region, rank: int, bytes: int, reader: str) -> bytes:
+        """The same, where it does not matter whether they were ever written."""
+        return self.machine.memory.peek(region, self._copy(region, rank), bytes)
+
     def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:
         """Put bytes into a rank's copy of device memory, or into host memory."""
         self.machine.memory.write(region, self._copy(region, rank), data)

@@ -133,9 +133,3 @@ def _begun(serve: Callable[[], Coroutine[Any, Any, None]]) -> Coroutine[Any, Any
         yield from serve().__await__()
 
     return cast(Coroutine[Any, Any, None], begin())
-
-
-@coroutine
-def _when_run(serve: Callable[[int], Coroutine[Any, Any, None]], rank: int) -> Generator[Any, Any, None]:
-    """A worker that is made when it first runs: a stream that is never used leaves no coroutine that none awaited."""
-    yield from serve(rank).__await__()

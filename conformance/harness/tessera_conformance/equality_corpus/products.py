@@ -21,6 +21,14 @@ PRODUCTS = [
         B="bf16 24x18",
     ),
     composed(
+        "row-relu",
+        "A product of one row, with an epilogue: an extent of 1 is one that broadcasts.",
+        "return op.relu(A @ B);",
+        "tensor-ops",
+        A="bf16 1x24",
+        B="bf16 24x18",
+    ),
+    composed(
         "bias-gelu",
         "A product with a bias and an activation.",
         "return op.gelu((A @ B) + C);",

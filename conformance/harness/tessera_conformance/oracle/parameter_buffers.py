@@ -83,7 +83,7 @@ def parameter_buffer(*, signature: str, values: Sequence[Any]) -> Tensor:
     """The bytes of a buffer of these values, padding as zeros."""
     layout = by_the_rule(arguments_of(signature))
     if len(values) != len(layout.places):
-        raise BadArgument(f"{len(values)} values for {len(layout.places)} arguments")
+        raise BadArgument("values", f"{len(values)} of them", f"{len(layout.places)}, one an argument")
     buffer = bytearray(layout.size)
     for place, value in zip(layout.places, values, strict=True):
         buffer[place.offset : place.offset + place.size] = _bytes(place, value)
@@ -125,7 +125,7 @@ def _bytes(place: Place, value: Any) -> bytes:
     if isinstance(value, Mapping):
         bits = bytes.fromhex(value["bits"])
         if len(bits) != place.size:
-            raise BadArgument(f"{len(bits)} bytes for {place.name}, which has {place.size}")
+            raise BadArgument(place.name, value["bits"], f"{place.size} bytes")
         return bits
     if place.type == "ptr" or place.type.startswith("int") or place.type == "bool":
         return int(value).to_bytes(place.size, "little", signed=place.type.startswith("int"))

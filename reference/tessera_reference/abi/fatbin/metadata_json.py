@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from ...numerics.errors import shown
 from ..policy import NumericsPolicy
@@ -41,16 +41,12 @@ def metadata_to_bytes(metadata: Metadata) -> bytes:
 def metadata_of_bytes(data: bytes) -> Metadata:
     """Read metadata. Raises `Failure` with TESS_ERR_INVALID_VALUE for anything but its canonical JSON."""
     try:
-        document = json.loads(data.decode(), parse_float=_no_fraction, parse_constant=_no_fraction)
+        document = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise malformed(f"metadata that is no JSON of whole numbers: {error}", "canonical JSON in UTF-8") from None
+        raise malformed(f"metadata that is no JSON: {error}", "canonical JSON in UTF-8") from None
     metadata = _metadata(document)
     require(metadata_to_bytes(metadata) == data, "the metadata", data, "its canonical JSON, and true layouts")
     return metadata
-
-
-def _no_fraction(text: str) -> NoReturn:
-    raise ValueError(f"the number {text}")
 
 
 def _kernel_document(kernel: KernelEntry) -> dict[str, Any]:

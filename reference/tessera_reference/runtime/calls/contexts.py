@@ -24,6 +24,7 @@ class ContextCalls(State):
         context = Context(0, settings)
         context.handle = self.handles.give("context", context)
         self.log.level = settings.log_level
+        self.code.hits = self.code.misses = 0
         self.log.note("info", f"context {context.handle} under {settings}")
         return context.handle
 

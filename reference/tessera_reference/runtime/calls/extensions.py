@@ -101,7 +101,7 @@ class ExtensionCalls(CaptureCalls):
             raise invalid(function, f"policy is {shown(policy)}", " or ".join(POLICIES))
         if self.handles.live("stream"):
             raise invalid(function, "a schedule when there are streams already", "a call before tessStreamCreate")
-        self.machine.engine.choices = POLICIES[policy](integer(function, "seed", seed, SIZE), choices)
+        self.machine.engine.choose_by(POLICIES[policy](integer(function, "seed", seed, SIZE), choices))
         self.machine.timed = not untimed
 
     @entry
@@ -140,9 +140,12 @@ class ExtensionCalls(CaptureCalls):
         """What the environment said when a context was made."""
         return self.context(ctx, "tessxSettings").environment
 
-    def tessxSetIdentity(self, driver: str | None = None, abi_hash: str | None = None) -> None:  # noqa: N802
-        """Another driver or ABI hash from now on (AMB-RT-69)."""
+    def tessxSetIdentity(  # noqa: N802
+        self, driver: str | None = None, abi_hash: str | None = None, arch: str | None = None
+    ) -> None:
+        """Another driver, ABI hash or revision of the architecture from now on (AMB-RT-69)."""
         self.machine.driver = driver or self.machine.driver
         self.machine.abi_hash = abi_hash or self.machine.abi_hash
+        self.machine.revision = arch or self.machine.revision
         for _, module in self.handles.live("module"):
             module.executables.clear()

@@ -16,7 +16,7 @@ from ..arguments import SIZE, integer, invalid, required
 from ..capture import begin_capture
 from ..contexts import Context
 from ..launches import LaunchConfig, LaunchWork, Tensor
-from ..launching import extents_of, flags_of, require_configuration, require_targets, scalars_of, tensor_bytes
+from ..launching import configuration_of, extents_of, flags_of, require_targets, scalars_of, tensor_bytes
 from ..machine import KERNELS_AT_ONCE
 from ..meshes import Mesh
 from ..modules import Kernel, LoadedModule
@@ -93,7 +93,7 @@ class ModuleCalls(MemoryCalls):
         on, queue = self.mesh(mesh, function), self.stream(stream, function)
         _require_together(launched, on, queue)
         flags = flags_of(cfg)
-        grid, block = require_configuration(cfg, launched.entry, on)
+        grid, block, shared = configuration_of(cfg)
         require_targets(on, launched.module.fatbin.targets)
         policy = on.context.governing(
             launched.module.fatbin.metadata.policy, bool(flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
@@ -102,12 +102,15 @@ class ModuleCalls(MemoryCalls):
         pointers, scalars = scalars_of(launched.entry, self._argument_bytes(launched, argBuffer, argSize))
         extents = extents_of(launched.entry, scalars)
         tensors = self._tensors(launched, pointers, extents, queue)
+        executables = {name: self._executable(launched, name, extents, policy) for name in on.targets}
+        for executable in executables.values():
+            executable.require_configuration(grid, block, shared)
         if flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
             _require_room(on)
         work = LaunchWork(
             name=launched.entry.name,
             stream=queue,
-            executables={name: self._executable(launched, name, extents, policy) for name in on.targets},
+            executables=executables,
             tensors=tensors,
             scalars=scalars,
             grid=grid,
@@ -148,7 +151,9 @@ class ModuleCalls(MemoryCalls):
             if each.type != "ptr":
                 continue
             pointer = required(function, f"argument {each.name}", pointers[each.name])
-            assert each.dtype is not None, "kernels of this compiler have typed pointers"
+            if each.dtype is None:
+                found[each.name] = self._opaque(each.name, pointer, each.written, stream)
+                continue
             held, (shape, size) = dtype(each.dtype), sizes[each.name]
             step = min(held.storage_bytes, 8)
             if pointer % step:
@@ -158,6 +163,12 @@ class ModuleCalls(MemoryCalls):
             region = self.region(function, f"argument {each.name}", pointer, size, "device", stream)
             found[each.name] = Tensor(region, held, shape, size, each.written)
         return found
+
+    def _opaque(self, name: str, pointer: int, written: bool, stream: Stream) -> Tensor:
+        """Of a pointer without a tensor, the bytes from there to the end of the allocation."""
+        region = self.region("tessLaunch", f"argument {name}", pointer, 1, "device", stream)
+        size = region.allocation.bytes - region.offset
+        return Tensor(region, dtype("int8"), (size,), size, written)
 
     def _executable(self, kernel: Kernel, target: str, extents: Mapping[str, int], policy: Any) -> Executable:
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments import invalid, required
+from ..arguments import required
 from ..contexts import Context
 from ..profiler import Profiler
 from ..state import entry, entry_giving
 from ..trace import write_trace
+from ..trace_tracks import Names
 from .numerics import NumericsCalls
 
 __all__ = ["ProfilingCalls"]
@@ -34,7 +35,5 @@ class ProfilingCalls(NumericsCalls):
         self.drain(context)
         stopped = context.profilers.pop(profiler)
         self.handles.end(profiler)
-        try:
-            write_trace(stopped.records, path)
-        except (OSError, ValueError, TypeError) as problem:
-            raise invalid(function, f"outJsonPath is {path!r:.200}: {problem}", "a path that can be written") from None
+        devices = {each.id: f"device {each.id} ({each.target})" for each in self.machine.topology.devices}
+        write_trace(stopped.records, path, Names(devices))

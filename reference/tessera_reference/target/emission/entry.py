@@ -80,7 +80,8 @@ def _definition(text: Writer, kernel: Function, number: int) -> str:
 
 def parameter_names(parameters: tuple[Value, ...]) -> tuple[str, ...]:
     """A name for each parameter, like its own as far as LLVM's letters go."""
-    return tuple(f"%{re.sub('[^A-Za-z0-9_]', '_', value.name)}.{index}" for index, value in enumerate(parameters))
+    letters = [re.sub("[^A-Za-z0-9_]", "_", value.name) for value in parameters]
+    return tuple(f"%{'_' if name[0].isdigit() else ''}{name}.{index}" for index, name in enumerate(letters))
 
 
 def _parameter(value: Value, name: str) -> str:

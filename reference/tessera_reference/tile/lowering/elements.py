@@ -71,7 +71,11 @@ def evaluate(
     given: Mapping[Value, Term] | None = None,
 ) -> tuple[Term, ...]:
     """The elements at a position of values that instructions make, or that are given there. Raises `Refusal`."""
-    known = {(value, at): term for value, term in (given or {}).items()}
+    known = {
+        (value, place): term
+        for value, term in (given or {}).items()
+        for place in (at, broadcast_to(at, extents_of(value.type)))  # where an extent is 1 it is asked for so
+    }
     needed: dict[Value, dict[Position, None]] = {value: {at: None} for value in wanted}
     plans: list[tuple[Value, Position, Reading]] = []
     for instruction in reversed(instructions):

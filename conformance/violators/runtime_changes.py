@@ -1,0 +1,116 @@
+"""What the violators of the runtime share: how one function is made to answer otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+from unittest import mock
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime.meshes import Mesh
+
+Given: TypeAlias = dict[str, Any]
+Call: TypeAlias = Callable[..., dict[str, Any]]
+Answer: TypeAlias = Callable[[Any, Call, Given], dict[str, Any]]
+
+INVALID = "TESS_ERR_INVALID_VALUE"
+UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
+
+_IMAGES: dict[str, dict[str, Any]] = {}
+
+
+class BuildsOnce(ReferenceAdapter):
+    """The reference, which compiles each program once for all violators."""
+
+    def abi_compile(self, **given: Any) -> dict[str, Any]:
+        """The image, from the first time it was asked for."""
+        asked = repr(sorted(given.items()))
+        if asked not in _IMAGES:
+            _IMAGES[asked] = super().abi_compile(**given)
+        return _IMAGES[asked]
+
+
+def answering(clause: str, name: str, description: str, function: str, answer: Answer) -> Violation:
+    """A function answers by `answer(adapter, call, given)`, where `call(**given)` would be right."""
+    method = f"runtime_{function}"
+    right = getattr(ReferenceAdapter, method)
+
+    def answered(self: ReferenceAdapter, **given: Any) -> dict[str, Any]:
+        return answer(self, partial(right, self), given)
+
+    return replaced(clause, description, BuildsOnce, (ReferenceAdapter, method, answered), name=name)
+
+
+def refusing(
+    clause: str,
+    name: str,
+    description: str,
+    function: str,
+    when: Callable[[Given], bool] = lambda given: True,
+    status: str = UNSUPPORTED,
+) -> Violation:
+    """A function refuses legal calls, all or some."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        if when(given):
+            raise Refusal(status, "call", f"{function}: not this")
+        return call(**given)
+
+    return answering(clause, name, description, function, answer)
+
+
+def accepting(
+    clause: str,
+    name: str,
+    description: str,
+    function: str,
+    when: Callable[[Given], bool],
+    instead: Callable[[Given], Mapping[str, Any]],
+) -> Violation:
+    """A function takes arguments that are wrong for others that are right."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        return call(**(given | dict(instead(given)) if when(given) else given))
+
+    return answering(clause, name, description, function, answer)
+
+
+def restating(clause: str, name: str, description: str, function: str, was: str, becomes: str) -> Violation:
+    """A function that refuses with one status gives another; "" is success, with outputs of 0."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        try:
+            return call(**given)
+        except Refusal as refusal:
+            if refusal.outcome.code != was:
+                raise
+            if becomes:
+                raise Refusal(becomes, "call", str(refusal)) from None
+            return dict(OUTPUTS.get(function, {}))
+
+    return answering(clause, name, description, function, answer)
+
+
+OUTPUTS: Mapping[str, Mapping[str, Any]] = {
+    "tessInit": {"context": 0},
+    "tessGetVersion": {"major": 1, "minor": 0, "patch": 0},
+    "tessMeshCreate": {"mesh": 0},
+    "tessStreamCreate": {"stream": 0},
+    "tessEventCreate": {"event": 0},
+    "tessMalloc": {"devPtr": 0},
+    "tessHostAlloc": {"hostPtr": 0},
+    "tessModuleLoad": {"module": 0},
+    "tessKernelGet": {"kernel": 0},
+    "tessGetNumericsPolicy": {"policy": dict.fromkeys(("stableReductions", "deterministic", "rngStateless"), 0)},
+    "tessProfilerStart": {"profiler": 0},
+}
+"""What functions give that should have refused."""
+
+
+def without_waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Do what is asked and leave queued work undone."""
+    with mock.patch.object(Mesh, "drain", return_value=None):
+        return call(**given)

@@ -1,0 +1,462 @@
+"""Captures that run, lose or reorder what they are to keep, and replays that differ (runtime spec 6, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_reference.abi.status import Failure
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import capture
+from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.capture import Capture, Graph, GraphWork, Node
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.work import Work
+
+END, ADD, RECORD = Capture.end, Capture.add, Capture.record
+QUEUE, RUN, REPLAY = ModuleCalls._queue_launch, LaunchWork.run, GraphWork.run
+
+
+def capturing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
+    """A capture of which one part works otherwise."""
+    return replaced(clause, description, make, (Capture, attribute, value), name=name)
+
+
+def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
+    """Replays that work otherwise."""
+    return replaced(clause, description, make, (GraphWork, "run", run), name=name)
+
+
+# What is captured
+
+
+def run_at_once(self: ModuleCalls, work: LaunchWork) -> None:
+    """Capture a launch and queue it too."""
+    QUEUE(self, work)
+    if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        work.on(work.stream).stream.enqueue(work.on(work.stream))
+
+
+def never_captured(self: ModuleCalls, work: LaunchWork) -> None:
+    """Begin a capture and run the launch, which is no part of it."""
+    if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        capture.begin_capture(work.stream)
+    work.stream.enqueue(work)
+
+
+def flags_that_differ(self: ModuleCalls, work: LaunchWork) -> None:
+    """Only a launch with no other flag is captured."""
+    if work.flags == LaunchFlag.TESS_LAUNCH_CAPTURE:
+        QUEUE(self, work)
+    else:
+        work.stream.enqueue(work)
+
+
+def run_at_the_end(self: Capture, stream: Stream) -> Graph:
+    """Instantiation runs what was captured."""
+    graph = END(self, stream)
+    for node in graph.nodes:
+        stream.enqueue(node.work.on(stream))
+    return graph
+
+
+def every_stream(self: ModuleCalls, work: LaunchWork) -> None:
+    """While a stream captures, what others launch is captured too."""
+    QUEUE(self, work)
+    if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        for other in work.stream.mesh.streams.values():
+            other.capture = work.stream.capture
+            if other.capture is not None:
+                other.capture.before.setdefault(other, frozenset())
+
+
+def goes_on(self: Capture, stream: Stream) -> Graph:
+    """Instantiation leaves the stream capturing."""
+    graph = END(self, stream)
+    capture.begin_capture(stream)
+    return graph
+
+
+@violates("RT-06-11", "refuses a launch with the flag as an invalid value")
+class FlagRefused(ReferenceAdapter):
+    """Takes the flag for an undefined bit."""
+
+    def runtime_tessLaunch(self, *, cfg: Mapping[str, Any], **launch: Any) -> dict[str, Any]:  # noqa: N802
+        """Refuse it."""
+        if cfg["flags"] & 2:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
+        return super().runtime_tessLaunch(cfg=cfg, **launch)
+
+
+@violates("RT-06-11", "reads the arguments of a captured launch when it is replayed")
+class LateArguments(ReferenceAdapter):
+    """A captured launch has the arguments that its buffer holds at the first replay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[dict[str, Any]] = []
+
+    def runtime_tessLaunch(self, *, cfg: Mapping[str, Any], argBuffer: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Keep a captured launch whose arguments are a pointer."""
+        if cfg["flags"] & 2 and isinstance(argBuffer, int):
+            self.kept.append({"cfg": cfg, "argBuffer": argBuffer, **launch})
+            return {}
+        return super().runtime_tessLaunch(cfg=cfg, argBuffer=argBuffer, **launch)
+
+    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """A graph of which nothing is known yet."""
+        return {"graph": 1} if self.kept else super().runtime_tessxGraphInstantiate(stream=stream)
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Launch what was kept."""
+        if graph != 1 or not self.kept:
+            return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
+        for each in self.kept:
+            super().runtime_tessLaunch(**{**each, "cfg": {**each["cfg"], "flags": 0}})
+        return {}
+
+
+CAPTURED = [
+    replaced("RT-06-11", "runs a captured launch at once, too", make, (ModuleCalls, "_queue_launch", run_at_once),
+             name="run_at_once"),
+    replaced("RT-06-11", "records nothing of a launch with the flag", make,
+             (ModuleCalls, "_queue_launch", never_captured), name="never_captured"),
+    replaced("RT-06-11", "captures only launches without another flag", make,
+             (ModuleCalls, "_queue_launch", flags_that_differ), name="flags_that_differ"),
+    replaced("RT-06-11", "lets every stream of the mesh capture with the first", make,
+             (ModuleCalls, "_queue_launch", every_stream), name="every_stream"),
+    capturing("RT-06-11", "run_at_the_end", "runs captured work when it is instantiated", "end", run_at_the_end),
+    capturing("RT-06-11", "goes_on", "goes on capturing after instantiation", "end", goes_on),
+]  # fmt: skip
+
+
+# The nodes
+
+
+def without_launches(self: Capture, work: Work) -> None:
+    """Launches after the first are not added."""
+    if work.kind != "launch" or not self.nodes:
+        ADD(self, work)
+
+
+def without_copies(self: Capture, work: Work) -> None:
+    """Copies are left out."""
+    if work.kind != "copy":
+        ADD(self, work)
+
+
+def copies_run_at_once(self: Capture, work: Work) -> None:
+    """Copies are captured, and run at once too."""
+    ADD(self, work)
+    if work.kind == "copy":
+        work.stream.enqueue(work.on(work.stream))
+
+
+def without_edges(self: Capture, work: Work) -> None:
+    """No node follows another."""
+    self.nodes.append(Node(work, ()))
+
+
+def without_edges_to_copies(self: Capture, work: Work) -> None:
+    """Nothing follows a copy."""
+    before = self.before.get(work.stream, frozenset())
+    ADD(self, work)
+    if work.kind == "copy":
+        self.before[work.stream] = before
+
+
+def after_the_first(self: Capture, work: Work) -> None:
+    """Every node follows the first one alone."""
+    self.nodes.append(Node(work, (0,) if self.nodes else ()))
+
+
+def reversed_nodes(self: Capture, stream: Stream) -> Graph:
+    """Nodes in the order of a stack."""
+    graph = END(self, stream)
+    last = len(graph.nodes) - 1
+    nodes = [Node(node.work, tuple(last - each for each in node.after)) for node in reversed(graph.nodes)]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def unjoined(self: Capture, recording: int, stream: Stream) -> None:
+    """A stream that waits joins the capture, behind nothing."""
+    stream.capture = self
+    self.before.setdefault(stream, frozenset())
+
+
+def not_joined(self: Capture, recording: int, stream: Stream) -> None:
+    """A stream that waits does not join."""
+
+
+@violates("RT-12-05", "names every node after its kind")
+class NodesWithoutNames(ReferenceAdapter):
+    """Forgets what is launched."""
+
+    def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
+        """The kinds alone."""
+        nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
+        return {"nodes": [node | {"name": node["kind"]} for node in nodes]}
+
+
+@violates("RT-12-05", "lets the first node follow the last")
+class Cycle(ReferenceAdapter):
+    """A graph that is no DAG."""
+
+    def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
+        """With an edge too many."""
+        nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
+        nodes[0] = nodes[0] | {"after": [len(nodes) - 1]}
+        return {"nodes": nodes}
+
+
+@violates("RT-12-06", "tells copies as launches")
+class CopiesAsLaunches(ReferenceAdapter):
+    """Knows one kind."""
+
+    def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
+        """All launches."""
+        nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
+        return {"nodes": [node | {"kind": "launch"} for node in nodes]}
+
+
+@violates("RT-12-06", "moves what memory held at the first replay")
+class StaleCopies(ReferenceAdapter):
+    """Host memory of a replay is that of the one before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replayed = False
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """From now on the host cannot be heard."""
+        answer = super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
+        self.replayed = True
+        return answer
+
+    def runtime_tessxHostWrite(self, *, hostPtr: Any, data: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Nothing is written after a replay."""
+        return {} if self.replayed else super().runtime_tessxHostWrite(hostPtr=hostPtr, data=data)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Hear again."""
+        self.replayed = False
+        return super().session_reset()
+
+
+NODES = [
+    capturing("RT-12-05", "without_launches", "records the first launch alone", "add", without_launches),
+    capturing("RT-12-05", "without_edges", "records no edges", "add", without_edges),
+    capturing("RT-12-05", "after_the_first", "lets every node follow the first one alone", "add", after_the_first),
+    capturing("RT-12-05", "reversed_nodes", "turns the order of nodes round", "end", reversed_nodes),
+    capturing("RT-12-05", "unjoined", "records no edge for a wait", "wait", unjoined),
+    capturing("RT-12-05", "not_joined", "leaves a stream that waits out of the capture", "wait", not_joined),
+    capturing("RT-12-06", "without_copies", "records no copies", "add", without_copies),
+    capturing("RT-12-06", "copies_run_at_once", "runs captured copies at once, too", "add", copies_run_at_once),
+    capturing("RT-12-06", "edges_to_copies", "lets nothing follow a copy", "add", without_edges_to_copies),
+]  # fmt: skip
+
+
+# Instantiation
+
+
+def empty_graph(self: Capture, stream: Stream) -> Graph:
+    """A graph of nothing."""
+    return replace(END(self, stream), nodes=())
+
+
+@violates("RT-12-07", "instantiates the NULL graph")
+class NullGraph(ReferenceAdapter):
+    """Gives out 0."""
+
+    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """End the capture."""
+        super().runtime_tessxGraphInstantiate(stream=stream)
+        return {"graph": 0}
+
+
+@violates("RT-12-07", "gives every capture the first one's graph")
+class OneGraph(ReferenceAdapter):
+    """Ends captures and forgets them."""
+
+    first: int | None = None
+
+    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """The first graph."""
+        graph = super().runtime_tessxGraphInstantiate(stream=stream)["graph"]
+        self.first = self.first or graph
+        return {"graph": self.first}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it."""
+        self.first = None
+        return super().session_reset()
+
+
+@violates("RT-12-07", "instantiates a graph where nothing was captured")
+class GraphOfNothing(ReferenceAdapter):
+    """An empty graph for a stream that does not capture."""
+
+    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Begin a capture to end it."""
+        capture.begin_capture(self.runtime.stream(stream, "tessxGraphInstantiate"))
+        return super().runtime_tessxGraphInstantiate(stream=stream)
+
+
+@violates("RT-12-07", "ends all graphs with the first that is destroyed")
+class AllDestroyed(ReferenceAdapter):
+    """No graph outlives another."""
+
+    def runtime_tessxGraphDestroy(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
+        """End every graph."""
+        for handle, _ in list(self.runtime.handles.live("graph")):
+            super().runtime_tessxGraphDestroy(graph=handle)
+        return {}
+
+
+INSTANTIATED = [capturing("RT-12-07", "empty_graph", "instantiates a graph of nothing", "end", empty_graph)]
+
+
+# Replay
+
+
+class Replays(ReferenceAdapter):
+    """Counts the replays of each graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replays: dict[int, int] = {}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Count anew."""
+        self.replays = {}
+        return super().session_reset()
+
+    def nth(self, graph: int) -> int:
+        """How often a graph was replayed, this time included."""
+        self.replays[graph] = self.replays.get(graph, 0) + 1
+        return self.replays[graph]
+
+
+@violates("RT-12-08", "replays a graph once")
+class ReplayedOnce(Replays):
+    """Accepts a second replay and does nothing."""
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """The first time only."""
+        return super().runtime_tessxGraphLaunch(graph=graph, stream=stream) if self.nth(graph) == 1 else {}
+
+
+@violates("RT-12-08", "replays on the stream of the capture whatever stream is asked for")
+class OwnStreamOnly(ReferenceAdapter):
+    """The other stream does not wait for it."""
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """On its own stream."""
+        captured = self.runtime.handles.find("graph", Graph, graph, "tessxGraphLaunch")
+        if captured.stream.handle != stream:
+            return {}
+        return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
+
+
+async def first_node_only(self: GraphWork, rank: int) -> None:
+    """One node."""
+    await REPLAY(replace(self, works=self.works[:1]), rank)
+
+
+async def last_node_first(self: GraphWork, rank: int) -> None:
+    """From the end."""
+    await REPLAY(replace(self, works=self.works[::-1]), rank)
+
+
+async def first_rank_only(self: GraphWork, rank: int) -> None:
+    """On rank 0."""
+    if rank == 0:
+        await REPLAY(self, rank)
+
+
+async def silent(self: GraphWork, rank: int) -> None:
+    """No error is told."""
+    for work in self.works:
+        try:
+            await work.run(rank)
+        except Failure:
+            return
+
+
+@violates("RT-12-08", "replays before what its stream has queued")
+class ReplayOvertakes(ReferenceAdapter):
+    """Runs a replay on a stream of its own, at once."""
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Synchronized with nothing."""
+        mesh = self.runtime.stream(stream, "tessxGraphLaunch").mesh
+        other = self.given(self.runtime.tessStreamCreate(mesh.handle, 0))
+        answer = super().runtime_tessxGraphLaunch(graph=graph, stream=other)
+        queue = self.runtime.stream(other, "tessxGraphLaunch")
+        mesh.machine.settle(lambda: not queue.queued)
+        self.runtime.stream(stream, "tessxGraphLaunch").error = queue.error
+        return answer
+
+
+REPLAYED = [
+    replaying("RT-12-08", "first_node_only", "replays the first node alone", first_node_only),
+    replaying("RT-12-08", "last_node_first", "replays the last node first", last_node_first),
+    replaying("RT-12-08", "first_rank_only", "replays on the first rank alone", first_rank_only),
+    replaying("RT-12-08", "silent", "tells nothing of what fails in a replay", silent),
+]
+
+
+# Determinism
+
+
+def drifting(every: int) -> Callable[[LaunchWork, int], Any]:
+    """Launches of which one in so many, once captured, is off by a bit."""
+    numbers = count(1)
+
+    async def run(self: LaunchWork, rank: int) -> None:
+        await RUN(self, rank)
+        if self.flags & LaunchFlag.TESS_LAUNCH_CAPTURE and next(numbers) % every == 0:
+            _disturb(self, rank)
+
+    return run
+
+
+async def off_by_a_bit(self: LaunchWork, rank: int) -> None:
+    """Every captured launch."""
+    await RUN(self, rank)
+    if self.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        _disturb(self, rank)
+
+
+def _disturb(work: LaunchWork, rank: int) -> None:
+    mesh = work.stream.mesh
+    for each in work.tensors.values():
+        if each.written and each.dtype.name == "fp32":
+            data = bytearray(mesh.read(each.region, rank, each.bytes, "tessLaunch"))
+            data[0] ^= 1
+            mesh.write(each.region, rank, Array.from_bits(each.dtype, each.shape, bytes(data)).to_bits())
+
+
+async def nodes_as_chosen(self: GraphWork, rank: int) -> None:
+    """The nodes in an order that the machine chooses: the second half first where it chose an odd number before."""
+    taken = self.stream.mesh.machine.engine.choices.taken
+    middle = len(self.works) // 2
+    works = [*self.works[middle:], *self.works[:middle]] if sum(taken) % 7 == 3 else self.works
+    await REPLAY(replace(self, works=works), rank)
+
+
+DETERMINISTIC = [
+    replaced("RT-12-09", "now and then replays with other bits", make, (LaunchWork, "run", drifting(17)),
+             name="drifting"),
+    replaced("RT-12-09", "replays with other bits than the launches have", make, (LaunchWork, "run", off_by_a_bit),
+             name="off_by_a_bit"),
+    replaying("RT-12-09", "nodes_as_chosen", "orders nodes as concurrency has it", nodes_as_chosen),
+]  # fmt: skip
+

@@ -1,0 +1,117 @@
+"""Persistent kernels that do not stay, do not end, or stay unasked (runtime spec 6, 15; AMB-RT-65)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import replaced, violates
+from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+
+QUEUE, STAY, END = ModuleCalls._queue_launch, LaunchWork._stay, Stream.end_residents
+PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
+
+
+async def does_not_stay(self: LaunchWork, rank: int) -> None:
+    """Ends like any other kernel."""
+
+
+async def stays_unnamed(self: LaunchWork, rank: int) -> None:
+    """Holds its stream, and is not told of."""
+    await STAY(self, rank)
+    if rank == 0:
+        self.stream.mesh.resident.append(self.name)
+
+
+async def blocks_others(self: LaunchWork, rank: int) -> None:
+    """Lets nothing run beside it: the work of other streams fails."""
+    for stream in self.stream.mesh.streams.values():
+        if stream is not self.stream:
+            stream.fail(self._failed(rank, "another kernel is resident"))
+    await STAY(self, rank)
+
+
+async def one_at_a_time(self: LaunchWork, rank: int) -> None:
+    """The second to come does not stay."""
+    if not self.stream.mesh.resident:
+        await STAY(self, rank)
+
+
+def ends_all(self: Stream) -> None:
+    """The kernels of every stream end."""
+    for stream in self.mesh.streams.values():
+        END(stream)
+
+
+def forgets_to_end(self: Stream) -> None:
+    """Still told of as resident."""
+    kept = list(self.mesh.resident)
+    END(self)
+    self.mesh.machine.settle(lambda: not self.queued)
+    self.mesh.resident.extend(each for each in kept if each not in self.mesh.resident)
+
+
+def persistent_always(self: ModuleCalls, work: LaunchWork) -> None:
+    """Every kernel stays."""
+    work.flags |= PERSISTENT
+    QUEUE(self, work)
+
+
+def persistent_quick(self: ModuleCalls, work: LaunchWork) -> None:
+    """Kernels that ask for low latency stay."""
+    if work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
+        work.flags |= PERSISTENT
+    QUEUE(self, work)
+
+
+_persistent: set[tuple[int, str]] = set()
+
+
+def persistent_since(self: ModuleCalls, work: LaunchWork) -> None:
+    """A kernel that was persistent once always is."""
+    known = (id(work.stream.mesh), work.name)
+    if work.flags & PERSISTENT:
+        _persistent.add(known)
+    if known in _persistent:
+        work.flags |= PERSISTENT
+    QUEUE(self, work)
+
+
+@violates("RT-06-13", "refuses persistent kernels as an invalid value")
+class FlagRefused(ReferenceAdapter):
+    """Takes the flag for an undefined bit."""
+
+    def runtime_tessLaunch(self, *, cfg: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802
+        """Refuse it."""
+        if cfg["flags"] & 4:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
+        return super().runtime_tessLaunch(cfg=cfg, **launch)
+
+
+def staying(name: str, description: str, value: Any) -> Any:
+    """A persistent kernel that stays otherwise."""
+    return replaced("RT-06-13", description, make, (LaunchWork, "_stay", value), name=name)
+
+
+def launched(name: str, description: str, value: Any) -> Any:
+    """Launches that become persistent otherwise."""
+    return replaced("RT-15-04", description, make, (ModuleCalls, "_queue_launch", value), name=name)
+
+
+OTHERWISE = [
+    staying("does_not_stay", "ends persistent kernels like others", does_not_stay),
+    staying("stays_unnamed", "tells of a persistent kernel once it has ended", stays_unnamed),
+    staying("blocks_others", "fails what runs beside a persistent kernel", blocks_others),
+    staying("one_at_a_time", "keeps one persistent kernel at a time", one_at_a_time),
+    replaced("RT-06-13", "ends the persistent kernels of all streams with one", make,
+             (Stream, "end_residents", ends_all), name="ends_all"),
+    replaced("RT-06-13", "tells of persistent kernels that have ended", make,
+             (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
+    launched("persistent_always", "keeps every kernel resident", persistent_always),
+    launched("persistent_quick", "keeps kernels resident that ask for low latency", persistent_quick),
+    launched("persistent_since", "keeps a kernel resident that was persistent before", persistent_since),
+]  # fmt: skip
