@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause
 
 IDS = {
     "fp8_e4m3": 1,
@@ -23,7 +23,6 @@ IDS = {
 }
 
 
-@feature("operation-access")
 @pytest.mark.parametrize(
     ("dtype", "number"),
     [pytest.param(dtype, number, marks=clause(f"RT-19.B-{number:02}"), id=dtype) for dtype, number in IDS.items()],
@@ -35,7 +34,6 @@ def test_the_id_of_a_dtype(impl, check, dtype, number):
     check.equal([name for name, value in ids.items() if value == number], [dtype], f"the dtypes with id {number}")
 
 
-@feature("operation-access")
 @clause("RT-19.B-05")
 def test_tf32_has_no_id_of_its_own(impl, check):
     """tf32 is a math mode on fp32 storage (AMB-RT-28)."""
