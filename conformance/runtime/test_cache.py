@@ -268,7 +268,7 @@ def test_a_launch_without_determinism_leaves_no_trace_in_later_bits(impl, check,
 
     def product(session, name, flags):
         module = session.ask("tessModuleLoad", context=session.context, image=image)["module"]
-        kernel = session.kernel_of(module, name) if module else 0
+        kernel = session.kernel_of(module, name)
         a, b = session.upload(source), session.upload(bytes(len(source)))
         found = []
         for flag in flags:

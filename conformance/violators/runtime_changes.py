@@ -18,6 +18,8 @@ Answer: TypeAlias = Callable[[Any, Call, Given], dict[str, Any]]
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
+ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
+ARCH_MISMATCH = "TESS_ERR_ARCH_MISMATCH"
 
 _IMAGES: dict[str, dict[str, Any]] = {}
 

@@ -459,4 +459,3 @@ DETERMINISTIC = [
              name="off_by_a_bit"),
     replaying("RT-12-09", "nodes_as_chosen", "orders nodes as concurrency has it", nodes_as_chosen),
 ]  # fmt: skip
-

@@ -73,8 +73,8 @@ def first_refusal(impl: Implementation, check: Check, directory: Path, image: st
     ids = devices(impl, check, 1)
     runtime, found = impl.runtime, {}
 
-    def step(name: str, **arguments: Any) -> Observation:
-        observation: Observation = getattr(runtime, name)(**arguments)
+    def step(function: str, /, **arguments: Any) -> Observation:
+        observation: Observation = getattr(runtime, function)(**arguments)
         found.update(observation.value if isinstance(observation, Returned) else {})
         return observation
 

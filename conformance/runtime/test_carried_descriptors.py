@@ -1,0 +1,182 @@
+"""The descriptors that launches and collectives of streams carry (runtime specification, 11; AMB-RT-23, AMB-RT-46).
+
+Those of single operations are in `test_descriptor`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.runtime_arguments import packed
+from tessera_conformance.runtime_programs import BYTES, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, opened
+from tessera_conformance.vectors.counter import counted
+
+STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+FAST = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 1}
+COLLECTIVES = {
+    "tessAllReduce": {"op": SUM, "axis": "dp"},
+    "tessReduceScatter": {"op": SUM, "axis": "dp"},
+    "tessAllGather": {"axis": "dp"},
+    "tessBroadcast": {"root": 0},
+}
+TREES = {
+    "fold": "fold",
+    "pairwise": "pairwise",
+    "ring": {"ring": 3},
+    "backwards": [[[[[[[7, 6], 5], 4], 3], 2], 1], 0],
+    "halves": [[[0, 4], [2, 6]], [[1, 5], [3, 7]]],
+}
+
+
+def collective(session, function, pointer):
+    """Queue a collective over a tensor of int32."""
+    name = "buffer" if function in ("tessAllReduce", "tessBroadcast") else "inout"
+    whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
+    session.ask(function, **whole, **COLLECTIVES[function], stream=session.stream)
+
+
+def fill(session, kernel, pointer, **stated):
+    """Queue a launch."""
+    session.launch(kernel, packed(("int32", 7), ("ptr", pointer)), **stated)
+
+
+def carried(session):
+    """What the work queued on the stream carries."""
+    return session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
+
+
+def set_descriptor(session, **descriptor):
+    """What later work carries."""
+    session.ask("tessxSetDescriptor", context=session.context, descriptor=descriptor)
+
+
+@clause("RT-11-01")
+def test_every_launch_and_collective_carries_a_descriptor(impl, check):
+    """One for each of them, in their order, with seed 0, stream 0 and stable math where nothing else was set."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    check.equal(carried(session), [], "the descriptors before any launch")
+    for number, flags in enumerate((0, DETERMINISTIC, 0), 1):
+        fill(session, kernel, pointer, flags=flags)
+        check.equal(len(carried(session)), number, "the number of descriptors, launch by launch")
+    for function in COLLECTIVES:
+        collective(session, function, pointer)
+    found = carried(session)
+    check.equal(len(found), 3 + len(COLLECTIVES), "the number of descriptors")
+    for number, each in enumerate(found):
+        check.equal((each["seed"], each["stream"]), (0, 0), f"seed and stream of work {number}")
+        check.equal(each["stable"], STABLE, f"the toggles of work {number}")
+        check.true(each["reduction_order"] is not None, f"work {number} has a reduction order")
+    check.equal([each["name"] for each in found[:3]], ["fill"] * 3, "the names of the launches")
+    session.synchronize()
+
+
+@clause("RT-11-01")
+def test_streams_do_not_mix_their_descriptors(impl, check):
+    """Each has those of the work that was queued on it."""
+    session = opened(impl, check)
+    other = session.another_stream()
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    session.synchronize()
+    set_descriptor(session, seed=5)
+    fill(session, kernel, pointer)
+    set_descriptor(session, seed=6)
+    for _ in range(2):
+        fill(other, kernel, pointer)
+    check.equal([each["seed"] for each in carried(session)], [5], "the seeds on the first stream")
+    check.equal([each["seed"] for each in carried(other)], [6, 6], "the seeds on the second stream")
+
+
+@clause("RT-11-01")
+@pytest.mark.parametrize("policy", [STRICT, FAST], ids=["strict", "fast"])
+@pytest.mark.parametrize("flags", [0, DETERMINISTIC])
+def test_a_descriptor_follows_from_policy_and_flag(impl, check, policy, flags):
+    """The policy of the context, deterministic where the flag asks for it; another context has its own."""
+    session = opened(impl, check)
+    opened(impl, check)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    fill(session, kernel, pointer, flags=flags)
+    collective(session, "tessAllReduce", pointer)
+    launched, reduced = carried(session)
+    check.equal(launched["policy"]["deterministic"], max(policy["deterministic"], flags), "of the launch")
+    for switch in ("stableReductions", "rngStateless"):
+        check.equal(launched["policy"][switch], policy[switch], f"{switch} of the launch")
+    check.equal(reduced["policy"], policy, "the policy of the collective")
+
+
+SETTINGS = [
+    pytest.param("reduction_order", ["fold", "pairwise", {"ring": 2}], marks=clause("RT-11-02")),
+    pytest.param("seed", [1, 2**63 + 1, 0], marks=clause("RT-11-03")),
+    pytest.param("stream", [1, 2**63 + 1, 0], marks=clause("RT-11-04")),
+]
+
+
+@pytest.mark.parametrize("field, values", SETTINGS)
+def test_what_is_set_is_carried_by_later_work_alone(impl, check, field, values):
+    """Launches and collectives carry what was set last when they were queued."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    fill(session, kernel, pointer)
+    for value in values:
+        set_descriptor(session, **{field: value})
+        fill(session, kernel, pointer)
+        for function in COLLECTIVES:
+            collective(session, function, pointer)
+    found = [each[field] for each in carried(session)][1:]
+    expected = [value for value in values for _ in range(1 + len(COLLECTIVES))]
+    check.equal(found, expected, f"the {field} of each launch and collective")
+    session.synchronize()
+
+
+@clause("RT-11-01")
+def test_a_descriptor_is_set_for_one_context(impl, check):
+    """Work of another context carries seed 0."""
+    first, second = opened(impl, check), opened(impl, check)
+    set_descriptor(first, seed=9, stream=4)
+    for session, expected in ((first, (9, 4)), (second, (0, 0))):
+        fill(session, session.kernel("fill"), session.upload(bytes(BYTES)))
+        check.equal([(each["seed"], each["stream"]) for each in carried(session)], [expected], "seed and stream")
+
+
+@pytest.mark.parametrize(
+    "toggle",
+    [
+        pytest.param("softmax", marks=clause("RT-11-05")),
+        pytest.param("log_sum_exp", marks=clause("RT-11-06")),
+        pytest.param("clamp", marks=clause("RT-11-07")),
+    ],
+)
+def test_every_launch_carries_its_stable_math(impl, check, toggle):
+    """On where it is set, and where another field of the descriptor is."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    set_descriptor(session, stable={toggle: True})
+    fill(session, kernel, pointer)
+    set_descriptor(session, seed=3)
+    collective(session, "tessAllReduce", pointer)
+    for each in carried(session):
+        check.equal(each["stable"].get(toggle), True, f"stable {toggle}")
+
+
+@clause("RT-11-02")
+@feature("rank-memory")
+@level("strict")
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
+    """Eight ranks, sums whose bits depend on their order: those of the tree that was set."""
+    session = opened(impl, check, 8)
+    brought = [counted("fp32", (16,), seed=620 + rank, exponents=(-12, 12)) for rank in range(8)]
+    pointer = session.allocate(64)
+    for rank, each in enumerate(brought):
+        session.poke(rank, pointer, each.data)
+    set_descriptor(session, reduction_order=tree)
+    whole = {"mesh": session.mesh, "buffer": pointer, "count": 16, "dtype": DTYPE_IDS["fp32"]}
+    session.ask("tessAllReduce", **whole, op=SUM, axis="dp", stream=session.stream)
+    session.synchronize()
+    expected = replay.all_reduce(brought, Tree.from_json(tree), canonical("fp32"))
+    for rank in range(8):
+        check.equal(session.peek(rank, pointer, 64).hex(), expected.data.hex(), f"the sums on rank {rank}")

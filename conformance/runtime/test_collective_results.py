@@ -1,0 +1,370 @@
+"""What ranks hold after a collective, in place, along each axis, for each dtype (runtime specification, 4.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_collectives import (
+    FUNCTIONS,
+    OPERATORS,
+    asking,
+    contributions,
+    done,
+    filled,
+    gathered,
+    groups,
+    held,
+    joined,
+    judge_reduced,
+    mapping_of_ranks,
+    share,
+)
+from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, MAX, MIN, SUM, opened
+from tessera_conformance.tensors import Tensor
+
+REDUCED = [pytest.param(SUM, marks=clause("RT-04.6-08"), id="sum")]
+REDUCED += [pytest.param(MAX, marks=clause("RT-04.6-09"), id="max")]
+REDUCED += [pytest.param(MIN, marks=clause("RT-04.6-10"), id="min")]
+
+ALL = [
+    (dtype, op)
+    for dtype in DTYPE_IDS
+    for op in OPERATORS
+    if not (dtype == "bool" and op == SUM) and not (dtype.startswith("complex") and op != SUM)
+]
+"""Every dtype with every operator that it has (AMB-RT-28, AMB-RT-57)."""
+
+REDUCTION_CLAUSE = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}
+ALL_REDUCED = [
+    pytest.param(dtype, op, marks=clause(REDUCTION_CLAUSE[op]), id=f"{OPERATORS[op]} of {dtype}") for dtype, op in ALL
+]
+
+MESHES = {
+    "eight along dp": {"dp": 8},
+    "tp of a cube": {"tp": 2, "pp": 2, "dp": 2},
+    "tp by dp": {"tp": 2, "dp": 4},
+    "pp by ep": {"pp": 3, "ep": 2},
+    "all four": {"tp": 2, "pp": 1, "dp": 2, "ep": 2},
+    "three": {"ep": 3},
+}
+PLACES = [
+    pytest.param(sizes, axis, id=f"{axis} of {name}")
+    for name, sizes in MESHES.items()
+    for axis in ("tp", "pp", "dp", "ep")
+    if axis in sizes
+]
+"""Each axis of each mesh."""
+
+
+def judge_all_reduce(session, found: list[Tensor], inputs: list[Tensor], op: int, lists: list[list[int]]) -> None:
+    """Every member of a group holds the reduction over the group, with the same bits."""
+    for group in lists:
+        for rank in group:
+            members = [inputs[each] for each in group]
+            if len(group) == 1:
+                session.check.bits(found[rank], inputs[rank], f"what rank {rank}, alone, has")
+            else:
+                judge_reduced(session.impl, session.check, found[rank], members, op, f"what rank {rank} has")
+            session.check.bits(found[rank], found[group[0]], f"what ranks {rank} and {group[0]} have")
+
+
+# All-reduce
+
+
+@feature("rank-memory")
+@clause("RT-04.6-15")
+@pytest.mark.parametrize(("dtype", "op"), ALL_REDUCED)
+def test_all_reduce_combines_every_dtype(impl, check, dtype, op):
+    """On three ranks, in place; integers wrap, truth values are or and and (AMB-RT-57)."""
+    session = gathered(impl, check, dp=3)
+    inputs = contributions(dtype, 11, 3, seed=700)
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, 11, dtype, op=op, axis="dp")
+    judge_all_reduce(session, held(session, pointer, inputs), inputs, op, [[0, 1, 2]])
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize("op", REDUCED)
+@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+def test_all_reduce_runs_along_its_axis(impl, check, sizes, axis, op):
+    """Ranks that differ in that coordinate alone meet; the others have groups of their own (AMB-RT-02, AMB-RT-03)."""
+    session = gathered(impl, check, **sizes)
+    inputs = contributions("fp32", 5, session.ranks, seed=720)
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, 5, "fp32", op=op, axis=axis)
+    judge_all_reduce(session, held(session, pointer, inputs), inputs, op, groups(axis, **sizes))
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize("op", REDUCED)
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 1000])
+def test_all_reduce_of_any_count(impl, check, count, op):
+    """Of nothing it changes nothing (AMB-RT-40); the elements behind the count are not touched."""
+    session = gathered(impl, check, dp=4)
+    inputs = contributions("fp32", max(count, 1) + 3, 4, seed=740)
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, count, "fp32", op=op, axis="dp")
+    found = held(session, pointer, inputs)
+    for rank, each in enumerate(found):
+        rest = each.data[4 * count :].hex()
+        check.equal(rest, inputs[rank].data[4 * count :].hex(), f"what stands behind the elements of rank {rank}")
+    begun = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in inputs]
+    if count:
+        results = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in found]
+        judge_all_reduce(session, results, begun, op, [[0, 1, 2, 3]])
+
+
+SPECIAL = [0x7F800000, 0xFF800000, 0x7FC00000, 0x00000000, 0x80000000, 0x00000001, 0x3F800000, 0x7F7FFFFF]
+"""Infinities, NaN, both zeros, a subnormal, one, the largest."""
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize("op", REDUCED)
+def test_all_reduce_of_special_values(impl, check, op):
+    """NaN spreads, -0 lies below +0, infinities of both signs have no sum; judged where bits are."""
+    session = gathered(impl, check, dp=2)
+    rows = [[code for code in SPECIAL for _ in SPECIAL], SPECIAL * len(SPECIAL)]
+    kept = [place for place in range(64) if rows[0][place] != 1 and rows[1][place] != 1 or impl.level == "strict"]
+    inputs = [Tensor.from_words("fp32", (len(kept),), [row[place] for place in kept]) for row in rows]
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, len(kept), "fp32", op=op, axis="dp")
+    judge_all_reduce(session, held(session, pointer, inputs), inputs, op, [[0, 1]])
+
+
+@feature("rank-memory")
+@clause("RT-04.6-08", "RT-04.6-15")
+@pytest.mark.parametrize(("dtype", "bits"), [("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64)])
+def test_sums_of_integers_wrap(impl, check, dtype, bits):
+    """The sum of the largest and of ones is the smallest, modulo a power of two (AMB-RT-57)."""
+    session = gathered(impl, check, dp=3)
+    largest = (1 << (bits - 1)) - 1
+    rows = [[largest, -largest - 1, largest, 5], [1, -1, largest, -9], [0, 0, largest, 3]]
+    wanted = [-largest - 1, largest, largest - 2, -1]
+    inputs = [Tensor(dtype, (4,), elements(dtype, *row)) for row in rows]
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, 4, dtype, op=SUM, axis="dp")
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.equal(values_of(dtype, each.data), wanted, f"what rank {rank} has")
+
+
+@clause("RT-04.6-08", "RT-04.6-09", "RT-04.6-10")
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+@pytest.mark.parametrize("op", OPERATORS, ids=OPERATORS.values())
+def test_all_reduce_of_what_a_kernel_left(impl, check, ranks, op):
+    """Every rank holds sevens, which needs no access to single ranks; work behind it sees the result (AMB-RT-58)."""
+    session = opened(impl, check, ranks=ranks)
+    pointer, digit = session.allocate(BYTES), session.kernel("digit")
+    session.launch(session.kernel("fill"), packed(("int32", 7), ("ptr", pointer)))
+    done(session, "all_reduce", pointer, COUNT, "int32", op=op, axis="dp")
+    session.launch(digit, packed(("int32", 4), ("ptr", pointer)))
+    total = 7 * ranks if op == SUM else 7
+    check.equal(values_of("int32", session.download(pointer, BYTES)), [10 * total + 4] * COUNT, "what rank 0 has")
+
+
+# The other collectives
+
+
+@feature("rank-memory")
+@clause("RT-04.6-11")
+@pytest.mark.parametrize("op", OPERATORS, ids=OPERATORS.values())
+@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op):
+    """Rank r of n has elements r*count/n up to (r+1)*count/n of the reduction; the rest is not judged (AMB-RT-04)."""
+    session = gathered(impl, check, **sizes)
+    lists = groups(axis, **sizes)
+    count = 3 * len(lists[0])
+    inputs = contributions("fp32", count, session.ranks, seed=760)
+    pointer = filled(session, inputs)
+    done(session, "reduce_scatter", pointer, count, "fp32", op=op, axis=axis)
+    found = held(session, pointer, inputs)
+    for rank, (place, group) in mapping_of_ranks(lists).items():
+        shares = [share(inputs[each], place, len(group)) for each in group]
+        own = share(found[rank], place, len(group))
+        judge_reduced(impl, check, own, shares, op, f"the share of rank {rank}")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-11", "RT-04.6-15")
+@pytest.mark.parametrize(("dtype", "op"), ALL, ids=[f"{OPERATORS[op]} of {dtype}" for dtype, op in ALL])
+def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
+    """On four ranks with two elements each."""
+    session = gathered(impl, check, dp=4)
+    inputs = contributions(dtype, 8, 4, seed=780)
+    pointer = filled(session, inputs)
+    done(session, "reduce_scatter", pointer, 8, dtype, op=op, axis="dp")
+    found = held(session, pointer, inputs)
+    for rank in range(4):
+        shares = [share(each, rank, 4) for each in inputs]
+        judge_reduced(impl, check, share(found[rank], rank, 4), shares, op, f"the share of rank {rank}")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-12")
+@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
+    """Every member holds the share of each, in order of the coordinate (AMB-RT-04)."""
+    session = gathered(impl, check, **sizes)
+    lists = groups(axis, **sizes)
+    count = 2 * len(lists[0])
+    inputs = contributions("int32", count, session.ranks, seed=800)
+    pointer = filled(session, inputs)
+    done(session, "all_gather", pointer, count, "int32", axis=axis)
+    found = held(session, pointer, inputs)
+    for rank, (_, group) in mapping_of_ranks(lists).items():
+        wanted = joined([share(inputs[each], place, len(group)) for place, each in enumerate(group)])
+        check.bits(found[rank], wanted, f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-12", "RT-04.6-15")
+@pytest.mark.parametrize("dtype", DTYPE_IDS)
+def test_all_gather_of_every_dtype(impl, check, dtype):
+    """Elements are moved bit by bit, whatever they mean, NaN and truth values included."""
+    session = gathered(impl, check, dp=3)
+    inputs = contributions(dtype, 6, 3, seed=820)
+    pointer = filled(session, inputs)
+    done(session, "all_gather", pointer, 6, dtype, axis="dp")
+    wanted = joined([share(each, place, 3) for place, each in enumerate(inputs)])
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.equal(each.data.hex(), wanted.data.hex(), f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-13")
+@pytest.mark.parametrize("sizes", MESHES.values(), ids=MESHES)
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+def test_broadcast_spans_the_mesh(impl, check, sizes, last):
+    """Whatever its axes: every rank holds the data of the root (AMB-RT-02)."""
+    session = gathered(impl, check, **sizes)
+    root = session.ranks - 1 if last else 0
+    inputs = contributions("int32", 5, session.ranks, seed=840)
+    pointer = filled(session, inputs)
+    done(session, "broadcast", pointer, 5, "int32", root=root)
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.bits(each, inputs[root], f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-13")
+@pytest.mark.parametrize("root", range(8))
+def test_broadcast_from_every_root(impl, check, root):
+    """Ranks count row-major over tp, pp, dp and ep (AMB-RT-02)."""
+    session = gathered(impl, check, tp=2, dp=2, ep=2)
+    inputs = contributions("fp64", 3, 8, seed=860)
+    pointer = filled(session, inputs)
+    done(session, "broadcast", pointer, 3, "fp64", root=root)
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.bits(each, inputs[root], f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-13", "RT-04.6-15")
+@pytest.mark.parametrize("dtype", DTYPE_IDS)
+def test_broadcast_of_every_dtype(impl, check, dtype):
+    """As many bytes as the dtype takes, and no more."""
+    session = gathered(impl, check, dp=2)
+    inputs = contributions(dtype, 5, 2, seed=880)
+    pointer = filled(session, inputs)
+    done(session, "broadcast", pointer, 4, dtype, root=1)
+    found = held(session, pointer, inputs)
+    size = 4 * len(inputs[0].data) // 5
+    check.equal(found[0].data.hex(), (inputs[1].data[:size] + inputs[0].data[size:]).hex(), "what rank 0 has")
+    check.equal(found[1].data.hex(), inputs[1].data.hex(), "what the root has")
+
+
+# Nothing to do, and nothing that can be done
+
+
+CLAUSES = {
+    "all_reduce": "RT-04.6-08",
+    "reduce_scatter": "RT-04.6-11",
+    "all_gather": "RT-04.6-12",
+    "broadcast": "RT-04.6-13",
+}
+EVERY = [pytest.param(each, marks=clause(CLAUSES[each]), id=each) for each in FUNCTIONS]
+WITH_AXIS = EVERY[:3]
+
+
+def parts_of(collective: str, axis: str = "dp") -> dict[str, object]:
+    """The operator, axis or root of a call."""
+    if collective == "broadcast":
+        return {"root": 0}
+    return {"axis": axis} | ({} if collective == "all_gather" else {"op": SUM})
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize("collective", EVERY)
+@pytest.mark.parametrize("null", [False, True], ids=["a buffer", "NULL"])
+def test_a_collective_of_nothing_changes_nothing(impl, check, collective, null):
+    """It succeeds; what a NULL buffer of nothing gives is not asserted, but nothing changes (AMB-RT-40)."""
+    session = gathered(impl, check, dp=2)
+    inputs = contributions("int32", 4, 2, seed=900)
+    pointer = filled(session, inputs)
+    answer = asking(session, collective, 0 if null else pointer, 0, "int32", **parts_of(collective))
+    if not null:
+        check.returns(answer, "a collective of nothing succeeds")
+    session.synchronize()
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.bits(each, inputs[rank], f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize("collective", WITH_AXIS)
+@pytest.mark.parametrize("axis", ["tp", "pp", "ep"])
+def test_an_axis_of_one_changes_nothing(impl, check, collective, axis):
+    """Also one that was left at zero, and counts that no larger group would divide (AMB-RT-01, AMB-RT-03)."""
+    session = gathered(impl, check, tp=1, dp=2, ep=0)
+    inputs = contributions("fp32", 7, 2, seed=920)
+    pointer = filled(session, inputs)
+    done(session, collective, pointer, 7, "fp32", **parts_of(collective, axis))
+    for rank, each in enumerate(held(session, pointer, inputs)):
+        check.bits(each, inputs[rank], f"what rank {rank} has")
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        pytest.param("reduce_scatter", marks=clause("RT-04.6-11")),
+        pytest.param("all_gather", marks=clause("RT-04.6-12")),
+    ],
+)
+@pytest.mark.parametrize(("ranks", "count"), [(2, 1), (2, 7), (3, 8), (8, 12), (4, 2)])
+def test_a_count_that_the_ranks_do_not_divide_is_refused(impl, check, collective, ranks, count):
+    """TESS_ERR_INVALID_VALUE at once (AMB-RT-04); all-reduce takes the same count."""
+    session = opened(impl, check, ranks=ranks)
+    pointer = session.upload(bytes(4 * count))
+    answer = asking(session, collective, pointer, count, "fp32", **parts_of(collective))
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    session.synchronize()
+    done(session, "all_reduce", pointer, count, "fp32", op=SUM, axis="dp")
+    session.synchronize()
+
+
+@clause("RT-04.6-15")
+@pytest.mark.parametrize("collective", FUNCTIONS)
+@pytest.mark.parametrize("number", [0, 14, 15, -1, 100, 1 << 30])
+def test_an_unknown_dtype_is_refused(impl, check, collective, number):
+    """Ids are 1 to 13 (AMB-RT-59)."""
+    session = opened(impl, check, ranks=2)
+    answer = asking(session, collective, session.upload(bytes(64)), 4, "fp32", dtype=number, **parts_of(collective))
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    session.synchronize()
+
+
+@feature("rank-memory")
+@clause("RT-04.6-08", "RT-04.6-11", "RT-04.6-12", "RT-04.6-13")
+def test_a_collective_may_use_a_part_of_an_allocation(impl, check):
+    """From an offset that suits its elements; what stands before it stays."""
+    session = gathered(impl, check, dp=2)
+    inputs = contributions("int32", 12, 2, seed=940)
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer + 16, 4, "int32", op=MAX, axis="dp")
+    done(session, "broadcast", pointer + 32, 4, "int32", root=1)
+    found = held(session, pointer, inputs)
+    rows = [values_of("int32", each.data) for each in inputs]
+    middle = [max(pair) for pair in zip(rows[0][4:8], rows[1][4:8], strict=True)]
+    for rank, each in enumerate(found):
+        wanted = rows[rank][:4] + middle + rows[1][8:]
+        check.equal(values_of("int32", each.data), wanted, f"what rank {rank} has")

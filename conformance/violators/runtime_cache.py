@@ -1,0 +1,273 @@
+"""Caches that know too little, keep what is outdated, or trust what is broken (runtime spec 8.2, 15, 19.A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi import cache_entry, cache_store
+from tessera_reference.abi.cache_entry import CacheEntry, CacheKey, CacheTags
+from tessera_reference.abi.cache_store import CacheStore
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.compilation.executables import Executable
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import algorithms, code_cache
+from tessera_reference.runtime.code_cache import CodeCache
+
+GET, PUT, READ, PATH = CacheStore.get, CacheStore.put, CacheStore._read, CacheStore.path
+KEY, EXECUTABLE, ENTRY = code_cache._key, CodeCache.executable, cache_store.entry_of_bytes
+TUNED_KEY = algorithms.CacheKey
+
+
+def storing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
+    """A store of which one method works otherwise."""
+    return replaced(clause, description, make, (CacheStore, attribute, value), name=name)
+
+
+def keyed(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
+    """Binaries under another key."""
+    return replaced(clause, description, make, (code_cache, "_key", lambda *of: change(KEY(*of))), name=name)
+
+
+def tuned_under(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
+    """Autotune results under another key."""
+    return replaced(clause, description, make, (algorithms, "CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name)
+
+
+# Keys
+
+
+KEYS = [
+    keyed("RT-08.2-01", "without_kernel", "keeps one binary for all kernels", lambda key: replace(key, kernel="k")),
+    keyed("RT-08.2-01", "without_shape", "keeps one binary for all shapes", lambda key: replace(key, shape=())),
+    keyed("RT-08.2-01", "without_dtype", "keeps one binary for all dtypes", lambda key: replace(key, dtype=(), kernel=(
+        key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel
+    ))),
+    keyed("RT-08.2-03", "without_arch", "keeps one binary for all architectures", lambda key: replace(key, arch="any")),
+    keyed("RT-15-06", "without_hash", "knows kernels by their names alone", lambda key: replace(
+        key, kernel=key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel
+    )),
+    tuned_under("RT-08.2-02", "tuned_without_shape", "keeps one autotune result for all shapes",
+                lambda key: replace(key, shape=())),
+    tuned_under("RT-08.2-02", "tuned_without_dtype", "keeps one autotune result for all dtypes",
+                lambda key: replace(key, dtype="any")),
+    tuned_under("RT-08.2-03", "tuned_without_arch", "keeps one autotune result for all architectures",
+                lambda key: replace(key, arch="any")),
+]  # fmt: skip
+
+
+# What is kept
+
+
+def nothing_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
+    """No binary is written."""
+    if kind != "binary":
+        PUT(self, kind, *of, **named)
+
+
+def no_results_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
+    """No autotune result is written."""
+    if kind != "autotune":
+        PUT(self, kind, *of, **named)
+
+
+def never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
+    """Binaries are written and never read."""
+    return None if kind == "binary" else GET(self, kind, *of, **named)
+
+
+def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
+    """Autotune results are written and never read."""
+    return None if kind == "autotune" else GET(self, kind, *of, **named)
+
+
+@violates("RT-08.2-01", "keeps binaries in the memory of a context alone")
+class InMemoryOnly(ReferenceAdapter):
+    """Removes what was kept at the end of a context."""
+
+    def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
+        """Remove it."""
+        store = self.runtime.code.store(self.runtime.context(context, "tessShutdown"))
+        for entry in store.entries() if store is not None else ():
+            if entry.kind == "binary":
+                store.discard(entry.kind, entry.key)
+        return super().runtime_tessShutdown(context=context)
+
+
+KEPT = [
+    storing("RT-08.2-01", "nothing_kept", "keeps no binaries", "put", nothing_kept),
+    storing("RT-08.2-01", "never_found", "finds no binaries", "get", never_found),
+    storing("RT-08.2-02", "no_results_kept", "keeps no autotune results", "put", no_results_kept),
+    storing("RT-08.2-02", "results_never_found", "finds no autotune results", "get", results_never_found),
+]
+
+
+# Identities
+
+
+def blind_to(name: str) -> Callable[..., bytes | None]:
+    """A store that looks entries up as if one tag of theirs were as it is now."""
+
+    def get(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
+        entry = self._read(self.path(kind, key))
+        if entry is not None:
+            tags = replace(tags, **{name: getattr(entry.tags, name)})
+        return GET(self, kind, key, tags, same_policy=same_policy)
+
+    return get
+
+
+IDENTITIES = [
+    storing("RT-08.2-04", "any_driver", "goes on after a change of the driver", "get", blind_to("driver")),
+    storing("RT-08.2-05", "any_abi", "goes on after a change of the ABI hash", "get", blind_to("abi_hash")),
+    replaced("RT-08.2-03", "goes on after a change of the architecture", make,
+             (CodeCache, "arch", lambda self, *targets: targets), name="any_arch"),
+]  # fmt: skip
+
+
+# Policies
+
+
+def without_policy(switch: str) -> Callable[..., bytes | None]:
+    """A store that passes over one switch of the policy."""
+
+    def get(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
+        entry = self._read(self.path(kind, key))
+        if entry is not None:
+            policy = replace(tags.policy, **{switch: getattr(entry.tags.policy, switch)})
+            tags = replace(tags, policy=policy)
+        return GET(self, kind, key, tags, same_policy=same_policy)
+
+    return get
+
+
+def any_policy(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
+    """An entry of whatever policy."""
+    return GET(self, kind, key, tags, same_policy=False)
+
+
+def context_policy(
+    self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
+) -> Executable:
+    """The policy of the context, not that of the launch."""
+    return EXECUTABLE(self, module, entry, target, extents, module.context.governing())
+
+
+class Rough:
+    """A kernel compiled without determinism: its floats are off by a bit."""
+
+    def __init__(self, made: Executable) -> None:
+        self.made = made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.made, name)
+
+    def run(self, *of: Any) -> dict[str, Array]:
+        """The results, almost."""
+        return {name: _rough(array) for name, array in self.made.run(*of).items()}
+
+
+def _rough(array: Array) -> Array:
+    data = bytearray(array.to_bits())
+    if array.dtype.kind == "float" and data:
+        data[0] ^= 1
+    return Array.from_bits(array.dtype, array.shape, bytes(data))
+
+
+def shared_among_policies(
+    self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
+) -> Any:
+    """What a module has compiled once serves every policy."""
+    known = (entry.name, target, tuple(sorted(extents.items())))
+    if known not in module.executables:
+        made = EXECUTABLE(self, module, entry, target, extents, policy)
+        module.executables[known] = made if policy.deterministic else Rough(made)
+    return module.executables[known]
+
+
+_everywhere: dict[Any, Any] = {}
+
+
+def shared_among_contexts(
+    self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
+) -> Any:
+    """What a runtime has compiled once serves every context and policy."""
+    known = (id(self), entry.name, module.fatbin.ir_hash, target, tuple(sorted(extents.items())))
+    if known not in _everywhere:
+        made = EXECUTABLE(self, module, entry, target, extents, policy)
+        _everywhere[known] = (self, made if policy.deterministic else Rough(made))
+    return _everywhere[known][1]
+
+
+POLICIES = [
+    *(
+        storing("RT-08.2-06", f"any_{switch}", f"finds entries of another {switch}", "get", without_policy(switch))
+        for switch in ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+    ),
+    storing("RT-08.2-06", "any_policy", "finds entries of any policy", "get", any_policy),
+    replaced("RT-08.2-06", "looks entries up under the policy of the context", make,
+             (CodeCache, "executable", context_policy), name="context_policy"),
+    replaced("RT-08.2-06", "shares what a module compiled among policies", make,
+             (CodeCache, "executable", shared_among_policies), name="shared_among_policies"),
+    replaced("RT-08.2-06", "shares what it compiled among contexts", make,
+             (CodeCache, "executable", shared_among_contexts), name="shared_among_contexts"),
+]  # fmt: skip
+
+
+# Validation
+
+
+def trusting(name: str, description: str, accepts: Callable[[bytes], bytes]) -> Violation:
+    """A store that repairs what it reads before it validates it."""
+
+    def read(content: bytes) -> CacheEntry:
+        return ENTRY(accepts(content))
+
+    return replaced("RT-19.A-11", description, make, (cache_store, "entry_of_bytes", read), name=name)
+
+
+def with_checksum(content: bytes) -> bytes:
+    """The checksum made right."""
+    body = content[:-32]
+    return body + cache_entry.sha256(body).digest()
+
+
+def any_file(self: CacheStore, path: Path) -> CacheEntry | None:
+    """A file that cannot be read is taken for one that is not there."""
+    try:
+        return READ(self, path)
+    except Failure:
+        return None
+
+
+def other_status(self: CacheStore, path: Path) -> CacheEntry | None:
+    """Corruption is an invalid value."""
+    try:
+        return READ(self, path)
+    except Failure as failure:
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "cache", str(failure), "an entry") from None
+
+
+def any_name(self: CacheStore, path: Path) -> CacheEntry | None:
+    """Whatever entry the file holds."""
+    try:
+        return ENTRY(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return READ(self, path)
+
+
+VALIDATION = [
+    storing("RT-19.A-11", "any_file", "takes a corrupt entry for a missing one", "_read", any_file),
+    storing("RT-19.A-11", "other_status", "reports corruption with another status", "_read", other_status),
+    trusting("no_checksum", "does not look at the checksum", with_checksum),
+    trusting("trailing_bytes", "ignores bytes behind an entry", lambda content: content[:-1] if content[-1:] == b"\0"
+             and len(content) > 1 else content),
+    storing("RT-15-06", "any_name", "runs whatever entry a file holds", "_read", any_name),
+]  # fmt: skip
