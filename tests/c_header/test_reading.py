@@ -28,6 +28,7 @@ SAME = {
     "unnamed": ("tessMesh_t mesh, size_t bytes, void** devPtr", "tessMesh_t, size_t, void**"),
     "array": ("void** devPtr", "void* devPtr[]"),
     "const-parameter": ("size_t bytes", "const size_t bytes"),
+    "const-pointer": ("void** devPtr", "void** const devPtr"),
     "tag": ("tessMesh_t mesh", "struct tessMesh* mesh"),
     "comments": ("size_t bytes", "size_t /* how many */ bytes"),
     "restrict": ("void** devPtr", "void** __restrict devPtr"),
@@ -177,6 +178,19 @@ def test_an_inner_condition_does_not_bring_back_an_outer_one() -> None:
     header = read_header("#if 0\n#if 1\nint f(void);\n#else\nint g(void);\n#endif\n#define H 1\n#endif\n")
     assert not header.functions
     assert header.value("H") is None
+
+
+def test_conditions_that_are_left_out_are_not_evaluated() -> None:
+    """What stands behind a branch that was taken, or inside one that is not, need not make sense."""
+    assert "f" in read_header("#if 1\nint f(void);\n#elif (\n#endif\n").functions
+    assert "f" in read_header("#if 0\n#if (\n#endif\n#endif\nint f(void);\n").functions
+
+
+def test_parameters_that_are_none_and_any() -> None:
+    header = read_header("int f(void); int g(int, ...); typedef char* text; typedef struct { const text a; } s;")
+    assert header.prototype("f").parameters == ()
+    assert header.prototype("g").parameters == ("int", "...")
+    assert header.members("s") == (("a", "char* const"),)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ def test_signatures_are_written_and_read() -> None:
     assert arguments_of("k(int a, float b, double c)") == [("a", "int32"), ("b", "fp32"), ("c", "fp64")]
 
 
+def test_no_argument_is_aligned_to_more_than_eight() -> None:
+    places = by_the_rule([("a", "int8"), ("z", "complex128"), ("b", "int8")]).places
+    assert [place.offset for place in places] == [0, 8, 24]
+
+
 def test_padding_is_what_no_argument_has() -> None:
     assert padding_of(by_the_rule([("a", "int8"), ("b", "int32"), ("c", "int16")])) == [1, 2, 3, 10, 11, 12, 13, 14, 15]
     assert without_padding("k(int8 a, int b)", bytes(range(1, 9))) == bytes([1, 0, 0, 0, 5, 6, 7, 8])

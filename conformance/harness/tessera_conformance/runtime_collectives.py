@@ -91,10 +91,13 @@ def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[T
     return found
 
 
-def asking(session: MeshSession, collective: str, pointer: int, count: int, dtype: str, **more: Any) -> Observation:
-    """What a collective answers; `more` is its op, axis or root, or replaces an argument."""
+def asking(
+    session: MeshSession, collective: str, pointer: int, count: int, dtype: str | int, **more: Any
+) -> Observation:
+    """What a collective answers; a dtype is a name or an id, `more` is its op, axis or root, or replaces an argument."""
     buffer = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
-    given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": DTYPE_IDS.get(dtype, 0)}
+    number = DTYPE_IDS[dtype] if isinstance(dtype, str) else dtype
+    given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": number}
     return session.attempt(FUNCTIONS[collective], **(given | {"stream": session.stream} | more))
 
 
@@ -129,6 +132,13 @@ def judge_reduced(
         judge_declared(impl, check, question, found)
         return
     check.enclosed(found, bounds.enclose("oracle.all_reduce", list(inputs), {"op": operator}), what)
+
+
+def parts_of(collective: str, axis: str = "dp") -> dict[str, Any]:
+    """The operator and axis, or the root, of a call: sums along dp, from rank 0."""
+    if collective == "broadcast":
+        return {"root": 0}
+    return {"axis": axis} | ({} if collective == "all_gather" else {"op": SUM})
 
 
 def mapping_of_ranks(lists: Sequence[Sequence[int]]) -> Mapping[int, tuple[int, Sequence[int]]]:
