@@ -161,7 +161,9 @@ def test_copies_are_nodes_and_do_not_run_before_replay(impl, check):
     known.require(other, pointer, 0, "what a captured copy has written")
     graph = instantiated(session)
     nodes = nodes_of(session, graph)
-    check.equal([node["kind"] for node in nodes], ["launch", "copy", "launch", "copy", "copy"], "the kinds of the nodes")
+    check.equal(
+        [node["kind"] for node in nodes], ["launch", "copy", "launch", "copy", "copy"], "the kinds of the nodes"
+    )
     check.equal([sorted(before(nodes, index)) for index in range(5)], [[*range(n)] for n in range(5)], "those before")
     check.equal(session.host_bytes(target, BYTES), bytes(BYTES), "the host's memory before replay")
     replay(session, graph)

@@ -220,7 +220,9 @@ def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 def test_work_keeps_its_order_on_every_rank(impl, check, ranks):
     """A stream spans its mesh (AMB-RT-37); each rank begins with a number of its own."""
-    check.equal(workshop(impl, check).run(on_every_rank, ranks), [rank * 100 + 12 for rank in range(ranks)], "the ranks")
+    check.equal(
+        workshop(impl, check).run(on_every_rank, ranks), [rank * 100 + 12 for rank in range(ranks)], "the ranks"
+    )
 
 
 @seeded

@@ -86,7 +86,9 @@ def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[T
     found = []
     for rank, tensor in enumerate(inputs):
         data = session.peek(rank, pointer, len(tensor.data) + len(GUARD))
-        session.check.equal(data[len(tensor.data) :].hex(), GUARD.hex(), f"what stands behind the buffer of rank {rank}")
+        session.check.equal(
+            data[len(tensor.data) :].hex(), GUARD.hex(), f"what stands behind the buffer of rank {rank}"
+        )
         found.append(Tensor(tensor.dtype, tensor.shape, data[: len(tensor.data)]))
     return found
 

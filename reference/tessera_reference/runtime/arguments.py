@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 from ..abi.status import Failure, Status
 from ..numerics.errors import shown
 
-__all__ = ["INT", "SIZE", "UNSIGNED", "integer", "invalid", "one_of", "required"]
+__all__ = ["INT", "SIZE", "UNSIGNED", "integer", "invalid", "of_type", "one_of", "required"]
+
+Given = TypeVar("Given")
 
 INT = (-(1 << 31), (1 << 31) - 1)
 UNSIGNED = (0, (1 << 32) - 1)
@@ -31,6 +33,13 @@ def one_of(function: str, name: str, value: Any, allowed: Collection[int], names
     """One of an enumeration's numbers. Raises `Failure`."""
     if type(value) is not int or value not in allowed:
         raise invalid(function, f"{name} is {shown(value)}", names)
+    return value
+
+
+def of_type(function: str, name: str, value: Any, type_: type[Given]) -> Given:
+    """A value of the API's own making. Raises `Failure`."""
+    if not isinstance(value, type_):
+        raise invalid(function, f"{name} is {shown(value)}", f"a {type_.__name__}")
     return value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from ..numerics.errors import shown
 from .arguments import SIZE, integer, invalid
 
 __all__ = ["Fault", "FaultPlan", "read_faults"]
@@ -64,6 +65,8 @@ class FaultPlan:
 
 def read_faults(function: str, told: Sequence[Mapping[str, Any]]) -> FaultPlan:
     """A plan from its description. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    if not isinstance(told, Sequence) or not all(isinstance(each, Mapping) for each in told):
+        raise invalid(function, f"faults is {shown(told)}", "a list of faults, each with its kind")
     return FaultPlan(tuple(_fault(function, f"faults[{i}]", each) for i, each in enumerate(told)))
 
 

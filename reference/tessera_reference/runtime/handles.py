@@ -47,17 +47,17 @@ class Handles:
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
         TESS_ERR_INVALID_VALUE.
         """
-        try:
-            live, held = self._live[handle]
-        except (KeyError, TypeError):
-            raise self._refused(kind, handle, function) from None
+        known = self._live.get(handle) if type(handle) is int else None
+        if known is None:
+            raise self._refused(kind, handle, function)
+        live, held = known
         if live != kind:
             given = f"{kind} is {handle}, the handle of a {live}"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, function, given, f"the handle of a {kind}")
         return held  # type: ignore[no-any-return]  # of the kind, hence of the type
 
     def _refused(self, kind: str, handle: Any, function: str) -> Failure:
-        known = isinstance(handle, int) and handle in self._dead
+        known = type(handle) is int and handle in self._dead
         status = Status.TESS_ERR_NOT_INITIALIZED if kind in WITHOUT else Status.TESS_ERR_INVALID_VALUE
         if known and self._dead[handle] != kind:
             status = Status.TESS_ERR_INVALID_VALUE

@@ -25,6 +25,8 @@ FUNCTION = "tessLaunch"
 
 def flags_of(config: LaunchConfig) -> LaunchFlag:
     """The flags of a launch. Raises `Failure` for a bit that is not defined (AMB-RT-10)."""
+    if not isinstance(config, LaunchConfig):
+        raise invalid(FUNCTION, f"cfg is {shown(config)}", "tessLaunchConfig")
     flags = integer(FUNCTION, "flags", config.flags, UNSIGNED)
     undefined = flags & ~int(~LaunchFlag(0))
     if undefined:

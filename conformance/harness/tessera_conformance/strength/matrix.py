@@ -29,7 +29,7 @@ Outcome = tuple[Fate, tuple[str, ...], int, str]
 """Of a `Kill`, all but its violation, which cannot be sent between processes."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
-FIXTURES = ("impl", "check")
+FIXTURES = ("impl", "check", "tmp_path")
 
 
 @dataclass(frozen=True)
@@ -189,12 +189,23 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     judgement = run.judge_before(case)
     if judgement is not None:
         return judgement
-    fixtures = {"impl": Implementation(run.session, run.level), "check": case.check}
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
-    error: BaseException | None = None
-    try:
-        item.obj(**arguments)
-    except Exception as raised:
-        error = raised
-    return run.judge_after(case, error)
+    with _folder(item) as folder:
+        fixtures = {"impl": Implementation(run.session, run.level), "check": case.check, "tmp_path": folder}
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
+        error: BaseException | None = None
+        try:
+            item.obj(**arguments)
+        except Exception as raised:
+            error = raised
+        return run.judge_after(case, error)
+
+
+@contextmanager
+def _folder(item: pytest.Function) -> Iterator[Path | None]:
+    """A folder for the files of a test that asks for one, empty and of its own."""
+    if "tmp_path" not in item.fixturenames:
+        yield None
+        return
+    with TemporaryDirectory() as name:
+        yield Path(name)

@@ -61,8 +61,8 @@ class CollectiveCalls(ModuleCalls):
         self.require_policy(on.context, function, policy)
         call = self.read_call(function, collective, on, count, dtype, **asked)
         work = self.collective_work(function, call, buffer, queue, policy)
-        queue.carried.append(Carried(work.name, work.descriptor, policy))
         self.submit(work)
+        queue.carried.append(Carried(work.name, work.descriptor, policy))
 
     def collective_work(
         self, function: str, call: CollectiveCall, buffer: Any, queue: Stream, policy: Any, **more: Any
@@ -105,6 +105,8 @@ class CollectiveCalls(ModuleCalls):
             require_operator(operator.name.removeprefix("TESS_COLL_").lower(), held, function)
         if collective == "broadcast":
             integer(function, "root", root, INT)
+            if axis is not None and function != "tessxCollectivePlan":
+                raise invalid(function, f"axis is {shown(axis)}", "none: a broadcast spans the mesh (AMB-RT-02)")
             if not 0 <= root < len(mesh.devices):
                 raise invalid(function, f"root is {root}", f"a rank from 0 to {len(mesh.devices) - 1} (AMB-RT-02)")
         else:

@@ -52,7 +52,7 @@ class ContextCalls(State):
     def release_mesh(self, handle: int) -> None:
         """Let the work of a mesh finish, and release its streams and memory."""
         mesh = self.mesh(handle, "tessMeshDestroy")
-        mesh.drain()
+        self.drain()  # of every mesh: streams of others may refer to its memory
         for stream in mesh.streams:
             self.handles.end(stream)
         self.machine.memory.release(handle)

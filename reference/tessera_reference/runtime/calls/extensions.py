@@ -8,8 +8,9 @@ from typing import Any
 from ...abi.descriptor import Descriptor
 from ...mesh.choices import Choices, FirstCome, Replayed, Seeded
 from ...mesh.findings import Finding
+from ...mesh.foreign import flat
 from ...numerics.errors import shown
-from ..arguments import SIZE, integer, invalid
+from ..arguments import SIZE, integer, invalid, of_type
 from ..contexts import ModulePolicy
 from ..environment import Environment
 from ..faults import read_faults
@@ -45,8 +46,9 @@ class ExtensionCalls(CaptureCalls):
     @entry
     def tessxHostWrite(self, hostPtr: Any, data: bytes) -> None:  # noqa: N802, N803
         """Put bytes into host memory."""
-        region = self.machine.memory.find(hostPtr, len(data), "tessxHostWrite", "hostPtr", "host")
-        self.machine.memory.write(region, 0, data)
+        held = flat(data, "data")
+        region = self.machine.memory.find(hostPtr, len(held), "tessxHostWrite", "hostPtr", "host")
+        self.machine.memory.write(region, 0, held)
 
     @entry_giving("hostPtr")
     def tessxAdoptHost(self, memory: Any) -> int:  # noqa: N802
@@ -68,8 +70,9 @@ class ExtensionCalls(CaptureCalls):
     @entry
     def tessxPoke(self, mesh: Any, rank: int, devPtr: Any, data: bytes) -> None:  # noqa: N802, N803
         """Put bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
-        region = self._of_rank("tessxPoke", mesh, rank, devPtr, len(data))
-        self.machine.memory.write(region, rank, data)
+        held = flat(data, "data")
+        region = self._of_rank("tessxPoke", mesh, rank, devPtr, len(held))
+        self.machine.memory.write(region, rank, held)
 
     def _of_rank(self, function: str, mesh: Any, rank: int, pointer: Any, bytes: int) -> Any:
         on = self.mesh(mesh, function)
@@ -97,7 +100,7 @@ class ExtensionCalls(CaptureCalls):
     def tessxSetSchedule(self, policy: str, seed: int, choices: Sequence[int], untimed: bool) -> None:  # noqa: N802
         """How choices are made, before any work is queued (AMB-RT-80)."""
         function = "tessxSetSchedule"
-        if policy not in POLICIES:
+        if not isinstance(policy, str) or policy not in POLICIES:
             raise invalid(function, f"policy is {shown(policy)}", " or ".join(POLICIES))
         if self.handles.live("stream"):
             raise invalid(function, "a schedule when there are streams already", "a call before tessStreamCreate")
@@ -118,7 +121,8 @@ class ExtensionCalls(CaptureCalls):
     @entry
     def tessxSetDescriptor(self, ctx: Any, descriptor: Descriptor) -> None:  # noqa: N802
         """What is attached to launches and collectives from now on (RT-11-01, AMB-RT-23)."""
-        self.context(ctx, "tessxSetDescriptor").descriptor = descriptor
+        function = "tessxSetDescriptor"
+        self.context(ctx, function).descriptor = of_type(function, "descriptor", descriptor, Descriptor)
 
     @entry_giving("descriptors")
     def tessxDescriptors(self, stream: Any) -> Sequence[Carried]:  # noqa: N802
@@ -128,7 +132,8 @@ class ExtensionCalls(CaptureCalls):
     @entry
     def tessxSetModulePolicy(self, ctx: Any, policy: ModulePolicy) -> None:  # noqa: N802
         """What modules and work of a context may do (runtime spec 15, AMB-RT-88)."""
-        self.context(ctx, "tessxSetModulePolicy").module_policy = policy
+        function = "tessxSetModulePolicy"
+        self.context(ctx, function).module_policy = of_type(function, "policy", policy, ModulePolicy)
 
     @entry
     def tessxSetStreamLimit(self, stream: Any, bytes: int) -> None:  # noqa: N802

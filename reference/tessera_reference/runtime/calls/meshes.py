@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...mesh.axes import MeshAxes
+from ...numerics.errors import shown
 from ..arguments import INT, integer, invalid, required
 from ..meshes import Mesh
 from ..state import entry, entry_giving
@@ -25,7 +26,11 @@ class MeshCalls(ContextCalls):
         count = integer(function, "nDevices", nDevices, INT)
         if count < 1:
             raise invalid(function, f"nDevices is {count}", "at least 1")
-        ids = list(required(function, "deviceIds", deviceIds))[:count]
+        if not isinstance(required(function, "deviceIds", deviceIds), Sequence) or isinstance(deviceIds, str):
+            raise invalid(function, f"deviceIds is {shown(deviceIds)}", "ids of devices")
+        if not isinstance(axes, MeshAxes):
+            raise invalid(function, f"axes is {shown(axes)}", "tessMeshAxes")
+        ids = list(deviceIds)[:count]
         if len(ids) != count:
             raise invalid(function, f"{len(ids)} device ids for nDevices {count}", "an id for each device")
         for place, each in enumerate(ids):

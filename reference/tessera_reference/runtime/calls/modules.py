@@ -10,6 +10,7 @@ from ...abi.fatbin import read, verify
 from ...abi.status import Failure, Status
 from ...compilation.executables import Executable
 from ...ir.diagnostics import Rejection, UnsupportedConstruct
+from ...mesh.foreign import flat
 from ...numerics.errors import shown
 from ...numerics.formats import dtype
 from ..arguments import SIZE, integer, invalid, required
@@ -117,10 +118,10 @@ class ModuleCalls(MemoryCalls):
             block=block,
             flags=flags,
             descriptor=on.context.descriptor,
-            faults=on.context.faults.of_launch(launched.entry.name),
         )
-        queue.carried.append(Carried(work.name, work.descriptor, policy))
         self._queue_launch(work)
+        work.faults = on.context.faults.of_launch(work.name)  # of those that were queued
+        queue.carried.append(Carried(work.name, work.descriptor, policy))
 
     def _queue_launch(self, work: LaunchWork) -> None:
         """Capture a launch that asks for it, which begins a capture; queue any other (AMB-RT-86)."""
@@ -193,10 +194,10 @@ class ModuleCalls(MemoryCalls):
         if isinstance(given, int):
             region = self.machine.memory.find(given, count, function, argument, "host")
             return bytes(self.machine.memory.read(region, 0, count, function))
-        data = bytes(given)
+        data = flat(given, argument)
         if count > len(data):
             raise invalid(function, f"size {count} of {argument}, which has {len(data)} bytes", f"at most {len(data)}")
-        return data[:count]
+        return bytes(data[:count])
 
     def loaded(self, handle: Any, function: str) -> LoadedModule:
         """A live module. Raises `Failure`."""

@@ -9,17 +9,22 @@ from typing import Any
 
 from ...abi.cache_entry import CacheEntry
 from ...abi.descriptor import Descriptor
+from ...abi.enumerations import CollOp
 from ...abi.fatbin.entries import ALGORITHMS, COLLECTIVES
+from ...abi.policy import NumericsPolicy
 from ...compilation.explanation import explanation_text, explanation_value
 from ...numerics.errors import shown
+from ...numerics.formats import DTYPES
 from ..algorithms import Plan, plan
-from ..arguments import integer, invalid
+from ..arguments import integer, invalid, of_type
 from ..collectives import FUNCTIONS, new_meeting
 from ..state import entry, entry_giving
 from ..streams import Carried
 from .profiling import ProfilingCalls
 
 __all__ = ["Explained", "PlanningCalls"]
+
+BOOL = DTYPES["bool"].abi_id
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,19 @@ class PlanningCalls(ProfilingCalls):
         call = self.read_call(
             FUNCTIONS[collective], collective, on, count, dtype, op=op, axis=axis, root=root, algorithm=algorithm
         )
+        if descriptor is not None:
+            of_type(function, "descriptor", descriptor, Descriptor)
+        if policy is not None:
+            of_type(function, "policy", policy, NumericsPolicy)
         governing = policy or on.context.governing()
         work = self.collective_work(
             FUNCTIONS[collective], call, buffer, queue, governing, descriptor=descriptor, only=rank
         )
-        number = queue.issued[rank] = queue.issued.get(rank, 0) + 1
+        number = queue.issued.get(rank, 0) + 1
         work.joined = queue.meetings.setdefault(number, new_meeting(work))
-        queue.carried.append(Carried(work.name, work.descriptor, governing))
         self.submit(work, captured=False)
+        queue.issued[rank] = number
+        queue.carried.append(Carried(work.name, work.descriptor, governing))
 
     @entry_giving("plan")
     def tessxCollectivePlan(self, mesh: Any, collective: str, count: int, dtype: int, axis: Any) -> Plan:  # noqa: N802
@@ -79,7 +89,8 @@ class PlanningCalls(ProfilingCalls):
         on = self.mesh(mesh, function)
         _one(function, "collective", collective, COLLECTIVES)
         root = 0 if collective == "broadcast" else None
-        call = self.read_call(function, collective, on, count, dtype, op=1, axis=axis, root=root)
+        op = CollOp.TESS_COLL_MAX if dtype == BOOL else CollOp.TESS_COLL_SUM  # one that the dtype has
+        call = self.read_call(function, collective, on, count, dtype, op=int(op), axis=axis, root=root)
         return plan(on, collective, call.count, call.dtype, axis, self.code)
 
     @entry
@@ -90,8 +101,9 @@ class PlanningCalls(ProfilingCalls):
         _one(function, "collective", collective, COLLECTIVES)
         _one(function, "source", source, ("hint", "autotuner"))
         chosen = context.hints if source == "hint" else context.tuned
-        chosen.pop(collective, None)
-        if algorithm is not None:
+        if algorithm is None:
+            chosen.pop(collective, None)
+        else:
             _one(function, "algorithm", algorithm, ALGORITHMS)
             chosen[collective] = algorithm
 

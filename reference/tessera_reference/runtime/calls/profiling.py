@@ -33,7 +33,7 @@ class ProfilingCalls(NumericsCalls):
         context = self.handles.find("profiler", Context, profiler, function)
         path = required(function, "outJsonPath", outJsonPath)
         self.drain(context)
-        stopped = context.profilers.pop(profiler)
-        self.handles.end(profiler)
         devices = {each.id: f"device {each.id} ({each.target})" for each in self.machine.topology.devices}
-        write_trace(stopped.records, path, Names(devices))
+        write_trace(context.profilers[profiler].records, path, Names(devices))
+        del context.profilers[profiler]
+        self.handles.end(profiler)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import INT, integer, invalid
-from ..events import Event, RecordWork, WaitWork
+from ..capture import Capture
+from ..events import Event, Recording, RecordWork, WaitWork
 from ..state import entry, entry_giving
 from ..streams import Stream
 from .meshes import MeshCalls
@@ -76,6 +77,7 @@ class StreamCalls(MeshCalls):
         captured = recording.captured_by
         if captured is not None:
             if captured.running:
+                _require_may_join(captured, recording, waiting)
                 captured.wait(recording.number, waiting)
             return
         waiting.enqueue(WaitWork(name=f"wait for event {event}", stream=waiting, recording=recording))
@@ -90,3 +92,13 @@ class StreamCalls(MeshCalls):
 
     def _event(self, handle: Any, function: str) -> Event:
         return self.handles.find("event", Event, handle, function)
+
+
+def _require_may_join(capture: Capture, recording: Recording, stream: Stream) -> None:
+    """A stream joins a capture of its own mesh, and only one at a time. Raises `Failure`."""
+    if stream.mesh is not recording.mesh:
+        given = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
+        raise invalid("tessStreamWaitEvent", given, "a stream of the mesh that is captured")
+    if stream.capture not in (None, capture):
+        given = f"an event of another capture than that of stream {stream.handle}"
+        raise invalid("tessStreamWaitEvent", given, "an event of the capture that the stream is in")

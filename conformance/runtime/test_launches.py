@@ -1,0 +1,372 @@
+"""Launches: grid, block, shared memory and argument bytes (runtime specification, 4.5, 6 and 10)."""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import Any
+
+import pytest
+
+from tessera_conformance.kernel_texts import KernelText, Value, buffer
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, MeshSession, opened
+
+ROOM = 2048
+"""The elements of the buffer of the kernels that count threads."""
+
+
+# The grid of a kernel written in Tile IR
+
+
+def linear(kernel: KernelText, ids: str, extents: str) -> Value:
+    """The number of a block in its grid, or of a thread in its block, x fastest."""
+    x, y, z = (kernel.index(ids, axis) for axis in "xyz")
+    width, height = (kernel.index(extents, axis) for axis in "xy")
+    row = kernel.compute("add", kernel.compute("multiply", z, height), y)
+    return kernel.compute("add", kernel.compute("multiply", row, width), x)
+
+
+def counting(block: tuple[int, int, int] = (32, 1, 1)) -> str:
+    """A kernel in which thread t of block b, of n threads each, writes b + 1 at element b * n + t of its buffer."""
+    kernel = KernelText({"marks": buffer("int32", ROOM)}, name="tss_kernel_count", target=None, block=block)
+    threads = kernel.index("block_dim", "x")
+    for axis in "yz":
+        threads = kernel.compute("multiply", threads, kernel.index("block_dim", axis))
+    number = linear(kernel, "block_id", "grid_dim")
+    place = kernel.compute("add", kernel.compute("multiply", number, threads), linear(kernel, "thread_id", "block_dim"))
+    kernel.store(kernel.compute("add", number, kernel.constant(1)), kernel["marks"], place)
+    return kernel.module
+
+
+def marks_of(session: MeshSession, kernel: int, **cfg: Any) -> list[int]:
+    """What the threads of a launch wrote; zeros stand where none did."""
+    pointer = session.upload(bytes(4 * ROOM))
+    session.launch(kernel, packed(("ptr", pointer)), **cfg)
+    found = [int(value) for value in values_of("int32", session.download(pointer, 4 * ROOM))]
+    while found and found[-1] == 0:
+        found.pop()
+    return found
+
+
+GRIDS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (3, 2, 2), (7, 1, 1), (64, 1, 1)]
+BLOCKS = [(32, 1, 1), (8, 1, 1), (1, 1, 1), (4, 3, 1), (2, 2, 2), (1, 16, 1), (1, 1, 32)]
+
+
+@feature("tile-ir")
+@clause("RT-04.5-17")
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: "x".join(map(str, grid)))
+def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
+    """Each once, with its own index, and no other (AMB-RT-84)."""
+    session = opened(impl, check)
+    kernel = session.kernel("count", counting(), at="tile")
+    wanted = [block + 1 for block in range(prod(grid)) for _ in range(32)]
+    check.equal(marks_of(session, kernel, grid=list(grid), block=[32, 1, 1]), wanted, "the marks of all threads")
+
+
+@feature("tile-ir")
+@clause("RT-04.5-17")
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: "x".join(map(str, block)))
+def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
+    """As many as the launch says, whatever the kernel was written with (AMB-RT-84)."""
+    session = opened(impl, check)
+    kernel = session.kernel("count", counting(), at="tile")
+    wanted = [number + 1 for number in range(3) for _ in range(prod(block))]
+    check.equal(marks_of(session, kernel, grid=[3, 1, 1], block=list(block)), wanted, "the marks of all threads")
+
+
+@feature("tile-ir")
+@clause("RT-04.5-17", "RT-04.5-09")
+def test_a_launch_leaves_no_grid_behind(impl, check):
+    """Launches of one kernel with grids and blocks of their own, one after the other."""
+    session = opened(impl, check)
+    kernel = session.kernel("count", counting(), at="tile")
+    for grid, block in (((2, 1, 1), (4, 1, 1)), ((1, 1, 1), (2, 1, 1)), ((5, 1, 1), (1, 1, 1)), ((2, 1, 1), (4, 1, 1))):
+        wanted = [number + 1 for number in range(prod(grid)) for _ in range(prod(block))]
+        check.equal(marks_of(session, kernel, grid=list(grid), block=list(block)), wanted, "the marks of all threads")
+
+
+@feature("tile-ir")
+@clause("RT-04.5-09")
+@pytest.mark.parametrize("declared", [(32, 1, 1), (8, 2, 2)], ids=["32x1x1", "8x2x2"])
+@pytest.mark.parametrize("given", [(0, 0, 0), (4, 0, 0), (0, 2, 0), (0, 0, 2), (4, 2, 0), (0, 1, 1)])
+def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given):
+    """Every block has as many threads, a multiple of what was given; which number is left to it (AMB-RT-08)."""
+    session = opened(impl, check)
+    kernel = session.kernel("count", counting(declared), at="tile")
+    found = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
+    threads = len(found) // 2
+    stated = prod(extent or 1 for extent in given)
+    check.true(threads >= 1 and threads % stated == 0, f"the threads of a block are a multiple of {stated}", threads)
+    check.equal(found, [1] * threads + [2] * threads, "the marks of all threads")
+
+
+# Kernels of the language
+
+
+PROGRAM = """module m {
+  kernel scale(a: fp32, x: tensor<8x48xfp32>, y: tensor<8x48xfp32>) { y = x * a; }
+  kernel named(N: int32, a: int32, x: tensor<Nxint32>) { x = x + a; }
+}
+"""
+
+CONFIGURATIONS = [
+    ([1, 1, 1], [0, 0, 0]),
+    ([1, 1, 1], [128, 1, 1]),
+    ([256, 1, 1], [128, 1, 1]),
+    ([3, 5, 7], [0, 0, 0]),
+    ([2, 1, 1], [1, 1, 1]),
+    ([1, 1, 9], [32, 4, 1]),
+    ([1000, 1, 1], [0, 2, 2]),
+]
+
+
+@clause("RT-04.5-17", "RT-18-04")
+@pytest.mark.parametrize(("grid", "block"), CONFIGURATIONS)
+def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, block):
+    """Whatever the grid: its tiles are dealt over the blocks that are launched (AMB-RT-84)."""
+    session = opened(impl, check)
+    numbers = [float(place - 100) for place in range(8 * 48)]
+    x, y = session.upload(elements("fp32", *numbers)), session.upload(bytes(4 * 8 * 48))
+    arguments = packed(("fp32", 4.0), ("ptr", x), ("ptr", y))
+    session.launch(session.kernel("scale", PROGRAM), arguments, grid=grid, block=block)
+    check.equal(values_of("fp32", session.download(y, 4 * 8 * 48)), [4 * each for each in numbers], "four times x")
+
+
+@clause("RT-04.5-09")
+@pytest.mark.parametrize("block", [[0, 0, 0], [64, 0, 0], [0, 1, 1], [0, 2, 0], [0, 0, 1]])
+def test_a_kernel_of_the_language_takes_a_zero_in_block(impl, check, block):
+    """The compiler chooses; the result is the same (AMB-RT-08)."""
+    session = opened(impl, check)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    session.launch(session.kernel("digit"), packed(("int32", 3), ("ptr", pointer)), block=block)
+    found = values_of("int32", session.download(pointer, BYTES))
+    check.equal(found, [10 * place + 3 for place in range(COUNT)], "what the kernel left")
+
+
+@clause("RT-04.5-17", "RT-10.1-01")
+@pytest.mark.parametrize("extent", [0, 1, 7, 64])
+def test_extents_come_with_the_arguments(impl, check, extent):
+    """A named dimension has the extent that the parameter of its name says (AMB-RT-85); more is not touched."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("named", PROGRAM), session.upload(elements("int32", *[5] * 70))
+    session.launch(kernel, packed(("int32", extent), ("int32", 3), ("ptr", pointer)))
+    found = values_of("int32", session.download(pointer, 280))
+    check.equal(found, [8] * extent + [5] * (70 - extent), "what the kernel left")
+
+
+@feature("rank-memory")
+@clause("RT-04.5-17")
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_a_launch_runs_on_every_rank(impl, check, ranks):
+    """Each with its own memory behind the one pointer (AMB-RT-05)."""
+    session = opened(impl, check, ranks=ranks)
+    pointer = session.allocate(BYTES)
+    for rank in range(ranks):
+        session.poke(rank, pointer, elements("int32", *[rank] * COUNT))
+    session.launch(session.kernel("digit"), packed(("int32", 7), ("ptr", pointer)))
+    for rank in range(ranks):
+        found = values_of("int32", session.peek(rank, pointer, BYTES))
+        check.equal(found, [10 * rank + 7] * COUNT, f"what rank {rank} has")
+
+
+# Shared memory
+
+
+@clause("RT-04.5-18")
+@pytest.mark.parametrize("hint", [0, 1, 16, 1000, 16384])
+def test_shared_bytes_are_a_hint(impl, check, hint):
+    """Zero is accepted, and a hint changes no result (AMB-RT-09)."""
+    session = opened(impl, check)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    kernel = session.kernel("digit")
+    for _ in range(2):
+        session.launch(kernel, packed(("int32", 1), ("ptr", pointer)), shmemBytes=hint)
+    found = values_of("int32", session.download(pointer, BYTES))
+    check.equal(found, [100 * place + 11 for place in range(COUNT)], "what the kernel left")
+
+
+@feature("tile-ir")
+@clause("RT-04.5-18")
+@pytest.mark.parametrize("hint", [0, 4096])
+def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):
+    """What it declares is there without one (AMB-RT-09): threads hand numbers to their neighbours through it."""
+    kernel = KernelText({"y": buffer("int32", 32)}, name="tss_kernel_turn", target=None, smem_bytes=128)
+    tile, thread = kernel.allocate("int32", 32), kernel.index("thread_id")
+    kernel.store(thread, tile, thread)
+    kernel.barrier()
+    last = kernel.compute("subtract", kernel.constant(31), thread)
+    kernel.store(kernel.load(tile, last), kernel["y"], thread)
+    session = opened(impl, check)
+    pointer = session.upload(bytes(128))
+    turned = session.kernel("turn", kernel.module, at="tile")
+    session.launch(turned, packed(("ptr", pointer)), block=[32, 1, 1], shmemBytes=hint)
+    check.equal(values_of("int32", session.download(pointer, 128)), list(range(31, -1, -1)), "what the threads wrote")
+
+
+# The argument buffer
+
+
+@clause("RT-04.5-17", "RT-06-05")
+@pytest.mark.parametrize("launches", [1, 3])
+def test_the_argument_buffer_is_read_when_the_call_returns(impl, check, launches):
+    """It is overwritten at once, before the stream is waited for, and used for the next launch (AMB-RT-72)."""
+    session = opened(impl, check)
+    kernel, pointers = session.kernel("fill"), [session.allocate(BYTES) for _ in range(launches)]
+    buffer_of_host = session.host(bytes(16))
+    for value, pointer in enumerate(pointers):
+        arguments = packed(("int32", value + 5), ("ptr", pointer))
+        session.ask("tessxHostWrite", hostPtr=buffer_of_host, data=arguments.hex())
+        session.launch(kernel, argBuffer=buffer_of_host, argSize=len(arguments))
+        session.ask("tessxHostWrite", hostPtr=buffer_of_host, data="ff" * 16)
+    for value, pointer in enumerate(pointers):
+        found = values_of("int32", session.download(pointer, BYTES))
+        check.equal(found, [value + 5] * COUNT, f"what launch {value} left")
+
+
+@clause("RT-04.5-17")
+def test_launches_have_arguments_of_their_own(impl, check):
+    """Ten of one kernel are queued with other values and other pointers, and run with those."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.allocate(10 * BYTES)
+    for value in range(10):
+        session.launch(kernel, packed(("int32", value * value), ("ptr", pointer + value * BYTES)))
+    found = values_of("int32", session.download(pointer, 10 * BYTES))
+    check.equal(found, [value * value for value in range(10) for _ in range(COUNT)], "what all launches left")
+
+
+@clause("RT-04.5-17")
+@pytest.mark.parametrize("filler", [0x00, 0xFF, 0xA5])
+def test_padding_has_no_meaning(impl, check, filler):
+    """The bytes between an int32 and a pointer, and behind the last argument, may hold anything (AMB-RT-55)."""
+    source = "module m { kernel k(a: int32, x: tensor<4xint32>, b: int32) { x = x * a + b; } }"
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("k", source), session.upload(elements("int32", 1, 2, 3, 4))
+    padding = bytes([filler]) * 4
+    arguments = elements("int32", 3) + padding + struct.pack("<Q", pointer) + elements("int32", -5) + padding
+    session.launch(kernel, arguments)
+    check.equal(values_of("int32", session.download(pointer, 16)), [-2, 1, 4, 7], "what the kernel left")
+
+
+@clause("RT-04.5-17")
+def test_the_rounded_size_is_taken(impl, check):
+    """argSize is the size of the buffer, 24 here, where the last argument ends at 20 (AMB-RT-16)."""
+    source = "module m { kernel k(a: int32, x: tensor<4xint32>, b: int32) { x = x * a + b; } }"
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("k", source), session.upload(elements("int32", 1, 2, 3, 4))
+    arguments = packed(("int32", 2), ("ptr", pointer), ("int32", 1))
+    check.equal(len(arguments), 24, "the size of the buffer")
+    session.launch(kernel, arguments, argSize=24)
+    check.equal(values_of("int32", session.download(pointer, 16)), [3, 5, 7, 9], "what the kernel left")
+    check.status(session.launching(kernel, arguments, argSize=19), "TESS_ERR_INVALID_VALUE")
+    check.status(session.launching(kernel, arguments, argSize=0), "TESS_ERR_INVALID_VALUE")
+    check.equal(values_of("int32", session.download(pointer, 16)), [3, 5, 7, 9], "what refused launches left")
+
+
+@clause("RT-04.5-17")
+def test_a_pointer_may_lead_into_an_allocation(impl, check):
+    """A kernel writes its tensor there and nothing around it."""
+    session = opened(impl, check)
+    pointer = session.upload(elements("int32", *[9] * (3 * COUNT)))
+    session.launch(session.kernel("fill"), packed(("int32", 4), ("ptr", pointer + BYTES)))
+    found = values_of("int32", session.download(pointer, 3 * BYTES))
+    check.equal(found, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
+
+
+# When it runs, and what is told of it
+
+
+@feature("fault-injection")
+@clause("RT-06-05")
+@pytest.mark.parametrize("kind", ["kernel_hang", "kernel_slow"])
+def test_a_launch_does_not_wait_for_its_kernel(impl, check, kind):
+    """tessLaunch returns though the kernel never ends, or only after an hour of the machine's time."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    fault = {"kind": kind, "kernel": "fill", "nth": 1} | ({"nanoseconds": 3600 * 10**9} if kind == "kernel_slow" else {})
+    session.ask("tessxSetFaults", context=session.context, faults=[fault])
+    session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+    session.launch(session.kernel("nothing"))
+    answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+    if kind == "kernel_hang":
+        check.status(answer, "TESS_ERR_LAUNCH_FAILED")
+        return
+    check.returns(answer, "the kernel ends at last")
+    check.equal(values_of("int32", session.download(pointer, BYTES)), [1] * COUNT, "what the kernel left")
+
+
+@feature("fault-injection")
+@clause("RT-04.3-10")
+@pytest.mark.parametrize("last", ["launch", "copy"])
+def test_a_synchronization_waits_for_a_slow_kernel(impl, check, last):
+    """It returns when the kernel, and a copy behind it, are done, and not before."""
+    session = opened(impl, check)
+    kernel, pointer, target = session.kernel("fill"), session.upload(bytes(BYTES)), session.host(bytes(BYTES))
+    session.synchronize()
+    fault = {"kind": "kernel_slow", "kernel": "fill", "nth": 1, "nanoseconds": 10**9}
+    session.ask("tessxSetFaults", context=session.context, faults=[fault])
+    session.launch(kernel, packed(("int32", 6), ("ptr", pointer)))
+    if last == "copy":
+        session.copy(target, pointer, BYTES, 1)
+    session.synchronize()
+    if last == "launch":
+        other = session.another_stream()
+        other.copy(target, pointer, BYTES, 1)
+        other.synchronize()
+    check.equal(values_of("int32", session.host_bytes(target, BYTES)), [6] * COUNT, "what was copied")
+
+
+@clause("RT-04.3-10")
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
+    """When it returns, the host has all copies, and another stream may use what the launches left."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("digit"), session.upload(bytes(BYTES))
+    targets = [session.host(bytes(BYTES)) for _ in range(count)]
+    for place, target in enumerate(targets):
+        session.launch(kernel, packed(("int32", place % 2), ("ptr", pointer)))
+        session.copy(target, pointer, BYTES, 1)
+    session.synchronize()
+    number, wanted = 0, []
+    for place in range(count):
+        number = (number * 10 + place % 2 + (1 << 31)) % (1 << 32) - (1 << 31)
+        wanted.append(number)
+    found = [int(values_of("int32", session.host_bytes(target, BYTES))[-1]) for target in targets]
+    check.equal(found, wanted, "what each copy brought")
+    other, spare = session.another_stream(), session.allocate(BYTES)
+    other.copy(spare, pointer, BYTES, D2D)
+    last = values_of("int32", other.download(spare, BYTES))
+    check.equal(last, [number] * COUNT, "what another stream finds")
+    session.synchronize()
+
+
+FAILING = {"a division by zero": ("divide", 0), "an index behind the end": ("index", COUNT), "a step of 0": ("steps", 0)}
+
+
+@clause("RT-06-06")
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(("name", "wrong"), FAILING.values(), ids=FAILING)
+def test_a_launch_that_fails_shows_up(impl, check, name, wrong, ranks):
+    """By the status of the call or that of the synchronization; it does not pass for a success."""
+    session = opened(impl, check, ranks=ranks)
+    pointer = session.allocate(BYTES)
+    launched = session.launching(session.kernel(name), packed(("int32", wrong), ("ptr", pointer)))
+    waited = session.attempt("tessStreamSynchronize", stream=session.stream)
+    codes = [getattr(each, "code", "TESS_OK") for each in (launched, waited)]
+    check.true("TESS_ERR_LAUNCH_FAILED" in codes, "the launch or the synchronization says so", codes)
+
+
+@feature("fault-injection")
+@clause("RT-06-06", "RT-07-07")
+@pytest.mark.parametrize("rank", [0, 1, 3, None])
+def test_a_trap_on_any_rank_shows_up(impl, check, rank):
+    """The second launch traps on that rank, or on all; the synchronization tells of it, once (AMB-RT-14, AMB-RT-81)."""
+    session = opened(impl, check, ranks=4)
+    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    fault = {"kind": "kernel_trap", "kernel": "fill", "nth": 2} | ({} if rank is None else {"rank": rank})
+    session.ask("tessxSetFaults", context=session.context, faults=[fault])
+    for expected in ("", "TESS_ERR_LAUNCH_FAILED", ""):
+        session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+        answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+        check.equal(getattr(answer, "code", ""), expected, "what the synchronization tells")

@@ -1,0 +1,320 @@
+"""Ranks that issue collectives for themselves, and what becomes of those that do not fit together.
+
+Runtime specification, 7, 11, 13 and Appendix A; needs ranks that issue on their own (AMB-RT-41). A difference in the
+plan is TESS_ERR_COLLECTIVE_MISMATCH, one in descriptor or policy TESS_ERR_DETERMINISM_VIOLATION (AMB-RT-13); both are
+told by the next synchronization of the stream, once (AMB-RT-14).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_collectives import FUNCTIONS, parts_of
+from tessera_conformance.runtime_programs import DTYPE_IDS, MAX, SUM, MeshSession, opened
+from tessera_conformance.runtime_schedules import SIZE, seeded, workshop
+
+MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
+VIOLATION = "TESS_ERR_DETERMINISM_VIOLATION"
+
+pytestmark = feature("per-rank-issue")
+
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+DESCRIPTOR = {"seed": 7, "stream": 3, "reduction_order": "pairwise"}
+
+COUNT = 6
+WHOLE: dict[str, Any] = {
+    "collective": "all_reduce",
+    "count": COUNT,
+    "dtype": DTYPE_IDS["int32"],
+    "op": SUM,
+    "axis": "dp",
+    "algorithm": "ring",
+}
+"""What ranks ask for that agree."""
+
+GATHER = {"collective": "all_gather", "count": COUNT, "dtype": DTYPE_IDS["int32"], "axis": "dp"}
+BROADCAST = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
+
+MISMATCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "the count": (WHOLE, WHOLE | {"count": 3}),
+    "a count of nothing": (WHOLE, WHOLE | {"count": 0}),
+    "the dtype": (WHOLE, WHOLE | {"dtype": DTYPE_IDS["fp32"]}),
+    "the operator": (WHOLE, WHOLE | {"op": MAX}),
+    "the axis": (WHOLE, WHOLE | {"axis": "tp"}),
+    "the algorithm": (WHOLE, WHOLE | {"algorithm": "tree"}),
+    "the root": (BROADCAST, BROADCAST | {"root": 1}),
+    "reduction and gathering": (GATHER, {each: WHOLE[each] for each in ("collective", "count", "dtype", "op", "axis")}),
+    "broadcast and gathering": (BROADCAST, GATHER),
+    "reduce-scatter and all-reduce": (WHOLE | {"collective": "reduce_scatter"}, WHOLE),
+    "the count of a broadcast": (BROADCAST, BROADCAST | {"count": 5}),
+    "the dtype of a gathering": (GATHER, GATHER | {"dtype": DTYPE_IDS["int64"]}),
+}
+"""Two calls of which each is legal; the ranks that make them do not agree on the plan."""
+
+VIOLATIONS: dict[str, dict[str, Any]] = {
+    "the seed": {"descriptor": DESCRIPTOR | {"seed": 8}},
+    "the stream of random numbers": {"descriptor": DESCRIPTOR | {"stream": 4}},
+    "the order": {"descriptor": DESCRIPTOR | {"reduction_order": "fold"}},
+    "the ring": {"descriptor": DESCRIPTOR | {"reduction_order": {"ring": 1}}},
+    "no descriptor": {"descriptor": None},
+    "stable reductions": {"policy": STRICT | {"stableReductions": 0}},
+    "determinism": {"policy": STRICT | {"deterministic": 0}},
+    "stateless random numbers": {"policy": STRICT | {"rngStateless": 0}},
+    "fast math": {"policy": STRICT | {"allowFastMath": 1}},
+}
+"""What a rank brings that brings another descriptor or policy than `AGREED`."""
+AGREED = {"descriptor": DESCRIPTOR, "policy": STRICT}
+
+
+def issue(session: MeshSession, rank: int, buffer: int, asked: dict[str, Any]) -> None:
+    """A collective of one rank, which succeeds as a call whatever the others ask for."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    session.ask("tessxIssue", mesh=session.mesh, rank=rank, buffer=buffer, stream=session.stream, **given)
+
+
+def reported(session: MeshSession, status: str) -> None:
+    """The next synchronization tells of it, the one after that does not, and the stream takes work again."""
+    session.check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    session.synchronize()
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
+    session.ask("tessBroadcast", stream=session.stream, **whole)
+    session.synchronize()
+
+
+# Ranks that agree
+
+
+@clause("RT-07-08", "RT-19.A-07", "RT-11-08")
+@pytest.mark.parametrize("collective", FUNCTIONS)
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["in order", "backwards", "mixed"])
+def test_ranks_that_agree_meet(impl, check, collective, order):
+    """In whatever order they come; there is nothing to report."""
+    session = opened(impl, check, ranks=3)
+    pointer = session.upload(elements("int32", *[1] * 9))
+    session.synchronize()
+    asked = {"collective": collective, "count": 9, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    for rank in order:
+        issue(session, rank, pointer, asked | AGREED)
+    session.synchronize()
+
+
+@feature("rank-memory")
+@clause("RT-11-08", "RT-19.A-07")
+@pytest.mark.parametrize("streams", [1, 2])
+def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
+    """The n-th of each rank of a stream meet, though each rank issues all of its own before the next rank does."""
+    session = opened(impl, check, ranks=2)
+    sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
+    pointers = [session.allocate(4 * COUNT) for _ in range(2 * streams)]
+    for rank in range(2):
+        for place, pointer in enumerate(pointers):
+            session.poke(rank, pointer, elements("int32", *[10 * place + rank] * COUNT))
+    for rank in (1, 0):
+        for place, pointer in enumerate(pointers):
+            issue(sessions[place % streams], rank, pointer, WHOLE)
+    for each in sessions:
+        each.synchronize()
+    for place, pointer in enumerate(pointers):
+        for rank in range(2):
+            found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+            check.equal(found, [20 * place + 1] * COUNT, f"collective {place} on rank {rank}")
+
+
+@seeded
+@clause("RT-11-08")
+def test_ranks_that_agree_meet_under_seeded_schedules(impl, check, block, untimed):
+    """Two collectives and a launch between them, each rank issuing for itself."""
+    shop = workshop(impl, check)
+    for seed in range(25 * block, 25 * block + 25):
+        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
+        found = shop.run(issued_twice, ranks=2)
+        check.equal(found, 421, f"what the collectives and the launch left under seed {seed}")
+
+
+def issued_twice(desk) -> int:
+    """The sum of ones on two ranks, a digit, the sum of that on two ranks, a digit."""
+    pointer = desk.holding(1)
+    asked = WHOLE | {"count": SIZE // 4}
+    for rank in (1, 0):
+        issue(desk.session, rank, pointer, asked)
+    desk.digit(1, pointer)
+    for rank in (0, 1):
+        issue(desk.session, rank, pointer, asked)
+    desk.digit(1, pointer)
+    return desk.number(pointer)
+
+
+# Ranks that do not
+
+
+@clause("RT-07-08", "RT-19.A-07")
+@pytest.mark.parametrize("odd", [0, 1, 2])
+@pytest.mark.parametrize(("agreed", "other"), MISMATCHES.values(), ids=MISMATCHES)
+def test_ranks_that_disagree_on_the_plan_are_told(impl, check, agreed, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+    session = opened(impl, check, ranks=3)
+    pointer = session.upload(elements("int32", *range(16)))
+    for rank in range(3):
+        issue(session, rank, pointer, other if rank == odd else agreed)
+    reported(session, MISMATCH)
+
+
+@clause("RT-07-09", "RT-11-09", "RT-19.A-08")
+@pytest.mark.parametrize("odd", [0, 1, 2])
+@pytest.mark.parametrize("other", VIOLATIONS.values(), ids=VIOLATIONS)
+def test_ranks_that_bring_another_descriptor_or_policy_are_told(impl, check, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+    session = opened(impl, check, ranks=3)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    for rank in range(3):
+        issue(session, rank, pointer, WHOLE | AGREED | (other if rank == odd else {}))
+    reported(session, VIOLATION)
+
+
+@clause("RT-11-08", "RT-11-09", "RT-07-09")
+@pytest.mark.parametrize("collective", FUNCTIONS)
+def test_every_collective_asks_for_one_descriptor(impl, check, collective):
+    """Also those that only move data."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    for rank in range(2):
+        issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
+    reported(session, VIOLATION)
+
+
+@feature("rank-memory")
+@clause("RT-11-08")
+@pytest.mark.parametrize("collective", FUNCTIONS)
+def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
+    """It does not complete: no rank has the result of ranks that brought different descriptors (AMB-RT-142)."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.allocate(4 * COUNT)
+    for rank in range(2):
+        session.poke(rank, pointer, elements("int32", *[rank + 1] * COUNT))
+    asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    for rank in range(2):
+        issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
+    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), VIOLATION)
+    for rank in range(2):
+        found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+        check.equal(found, [rank + 1] * COUNT, f"what rank {rank} has")
+
+
+@clause("RT-07-08", "RT-19.A-07")
+@pytest.mark.parametrize("absent", [0, 1, 2])
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
+    """The synchronization ends with TESS_ERR_COLLECTIVE_MISMATCH; those that met before are done (AMB-RT-143)."""
+    session = opened(impl, check, ranks=3)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    for _ in range(before):
+        for rank in range(3):
+            issue(session, rank, pointer, WHOLE)
+    for rank in range(3):
+        if rank != absent:
+            issue(session, rank, pointer, WHOLE)
+    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+    session.synchronize()
+
+
+@clause("RT-07-08")
+def test_two_mismatches_are_told_once(impl, check):
+    """The first of them by the next synchronization; the next round has its own (AMB-RT-14)."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    for _ in range(3):
+        for _ in range(2):
+            issue(session, 0, pointer, WHOLE)
+            issue(session, 1, pointer, WHOLE | {"count": 3})
+        check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+        session.synchronize()
+
+
+@clause("RT-07-08", "RT-07-09")
+@pytest.mark.parametrize("first", [MISMATCH, VIOLATION])
+def test_the_first_of_two_kinds_is_told(impl, check, first):
+    """A mismatch and a violation of one stream: the synchronization tells the one that came first (AMB-RT-14)."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    differences = {MISMATCH: {"count": 3}, VIOLATION: {"descriptor": DESCRIPTOR | {"seed": 9}}}
+    for status in (first, *(each for each in differences if each != first)):
+        issue(session, 0, pointer, WHOLE | AGREED)
+        issue(session, 1, pointer, WHOLE | AGREED | differences[status])
+    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), first)
+    session.synchronize()
+
+
+@clause("RT-07-08", "RT-07-09")
+@pytest.mark.parametrize("status", [MISMATCH, VIOLATION])
+def test_other_streams_do_not_hear_of_it(impl, check, status):
+    """The error belongs to the stream on which the ranks met."""
+    session = opened(impl, check, ranks=2)
+    other = session.another_stream()
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    difference = {"count": 3} if status == MISMATCH else {"policy": STRICT | {"deterministic": 0}}
+    issue(session, 0, pointer, WHOLE | AGREED)
+    issue(session, 1, pointer, WHOLE | AGREED | difference)
+    other.launch(other.kernel("nothing"))
+    other.synchronize()
+    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    other.synchronize()
+
+
+@seeded
+@clause("RT-07-08", "RT-07-09")
+def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
+    """A mismatch, then a violation, then an agreement, whichever rank comes first."""
+    shop = workshop(impl, check)
+    for seed in range(25 * block, 25 * block + 25):
+        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
+        found = shop.run(three_rounds, ranks=2)
+        check.equal(found, [MISMATCH, VIOLATION, ""], f"what each synchronization tells under seed {seed}")
+
+
+def three_rounds(desk) -> list[str]:
+    """What the synchronization tells of each."""
+    pointer, found = desk.holding(1), []
+    for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
+        asked = WHOLE | AGREED | {"count": SIZE // 4}
+        issue(desk.session, 0, pointer, asked)
+        issue(desk.session, 1, pointer, asked | difference)
+        answer = desk.session.attempt("tessStreamSynchronize", stream=desk.session.stream)
+        found.append(getattr(answer, "code", ""))
+    return found
+
+
+# What waits for a rank that has not come
+
+
+@clause("RT-06-05")
+def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
+    """tessLaunch returns while a collective before it still misses a rank, which then comes."""
+    session = opened(impl, check, ranks=2)
+    kernel, pointer = session.kernel("fill"), session.upload(elements("int32", *[0] * 64))
+    issue(session, 0, pointer, WHOLE)
+    for value in (1, 2, 3):
+        session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
+    issue(session, 1, pointer, WHOLE)
+    check.equal(values_of("int32", session.download(pointer, 256)), [3] * 64, "what the last launch left")
+
+
+@clause("RT-04.3-10")
+def test_a_synchronization_waits_for_what_a_stream_waits_for(impl, check):
+    """For the collective of another stream, too, where an event stands between them."""
+    session = opened(impl, check, ranks=2)
+    other, event = session.another_stream(), session.ask("tessEventCreate")["event"]
+    pointer, target = session.upload(elements("int32", *[5] * 64)), session.host(bytes(256))
+    session.synchronize()
+    for rank in (0, 1):
+        issue(session, rank, pointer, WHOLE)
+    session.ask("tessEventRecord", event=event, stream=session.stream)
+    other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+    other.copy(target, pointer, 256, 1)
+    other.synchronize()
+    check.equal(values_of("int32", session.host_bytes(target, 4 * COUNT)), [10] * COUNT, "what was copied to the host")

@@ -1,0 +1,157 @@
+"""Launches and collectives of streams whose descriptor is missing, late or not heeded (runtime spec 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi.descriptor import Descriptor
+from tessera_reference.adapter import ReferenceAdapter, extensions, make
+from tessera_reference.numerics.trees import PAIRWISE
+from tessera_reference.runtime import collectives
+from tessera_reference.runtime.calls import collectives as calls
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.streams import Carried
+
+Told = dict[str, Any]
+TOLD, COMBINE = extensions._carried, collectives.combine
+
+
+def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
+    """What is carried, told changed."""
+    return replaced(clause, description, make, (extensions, "_carried", lambda of: change(TOLD(of))), name=name)
+
+
+def kept(name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
+    """What is attached to launches, or collectives, changed."""
+    return replaced("RT-11-01", description, make, (owner, "Carried", attach), name=name)
+
+
+def off(toggle: str) -> Callable[[Told], Told]:
+    """A toggle that is off."""
+    return lambda carried: carried | {"stable": carried["stable"] | {toggle: False}}
+
+
+TOLD_OTHERWISE = [
+    told("RT-11-01", "seed_one", "carries another seed than 0 by itself", lambda of: of | {"seed": of["seed"] or 1}),
+    told("RT-11-01", "nameless", "does not tell which launch carries what", lambda of: of | {"name": "work"}),
+    told("RT-11-01", "always_deterministic", "carries a deterministic policy whatever was asked for", lambda of: of | {
+        "policy": of["policy"] | {"deterministic": 1}
+    }),
+    told("RT-11-01", "switches_lost", "carries the switch of determinism alone", lambda of: of | {
+        "policy": of["policy"] | {"stableReductions": 1, "rngStateless": 1}
+    }),
+    told("RT-11-02", "pairwise_always", "carries the canonical order whatever was set",
+         lambda of: of | {"reduction_order": PAIRWISE.to_json()}),
+    told("RT-11-03", "seed_low_word", "carries the low word of a seed", lambda of: of | {"seed": of["seed"] % 2**32}),
+    told("RT-11-04", "stream_low_word", "carries the low word of a stream", lambda of: of | {
+        "stream": of["stream"] % 2**32
+    }),
+    told("RT-11-05", "unstable_softmax", "carries softmax as unstable", off("softmax")),
+    told("RT-11-06", "unstable_log_sum_exp", "carries log-sum-exp as unstable", off("log_sum_exp")),
+    told("RT-11-07", "unstable_clamp", "carries clamp as unstable", off("clamp")),
+]  # fmt: skip
+
+
+def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
+    """The flag of the launch is not seen."""
+    return Carried(name, descriptor, replace(policy, deterministic=0) if policy.allowFastMath else policy)
+
+
+KEPT = [
+    kept("without_flag", "does not see the flag of a launch", modules, without_flag),
+    kept("launches_by_default", "lets launches carry the default", modules,
+         lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
+    kept("collectives_by_default", "lets collectives carry the default", calls,
+         lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
+]  # fmt: skip
+
+
+@violates("RT-11-01", "attaches a descriptor to launches alone")
+class LaunchesAlone(ReferenceAdapter):
+    """Tells nothing of collectives."""
+
+    def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Without them."""
+        found = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
+        return {"descriptors": [each for each in found if "_" not in each["name"] and each["name"] != "broadcast"]}
+
+
+@violates("RT-11-01", "tells what all streams carry")
+class AllStreams(ReferenceAdapter):
+    """Mixes them."""
+
+    def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Of every stream of the mesh."""
+        mesh = self.runtime.stream(stream, "tessxDescriptors").mesh
+        usual = super().runtime_tessxDescriptors
+        return {"descriptors": [each for one in sorted(mesh.streams) for each in usual(stream=one)["descriptors"]]}
+
+
+@violates("RT-11-01", "carries what is set now")
+class SetForAll(ReferenceAdapter):
+    """Earlier launches change with the context."""
+
+    def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Any) -> dict[str, Any]:  # noqa: N802
+        """For work that is queued, too."""
+        answer = super().runtime_tessxSetDescriptor(context=context, descriptor=descriptor)
+        of = self.runtime.context(context, "tessxSetDescriptor")
+        for _, stream in self.runtime.handles.live("stream"):
+            if stream.mesh.context is of:
+                stream.carried = [replace(each, descriptor=of.descriptor) for each in stream.carried]
+        return answer
+
+
+@violates("RT-11-01", "sets the descriptor of every context")
+class AllContexts(ReferenceAdapter):
+    """One descriptor for all."""
+
+    def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Any) -> dict[str, Any]:  # noqa: N802
+        """Everywhere."""
+        for handle, _ in self.runtime.handles.live("context"):
+            super().runtime_tessxSetDescriptor(context=handle, descriptor=descriptor)
+        return {}
+
+
+def set_once(field: str, clause: str) -> Violation:
+    """A field that is set the first time only."""
+    usual = ReferenceAdapter.runtime_tessxSetDescriptor
+
+    def set_descriptor(self: ReferenceAdapter, *, context: Any, descriptor: Any) -> dict[str, Any]:
+        of = self.runtime.context(context, "tessxSetDescriptor")
+        before = getattr(of.descriptor, field)
+        answer = usual(self, context=context, descriptor=descriptor)
+        if before != getattr(Descriptor(), field):
+            of.descriptor = replace(of.descriptor, **{field: before})
+        return answer
+
+    description = f"keeps the first {field} that is set"
+    return replaced(
+        clause,
+        description,
+        make,
+        (ReferenceAdapter, "runtime_tessxSetDescriptor", set_descriptor),
+        name=f"{field}_once",
+    )
+
+
+def combined(name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
+    """Collectives that heed their descriptor in part."""
+
+    def combine(*of: Any, descriptor: Any, **named: Any) -> Any:
+        return COMBINE(*of, descriptor=change(descriptor), **named)
+
+    return replaced("RT-11-02", description, make, (collectives, "combine", combine), name=name)
+
+
+HEEDED = [
+    set_once("reduction_order", "RT-11-02"),
+    set_once("seed", "RT-11-03"),
+    set_once("stream", "RT-11-04"),
+    combined("order_ignored", "reduces over ranks in its own order", lambda of: replace(of, reduction_order=None)),
+    combined("trees_ignored", "passes over the explicit trees of collectives", lambda of: replace(
+        of, reduction_order=None
+    ) if of.reduction_order is not None and of.reduction_order.form == "explicit" else of),
+]  # fmt: skip

@@ -1,0 +1,163 @@
+"""Traces that tell too little, or what was not so (runtime spec 17; AMB-RT-164)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.runtime import trace
+from tessera_reference.runtime.calls import profiling
+from tessera_reference.runtime.profiler import Profiler, Record
+
+Event = dict[str, Any]
+SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_trace
+
+
+def sliced(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
+    """Slices told otherwise."""
+    return replaced(clause, description, make, (trace, "_slice", lambda *of: change(SLICE(*of))), name=name)
+
+
+def argued(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
+    """The `args` of slices told otherwise."""
+    return sliced(clause, name, description, lambda event: event | {"args": change(event["args"])})
+
+
+def noted(clause: str, name: str, description: str, change: Callable[[Record], Record | None]) -> Violation:
+    """Records noted otherwise, or not at all."""
+
+    def add(self: Profiler, record: Record) -> None:
+        changed = change(record)
+        if changed is not None:
+            ADD(self, changed)
+
+    return replaced(clause, description, make, (Profiler, "add", add), name=name)
+
+
+def written(name: str, description: str, change: Callable[[Any], Any]) -> Violation:
+    """The file written otherwise."""
+
+    def write(records: Any, path: str, *of: Any) -> None:
+        WRITE(records, path, *of)
+        file = Path(path)
+        file.write_text(json.dumps(change(json.loads(file.read_text()))))
+
+    return replaced("RT-17-02", description, make, (profiling, "write_trace", write), name=name)
+
+
+def without(name: str) -> Callable[[Event], Event]:
+    """Something left out."""
+    return lambda told: {key: value for key, value in told.items() if key != name}
+
+
+def flow(phase: str, number: int, *of: Any) -> Event:
+    """Each end of a flow with a number of its own."""
+    return FLOW(phase, number if phase == "s" else number + 1000, *of)
+
+
+def flow_backwards(phase: str, *of: Any) -> Event:
+    """The beginning of a flow behind its end."""
+    event = FLOW(phase, *of)
+    return event | {"ts": event["ts"] + 1_000_000} if phase == "s" else event
+
+
+def with_events(change: Callable[[Event], Event]) -> Callable[[Any], Any]:
+    """A document whose events are changed one by one."""
+    return lambda document: document | {"traceEvents": [change(each) for each in document["traceEvents"]]}
+
+
+FORM = [
+    written("other_member", "calls the events by another name", lambda document: {"events": document["traceEvents"]}),
+    written("lists", "writes events as lists", lambda document: document | {
+        "traceEvents": [list(each.items()) for each in document["traceEvents"]]
+    }),
+    written("own_phases", "has a phase of its own for slices", with_events(
+        lambda event: event | {"ph": "slice"} if event["ph"] == "X" else event
+    )),
+    written("no_slices", "writes no slices", with_events(lambda event: event | {"ph": "i"} if event["ph"] == "X" else event)),
+    written("texts", "writes times as texts", with_events(
+        lambda event: event | {"ts": str(event["ts"])} if event["ph"] == "X" else event
+    )),
+    written("no_durations", "writes slices without durations", with_events(
+        lambda event: without("dur")(event) if event["ph"] == "X" else event
+    )),
+    sliced("RT-17-02", "negative", "counts durations backwards", lambda event: event | {"dur": -event["dur"] - 1}),
+    sliced("RT-17-02", "one_track", "draws all slices on one track", lambda event: event | {"pid": 0, "tid": 0}),
+    sliced("RT-17-02", "no_thread", "draws slices on no thread", without("tid")),
+    replaced("RT-17-02", "gives each end of a flow an id of its own", make, (trace, "_flow", flow), name="flow_ids"),
+    replaced("RT-17-02", "begins flows behind their ends", make, (trace, "_flow", flow_backwards), name="flow_order"),
+]  # fmt: skip
+
+TIMES = [
+    argued("RT-17-01", "no_enqueue", "does not tell when work was enqueued", without("enqueue")),
+    argued("RT-17-01", "enqueue_late", "enqueues work when it starts, and a little later", lambda args: args | {
+        "enqueue": args["start"] + 1
+    }),
+    argued("RT-17-01", "enqueue_text", "tells of enqueueing in words", lambda args: args | {"enqueue": "before"}),
+    noted("RT-17-01", "enqueue_reversed", "turns the order of enqueueing round", lambda record: replace(
+        record, enqueued=max(0, record.enqueued - 2 * record.start % 1_000_000_000)
+    )),
+    argued("RT-17-04", "no_start", "does not tell when work started", without("start")),
+    argued("RT-17-04", "start_as_stop", "tells of the start a moment after the stop", lambda args: args | {
+        "start": args["stop"] + 1
+    }),
+    argued("RT-17-04", "start_in_seconds", "tells of the start in microseconds", lambda args: args | {
+        "start": args["start"] / 1000
+    }),
+    argued("RT-17-05", "no_stop", "does not tell when work stopped", without("stop")),
+    argued("RT-17-05", "stop_as_start", "tells of the stop when work starts", lambda args: args | {"stop": args["start"]}),
+    noted("RT-17-05", "stop_late", "tells of the stop later than it was", lambda record: replace(
+        record, stop=record.stop + 100_000_000
+    )),
+    noted("RT-17-01", "no_short_work", "leaves out kernels of less than 10 us", lambda record:
+          None if record.kind == "kernel" and record.stop - record.start < 10_000_000 else record),
+]  # fmt: skip
+
+ARGUMENTS = [
+    argued("RT-17-06", "no_bandwidth", "tells no bandwidth", without("bandwidth_bytes_per_second")),
+    argued("RT-17-06", "bandwidth_in_bits", "tells bandwidth in bits", lambda args: args | {
+        name: 8 * value for name, value in args.items() if name == "bandwidth_bytes_per_second"
+    }),
+    noted("RT-17-06", "bandwidth_of_h2d", "tells the bandwidth of copies to the device alone", lambda record:
+          record if record.kind != "copy" or record.name == "h2d" else replace(record, bytes=0)),
+    noted("RT-17-06", "constant_bandwidth", "takes every copy for one of a kilobyte", lambda record:
+          replace(record, bytes=1024) if record.bytes else record),
+    argued("RT-17-07", "no_occupancy", "tells no occupancy", without("occupancy")),
+    argued("RT-17-07", "occupancy_in_percent", "tells occupancy in percent", lambda args: args | {
+        name: 1000 * value for name, value in args.items() if name == "occupancy"
+    }),
+    argued("RT-17-07", "no_occupation", "tells an occupancy of 0", lambda args: args | {
+        name: 0 for name in args if name == "occupancy"
+    }),
+    argued("RT-17-07", "constant_occupancy", "tells an occupancy of 1", lambda args: args | {
+        name: 1 for name in args if name == "occupancy"
+    }),
+]  # fmt: skip
+
+
+class NotesBefore(ReferenceAdapter):
+    """Has a profiler running from the beginning, which each started one goes on with."""
+
+    def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """With what was noted before."""
+        found = self.runtime.context(context, "tessProfilerStart")
+        kept = [each for profiler in found.profilers.values() for each in profiler.records]
+        answer = super().runtime_tessProfilerStart(context=context, **others)
+        found.profilers[answer["profiler"]].records.extend(kept)
+        return answer
+
+    def runtime_tessInit(self, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """And one profiler."""
+        answer = super().runtime_tessInit(**others)
+        super().runtime_tessProfilerStart(context=answer["context"])
+        return answer
+
+
+MEANWHILE = [
+    replaced("RT-17-01", "tells of what was done before the profiler started", NotesBefore, name="before_the_start"),
+]
