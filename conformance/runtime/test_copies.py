@@ -6,6 +6,7 @@ import pytest
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_orders import under_every_schedule, under_seeds
 from tessera_conformance.runtime_programs import (
     BYTES,
     COUNT,
@@ -18,7 +19,6 @@ from tessera_conformance.runtime_programs import (
     compiled,
     opened,
 )
-from tessera_conformance.runtime_schedules import under_every_schedule, under_seeds
 
 DIGIT = "module m { kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; } }"
 """A kernel of `KERNELS` by itself."""

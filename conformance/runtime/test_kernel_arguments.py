@@ -11,8 +11,8 @@ from tessera_conformance.runtime_arguments import elements, packed, values_of
 from tessera_conformance.runtime_programs import BYTES, COUNT, opened
 
 MIXED = """module m {
-  kernel mixed(a: int32, x: tensor<4xint64>, b: int64, y: tensor<4xint64>, c: int32, d: int64) {
-    y[0] = a; y[1] = b; y[2] = c; y[3] = d; x[0:4] = b;
+  kernel mixed(a: int32, x: tensor<2xint64>, b: int64, y: tensor<2xint32>, c: int32, d: int64) {
+    y[0] = a; y[1] = c; x[0] = b; x[1] = d;
   }
   kernel weighted(s: fp32, x: tensor<2xfp32>, t: fp64, y: tensor<2xfp64>) { x[0:2] = s; y[0:2] = t; }
   kernel both(x: tensor<4xint32>, y: tensor<4xint32>, z: tensor<4xint32>) { z = x * 100 + y; }
@@ -45,11 +45,11 @@ def test_one_buffer_carries_every_argument(impl, check, count):
 def test_arguments_lie_in_the_order_of_their_declaration(impl, check, last):
     """Pointers and scalars of both sizes mixed: nothing is sorted by kind or size (AMB-RT-19)."""
     session = opened(impl, check)
-    x, y = session.upload(bytes(32)), session.upload(bytes(32))
+    x, y = session.upload(bytes(16)), session.upload(bytes(8))
     given = (("int32", -3), ("ptr", x), ("int64", 1 << 40), ("ptr", y), ("int32", 77), ("int64", last))
     session.launch(session.kernel("mixed", MIXED), packed(*given))
-    check.equal(values_of("int64", session.download(y, 32)), [-3, 1 << 40, 77, last], "what the kernel was given")
-    check.equal(values_of("int64", session.download(x, 32)), [1 << 40] * 4, "what lies behind the other pointer")
+    check.equal(values_of("int64", session.download(x, 16)), [1 << 40, last], "the int64 arguments")
+    check.equal(values_of("int32", session.download(y, 8)), [-3, 77], "the int32 arguments")
 
 
 @clause("RT-10.1-13")

@@ -54,7 +54,7 @@ GRIDS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (3, 2, 2), (7, 1, 1), (64, 
 BLOCKS = [(32, 1, 1), (8, 1, 1), (1, 1, 1), (4, 3, 1), (2, 2, 2), (1, 16, 1), (1, 1, 32)]
 
 
-@feature("tile-ir")
+@feature("tile-ir-text")
 @clause("RT-04.5-17")
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: "x".join(map(str, grid)))
 def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
@@ -65,7 +65,7 @@ def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
     check.equal(marks_of(session, kernel, grid=list(grid), block=[32, 1, 1]), wanted, "the marks of all threads")
 
 
-@feature("tile-ir")
+@feature("tile-ir-text")
 @clause("RT-04.5-17")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: "x".join(map(str, block)))
 def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
@@ -76,7 +76,7 @@ def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
     check.equal(marks_of(session, kernel, grid=[3, 1, 1], block=list(block)), wanted, "the marks of all threads")
 
 
-@feature("tile-ir")
+@feature("tile-ir-text")
 @clause("RT-04.5-17", "RT-04.5-09")
 def test_a_launch_leaves_no_grid_behind(impl, check):
     """Launches of one kernel with grids and blocks of their own, one after the other."""
@@ -87,7 +87,7 @@ def test_a_launch_leaves_no_grid_behind(impl, check):
         check.equal(marks_of(session, kernel, grid=list(grid), block=list(block)), wanted, "the marks of all threads")
 
 
-@feature("tile-ir")
+@feature("tile-ir-text")
 @clause("RT-04.5-09")
 @pytest.mark.parametrize("declared", [(32, 1, 1), (8, 2, 2)], ids=["32x1x1", "8x2x2"])
 @pytest.mark.parametrize("given", [(0, 0, 0), (4, 0, 0), (0, 2, 0), (0, 0, 2), (4, 2, 0), (0, 1, 1)])
@@ -187,7 +187,7 @@ def test_shared_bytes_are_a_hint(impl, check, hint):
     check.equal(found, [100 * place + 11 for place in range(COUNT)], "what the kernel left")
 
 
-@feature("tile-ir")
+@feature("tile-ir-text")
 @clause("RT-04.5-18")
 @pytest.mark.parametrize("hint", [0, 4096])
 def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):

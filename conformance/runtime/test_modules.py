@@ -153,6 +153,18 @@ def test_a_kernel_is_found_under_its_name(impl, check, name):
         check.true(session.kernel_of(module, name) != 0, "the kernel is not NULL")
 
 
+@clause("RT-04.5-16", "RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize(
+    "name", ["", "fil", "fill2", "Fill", "fill ", " fill", "kernels", "kernels.fill", "f\u00fcllen"]
+)
+def test_no_kernel_is_found_under_another_name(impl, check, name):
+    """A name that begins, ends or resembles one is another (AMB-RT-42)."""
+    session = opened(impl, check)
+    module = session.load()
+    refused(check, session.attempt("tessKernelGet", module=module, name=name), INVALID)
+    session.kernel_of(module, "fill")
+
+
 @clause("RT-04.5-16")
 def test_each_name_finds_its_own_kernel(impl, check):
     """Three kernels do three things; a name that begins another is no other."""

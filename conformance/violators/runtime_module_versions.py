@@ -1,4 +1,4 @@
-"""Modules of other versions, or for other devices, that are loaded, or refused otherwise (runtime spec, 16 and 19.A)."""
+"""Modules of other versions, or for other devices, that are loaded, or refused otherwise (runtime spec, 16 and 19)."""
 
 from __future__ import annotations
 

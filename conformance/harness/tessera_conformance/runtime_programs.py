@@ -7,11 +7,8 @@ to mean anything is itself a check. What a case wants to see refused it asks of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tessera_conformance.check import Check
@@ -193,13 +190,6 @@ def compiled(impl: Implementation, check: Check, source: str = KERNELS, **option
     image = check.returns(impl.abi.compile(source=source, **options), "the program is compiled")["image"]
     assert isinstance(image, str)
     return image
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    """A folder of the suite's machine for the files of one case, which are removed with it."""
-    with TemporaryDirectory(prefix="tessera-") as name:
-        yield Path(name)
 
 
 def refused(check: Check, observation: Observation, *statuses: str) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..abi.status import Failure
 from .contexts import Context
 from .streams import Stream
-from .work import Access, Work
+from .work import PROBLEMS, Access, Work, as_failure
 
 __all__ = ["Capture", "Graph", "GraphWork", "Node", "begin_capture"]
 
@@ -96,5 +95,5 @@ class GraphWork(Work):
             work.enqueued = self.enqueued
             try:
                 await work.run(rank)
-            except Failure as failure:
-                self.stream.fail(failure)
+            except PROBLEMS as problem:
+                self.stream.fail(as_failure(problem, work.function))

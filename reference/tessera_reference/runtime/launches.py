@@ -70,24 +70,32 @@ class LaunchWork(Work):
         return [(each.region, each.bytes, each.written) for each in self.tensors.values()]
 
     async def run(self, rank: int) -> None:
-        """Run on one rank. Raises `Failure`."""
+        """Run on one rank. Raises `Failure`.
+
+        Ranks that meet in the kernel do so before any of them takes up a place on its device: else kernels that wait
+        for their other ranks could keep one another from running.
+        """
         mesh = self.stream.mesh
         device = mesh.device(rank)
+        befalls = [each for each in self.faults if each.rank in (None, rank)]
+        kinds = {each.kind for each in befalls}
+        executable = self.executables[device.description.target]
+        met = None
+        if executable.needs_mesh and not kinds & {"kernel_trap", "kernel_hang"}:
+            met = await self._met(executable, rank, self._arguments(executable, rank))
         await device.kernels.acquire(self.stream.priority)
         start = mesh.machine.engine.now
         try:
-            await self._computed(rank)
+            await self._computed(rank, befalls, met)
         finally:
             device.kernels.release()
         busy = occupancy(device.description, self.grid, self.block)
         self.profile(rank, start, occupancy=busy)
 
-    async def _computed(self, rank: int) -> None:
+    async def _computed(self, rank: int, befalls: Sequence[Fault], met: Mapping[str, Array] | None) -> None:
         """Read, compute, let the time of the kernel pass, write; a persistent kernel then stays."""
-        befalls = [each for each in self.faults if each.rank in (None, rank)]
         mesh = self.stream.mesh
         executable = self.executables[mesh.device(rank).description.target]
-        arguments = self._arguments(executable, rank)
         if any(each.kind == "kernel_hang" for each in befalls):
             await self._hang(rank)
         slow = sum(each.nanoseconds for each in befalls) * 1000
@@ -96,7 +104,7 @@ class LaunchWork(Work):
         if any(each.kind == "kernel_trap" for each in befalls):
             await self.spend(duration)
             raise self._failed(rank, "it trapped")
-        written = await self._executed(executable, rank, arguments)
+        written = self._executed(executable, rank) if met is None else met
         await self.spend(duration)
         for name, array in written.items():
             mesh.write(self.tensors[name].region, rank, array.to_bits())
@@ -112,11 +120,9 @@ class LaunchWork(Work):
             arguments[name] = Array.from_bits(each.dtype, each.shape, data)
         return arguments
 
-    async def _executed(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
+    def _executed(self, executable: Executable, rank: int) -> Mapping[str, Array]:
         try:
-            if executable.needs_mesh:
-                return await self._met(executable, rank, arguments)
-            return executable.run(arguments, self.grid, self.block)
+            return executable.run(self._arguments(executable, rank), self.grid, self.block)
         except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
             raise self._failed(rank, str(problem)) from None
 

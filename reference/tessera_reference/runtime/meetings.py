@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..abi.status import Failure, Status
 from ..mesh.engine import Signal
-from .work import Work
+from .work import PROBLEMS, Work, as_failure
 
 __all__ = ["Conclusion", "Meeting", "Meetings"]
 
@@ -36,16 +36,20 @@ class Meeting:
         machine = work.stream.mesh.machine
         try:
             duration, finish = conclude(dict(sorted(self.brought.items())))
-        except Failure as failure:
-            self.done.fail(failure)
+        except PROBLEMS as problem:
+            self.done.fail(as_failure(problem, work.function))
             return
-        machine.engine.call_at(machine.engine.now + machine.lasting(duration), lambda: self._finish(finish))
+        machine.engine.call_at(machine.engine.now + machine.lasting(duration), lambda: self._finish(work, finish))
 
-    def _finish(self, finish: Callable[[], None]) -> None:
+    def _finish(self, work: Work, finish: Callable[[], None]) -> None:
         """End it, unless a timeout has ended it before."""
-        if not self.done.is_set:
+        if self.done.is_set:
+            return
+        try:
             finish()
             self.done.set()
+        except PROBLEMS as problem:
+            self.done.fail(as_failure(problem, work.function))
 
     def _never_complete(self, work: Work) -> Failure:
         absent = [rank for rank in range(self.expected) if rank not in self.brought]

@@ -12,12 +12,12 @@ from ..abi.descriptor import Descriptor
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..mesh.engine import Mailbox, Signal
+from .work import PROBLEMS, Work, as_failure
 
 if TYPE_CHECKING:
     from .capture import Capture
     from .meetings import Meetings
     from .meshes import Mesh
-    from .work import Work
 
 __all__ = ["Carried", "Stream"]
 
@@ -66,8 +66,8 @@ class Stream:
             await self.mesh.machine.turn()
             try:
                 await work.run(rank)
-            except Failure as failure:
-                self.fail(failure)
+            except PROBLEMS as problem:
+                self.fail(as_failure(problem, work.function))
             self._done(work)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ..abi.status import Failure, Status
 from ..mesh.engine import Signal
+from ..numerics.errors import NumericsFailure
 from .machine import Pending
 from .profiler import Record, RecordKind
 
@@ -15,7 +16,21 @@ if TYPE_CHECKING:
     from ..mesh.allocations import Region
     from .streams import Stream
 
-__all__ = ["Access", "Kind", "Work"]
+__all__ = ["PROBLEMS", "Access", "Kind", "Work", "as_failure"]
+
+PROBLEMS = (Failure, NumericsFailure, MemoryError)
+"""What work may raise; anything else is a mistake of ours."""
+
+
+def as_failure(problem: Exception, function: str) -> Failure:
+    """What a problem of work is reported as."""
+    if isinstance(problem, Failure):
+        return problem
+    if isinstance(problem, MemoryError):
+        given = "work for which the simulating machine has no memory"
+        return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "smaller sizes")
+    return Failure(Status.TESS_ERR_INVALID_VALUE, function, str(problem), "other arguments")
+
 
 Access: TypeAlias = "tuple[Region, int, bool]"
 """So many bytes of memory, and whether they are written."""

@@ -8,7 +8,10 @@ claims, and so is the control beside it. It is killed when a case tagged with it
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pytest
@@ -30,6 +33,7 @@ Outcome = tuple[Fate, tuple[str, ...], int, str]
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 FIXTURES = ("impl", "check", "tmp_path")
+"""Of a test; the folder is pytest's own fixture, which only pytest's own loop provides."""
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ class CollectiveCalls(ModuleCalls):
             if pointer % step:
                 raise invalid(function, f"{argument} is {pointer:#x}", f"a multiple of {step}, as {call.dtype} needs")
         descriptor = more.pop("descriptor", None) or queue.mesh.context.descriptor
+        if call.op is not None and descriptor.reduction_order is not None:
+            descriptor.reduction_order.over(queue.mesh.axes.size_along(call.axis))  # refuses a tree of another size
         return CollectiveWork(
             name=call.collective, stream=queue, call=call, descriptor=descriptor, policy=policy, region=region, **more
         )
@@ -105,7 +107,7 @@ class CollectiveCalls(ModuleCalls):
             require_operator(operator.name.removeprefix("TESS_COLL_").lower(), held, function)
         if collective == "broadcast":
             integer(function, "root", root, INT)
-            if axis is not None and function != "tessxCollectivePlan":
+            if axis is not None:
                 raise invalid(function, f"axis is {shown(axis)}", "none: a broadcast spans the mesh (AMB-RT-02)")
             if not 0 <= root < len(mesh.devices):
                 raise invalid(function, f"root is {root}", f"a rank from 0 to {len(mesh.devices) - 1} (AMB-RT-02)")

@@ -19,18 +19,18 @@ class MeshCalls(ContextCalls):
     """tessMeshCreate, tessMeshDestroy."""
 
     @entry_giving("mesh")
-    def tessMeshCreate(self, ctx: Any, deviceIds: Sequence[int] | None, nDevices: int, axes: MeshAxes) -> int:  # noqa: N802, N803
+    def tessMeshCreate(self, ctx: Any, deviceIds: Any, nDevices: int, axes: MeshAxes) -> int:  # noqa: N802, N803
         """A mesh over devices, one a rank; the product of the axes is their number (RT-04.2-04)."""
         function = "tessMeshCreate"
         context = self.context(ctx, function)
         count = integer(function, "nDevices", nDevices, INT)
         if count < 1:
             raise invalid(function, f"nDevices is {count}", "at least 1")
-        if not isinstance(required(function, "deviceIds", deviceIds), Sequence) or isinstance(deviceIds, str):
+        if not isinstance(required(function, "deviceIds", deviceIds), Sequence) or isinstance(deviceIds, str | bytes):
             raise invalid(function, f"deviceIds is {shown(deviceIds)}", "ids of devices")
         if not isinstance(axes, MeshAxes):
             raise invalid(function, f"axes is {shown(axes)}", "tessMeshAxes")
-        ids = list(deviceIds)[:count]
+        ids = list(deviceIds[:count])
         if len(ids) != count:
             raise invalid(function, f"{len(ids)} device ids for nDevices {count}", "an id for each device")
         for place, each in enumerate(ids):

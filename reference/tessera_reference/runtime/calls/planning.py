@@ -88,9 +88,9 @@ class PlanningCalls(ProfilingCalls):
         function = "tessxCollectivePlan"
         on = self.mesh(mesh, function)
         _one(function, "collective", collective, COLLECTIVES)
-        root = 0 if collective == "broadcast" else None
+        root, along = (0, None) if collective == "broadcast" else (None, axis)
         op = CollOp.TESS_COLL_MAX if dtype == BOOL else CollOp.TESS_COLL_SUM  # one that the dtype has
-        call = self.read_call(function, collective, on, count, dtype, op=int(op), axis=axis, root=root)
+        call = self.read_call(function, collective, on, count, dtype, op=int(op), axis=along, root=root)
         return plan(on, collective, call.count, call.dtype, axis, self.code)
 
     @entry
