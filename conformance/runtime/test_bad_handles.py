@@ -45,7 +45,7 @@ def refuse(session: MeshSession, function: str, name: str, handle: int) -> None:
     refused(session.check, session.attempt(function, **arguments), *REFUSALS.get(name, (INVALID,)))
 
 
-@feature("last-error")
+@feature("checked-handles")
 @clause("RT-19.A-01", "RT-07-03")
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
 def test_a_handle_of_another_kind_is_refused(impl, check, function, name):
@@ -57,7 +57,7 @@ def test_a_handle_of_another_kind_is_refused(impl, check, function, name):
     session.ask(function, **legal_call(session, function))
 
 
-@feature("last-error")
+@feature("checked-handles")
 @clause("RT-19.A-01", "RT-19.A-03", "RT-07-03")
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
 def test_a_handle_that_was_never_given_out_is_refused(impl, check, function, name):
@@ -68,7 +68,7 @@ def test_a_handle_that_was_never_given_out_is_refused(impl, check, function, nam
     session.ask(function, **legal_call(session, function))
 
 
-@feature("last-error")
+@feature("checked-handles")
 @clause("RT-19.A-01")
 def test_a_pointer_is_no_handle(impl, check):
     """Device memory where a stream is asked for, and a stream where memory is."""
@@ -90,7 +90,7 @@ ENDS = {
 """How the life of a handle ends; that of a kernel ends with its module."""
 
 
-@feature("last-error")
+@feature("checked-handles")
 @clause("RT-19.A-01")
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
 def test_a_handle_that_is_no_more_gets_an_answer(impl, check, function, name):
@@ -110,7 +110,7 @@ def test_a_handle_that_is_no_more_gets_an_answer(impl, check, function, name):
     fresh.ask(function, **legal_call(fresh, function))
 
 
-@feature("last-error")
+@feature("checked-handles")
 @clause("RT-19.A-01")
 def test_a_profiler_stops_once(impl, check, tmp_path):
     """A second stop gets an answer, whatever it is (AMB-RT-34, AMB-RT-38)."""

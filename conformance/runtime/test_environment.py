@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
 from tessera_conformance.runtime_cache import caching, filled, image_of
-from tessera_conformance.runtime_programs import DETERMINISTIC, DTYPE_IDS, SUM, compiled, opened, refused
+from tessera_conformance.runtime_programs import DETERMINISTIC, DTYPE_IDS, MAX, compiled, opened, refused
 
 VALUES = [
     *(
@@ -199,5 +199,5 @@ def test_autotuning_changes_no_result(impl, check):
         session = under(impl, check, 4, TESS_AUTOTUNE=value)
         pointer = session.upload(b"\x05\0\0\0" * 64)
         whole = {"mesh": session.mesh, "buffer": pointer, "count": 64, "dtype": DTYPE_IDS["int32"]}
-        session.ask("tessAllReduce", **whole, op=1 + SUM, axis="dp", stream=session.stream)
+        session.ask("tessAllReduce", **whole, op=MAX, axis="dp", stream=session.stream)
         check.equal(session.download(pointer, 256), b"\x05\0\0\0" * 64, "the largest of equal numbers")

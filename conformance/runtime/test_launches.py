@@ -97,9 +97,23 @@ def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given)
     kernel = session.kernel("count", counting(declared), at="tile")
     found = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
     threads = len(found) // 2
-    stated = prod(extent or 1 for extent in given)
-    check.true(threads >= 1 and threads % stated == 0, f"the threads of a block are a multiple of {stated}", threads)
     check.equal(found, [1] * threads + [2] * threads, "the marks of all threads")
+    extents = dimensions(session, declared, given)
+    check.equal(prod(extents), threads, "the threads of a block, which are its extents multiplied")
+    kept = [extent for extent, stated in zip(extents, given, strict=True) if stated]
+    check.equal(kept, [each for each in given if each], "the extents that were given")
+
+
+def dimensions(session: MeshSession, declared: tuple[int, int, int], given: tuple[int, int, int]) -> list[int]:
+    """The extents of a block, as a kernel finds them."""
+    kernel = KernelText({"y": buffer("int32", 3, ROOM)}, name="tss_kernel_extents", target=None, block=declared)
+    thread = linear(kernel, "thread_id", "block_dim")
+    for place, axis in enumerate("xyz"):
+        kernel.store(kernel.index("block_dim", axis), kernel["y"], kernel.constant(place), thread)
+    pointer = session.upload(bytes(12 * ROOM))
+    extents = session.kernel("extents", kernel.module, at="tile")
+    session.launch(extents, packed(("ptr", pointer)), block=list(given))
+    return [int(value) for value in values_of("int32", session.download(pointer, 12 * ROOM))[::ROOM]]
 
 
 # Kernels of the language

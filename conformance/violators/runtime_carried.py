@@ -24,9 +24,9 @@ def told(clause: str, name: str, description: str, change: Callable[[Told], Told
     return replaced(clause, description, make, (extensions, "_carried", lambda of: change(TOLD(of))), name=name)
 
 
-def kept(name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
+def kept(clause: str, name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
     """What is attached to launches, or collectives, changed."""
-    return replaced("RT-11-01", description, make, (owner, "Carried", attach), name=name)
+    return replaced(clause, description, make, (owner, "Carried", attach), name=name)
 
 
 def off(toggle: str) -> Callable[[Told], Told]:
@@ -61,10 +61,10 @@ def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
 
 
 KEPT = [
-    kept("without_flag", "does not see the flag of a launch", modules, without_flag),
-    kept("launches_by_default", "lets launches carry the default", modules,
+    kept("RT-11-01", "without_flag", "does not see the flag of a launch", modules, without_flag),
+    kept("RT-11-01", "launches_by_default", "lets launches carry the default", modules,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
-    kept("collectives_by_default", "lets collectives carry the default", calls,
+    kept("RT-11-03", "collectives_by_default", "lets collectives carry the default", calls,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
 ]  # fmt: skip
 

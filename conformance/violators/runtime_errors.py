@@ -151,7 +151,7 @@ def everywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle, stream in mesh.streams.items():
-            if handle != given["stream"] and stream.queued:
+            if handle != given["stream"] and (stream.queued or stream.error):
                 call(stream=handle)
     return answer
 

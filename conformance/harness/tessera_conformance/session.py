@@ -142,6 +142,7 @@ class Implementation:
         self.language = Area(session, "language")
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
+        self.binding = Area(session, "binding")
         self.runtime = Area(session, "runtime")
         self.collectives = Area(session, "collectives")
         self.wsp = Area(session, "wsp")

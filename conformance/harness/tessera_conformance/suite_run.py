@@ -19,7 +19,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.reports.lines import check_line, exchange_line, plain
+from tessera_conformance.reports.lines import check_line, ends_of, exchange_line, plain
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
@@ -155,12 +155,17 @@ def planned_line(case: Case) -> dict[str, Any]:
 def observation_line(case: Case) -> dict[str, Any]:
     """The report's line for a case that has its verdict."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
+    checks, exchanges = case.check.records, case.exchanges
+    if judgement.verdict == "pass":
+        checks, exchanges = list(ends_of(checks)), list(ends_of(exchanges))
+    left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
     return {
         **planned_line(case),
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": plain(judgement.reason),
-        "checks": [check_line(record) for record in case.check.records],
-        "exchanges": [exchange_line(exchange) for exchange in case.exchanges],
+        "checks": [check_line(record) for record in checks],
+        "exchanges": [exchange_line(exchange) for exchange in exchanges],
+        **({"left_out": left_out} if any(left_out.values()) else {}),
         "run": {"seconds": round(case.seconds, 6)},
     }

@@ -12,6 +12,7 @@ from .. import __version__
 from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .abi import AbiMethods
+from .binding import BindingMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -26,6 +27,7 @@ FEATURES = (
     "c-abi",
     "cache-probe",
     "casts",
+    "checked-handles",
     "descriptor-access",
     "elementary-functions",
     "env-vars",
@@ -58,6 +60,7 @@ FEATURES = (
     "per-rank-issue",
     "persistent-kernels",
     "philox",
+    "python-binding",
     "random-numbers",
     "random-ops",
     "rank-memory",
@@ -80,7 +83,7 @@ OF_LLVM = ("native", "target-amdgcn", "target-nvptx")
 """What it has where llvmlite is installed."""
 
 
-class ReferenceAdapter(LanguageMethods, AbiMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:

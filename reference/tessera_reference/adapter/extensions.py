@@ -208,7 +208,8 @@ class ExtensionMethods(RuntimeMethods):
     def runtime_tessxExplain(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
         """What became of a module."""
         told = self.given(self.runtime.tessxExplain(module))
-        return {"text": told.text, "explanation": told.value}
+        explanation = {name: told.value[name] for name in ("fusion_groups", "tile_shapes", "collective_plans")}
+        return {"text": told.text, "explanation": explanation}
 
     @read_by()
     def runtime_tessxCollectivePlan(  # noqa: N802

@@ -68,7 +68,6 @@ class CollectiveWork(Work):
     """A collective of every rank, or the part of a single one that issues it for itself."""
 
     kind = "collective"
-    function = "tessAllReduce"
 
     call: CollectiveCall
     descriptor: Descriptor
@@ -77,6 +76,11 @@ class CollectiveWork(Work):
     only: int | None = None
     joined: Meeting | None = None
     meeting: Meeting | None = field(default=None, init=False)
+
+    @property
+    def function(self) -> str:  # type: ignore[override]  # other work has but one
+        """The call of this collective."""
+        return FUNCTIONS[self.call.collective]
 
     def ranks(self) -> Sequence[int]:
         """All, or the one that issues it."""

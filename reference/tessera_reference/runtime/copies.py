@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ..abi.enumerations import CopyKind
 from ..mesh.allocations import Region
 from ..mesh.costs import copy_duration
+from ..mesh.engine import Signal
 from ..mesh.topology import Device
 from .work import Access, Work
 
@@ -26,15 +27,44 @@ class CopyWork(Work):
     destination: Region
     source: Region
     bytes: int
+    come: int = field(default=0, init=False)
+    """How many ranks have come to a copy to the host."""
+    signals: tuple[Signal, Signal] | None = field(default=None, init=False)
+    """Of a copy to the host: that all ranks have come, and that it is done."""
 
     def accesses(self) -> Sequence[Access]:
         """It reads the source and writes the destination."""
         return [(self.source, self.bytes, False), (self.destination, self.bytes, True)]
 
     async def run(self, rank: int) -> None:
-        """Read, let the time of the copy pass, write."""
-        if self.direction is CopyKind.TESS_COPY_D2H and rank != 0:
+        """Copy on one rank. Raises `Failure`."""
+        if self.direction is CopyKind.TESS_COPY_D2H and len(self.ranks()) > 1:
+            await self._to_the_host(rank)
+        else:
+            await self._copied(rank)
+
+    async def _to_the_host(self, rank: int) -> None:
+        """Rank 0 copies when all ranks have come, and they go on when it has: other copies of the stream may read what
+        it writes, or have to have read it before (RT-06-01)."""
+        engine = self.stream.mesh.machine.engine
+        if self.signals is None:
+            names = f"the ranks of {self.name}", f"the end of {self.name}"
+            self.signals = Signal(engine, names[0], self.stream.workers), Signal(engine, names[1], self.stream.workers)
+        all_here, done = self.signals
+        self.come += 1
+        if self.come == len(self.ranks()):
+            all_here.set()
+        if rank != 0:
+            await done
             return
+        await all_here
+        try:
+            await self._copied(rank)
+        finally:
+            done.set()
+
+    async def _copied(self, rank: int) -> None:
+        """Read, let the time of the copy pass, write."""
         mesh = self.stream.mesh
         device = mesh.device(rank)
         start = mesh.machine.engine.now

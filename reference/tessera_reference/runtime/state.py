@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, within
 from ..mesh.choices import Choices
 from ..mesh.topology import Topology, default
 from ..numerics.errors import NumericsFailure
@@ -86,7 +86,7 @@ def _answering(method: Callable[..., Any], outputs: tuple[str, ...]) -> Callable
                 _require_outputs(function, outputs, null)
             answer = method(self, *arguments, **named)
         except Failure as failure:
-            return _failed(self, failure.status, str(failure), outputs)
+            return _failed(self, failure.status, str(within(failure, function)), outputs)
         except NumericsFailure as failure:
             return _failed(self, Status.TESS_ERR_INVALID_VALUE, f"{function}: {failure}", outputs)
         except MemoryError:

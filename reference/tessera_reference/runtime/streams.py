@@ -120,7 +120,7 @@ class Stream:
         regions = [region for each in (*self.queued, work) for region, _, _ in each.accesses()]
         devices = {region.allocation.number: region.allocation for region in regions if region.allocation.devices}
         referred = sum(each.bytes for each in devices.values())
-        if referred > self.limit:
+        if referred > self.limit and any(region.allocation.devices for region, _, _ in work.accesses()):
             given = f"the stream's queued work would refer to {referred} bytes"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")
 

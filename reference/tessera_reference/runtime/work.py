@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, within
 from ..mesh.engine import Signal
 from ..numerics.errors import NumericsFailure
 from .machine import Pending
@@ -25,7 +25,7 @@ PROBLEMS = (Failure, NumericsFailure, MemoryError)
 def as_failure(problem: Exception, function: str) -> Failure:
     """What a problem of work is reported as."""
     if isinstance(problem, Failure):
-        return problem
+        return within(problem, function)
     if isinstance(problem, MemoryError):
         given = "work for which the simulating machine has no memory"
         return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "smaller sizes")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tessera_conformance.arithmetic.fast_sums import Array
 from tessera_conformance.arithmetic.model import NodeArithmetic
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, value_of
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
+
+if TYPE_CHECKING:
+    from tessera_conformance.arithmetic.fast_sums import Array
 
 _SPECIAL = {NAN: np.nan, INFINITY: np.inf, NEGATIVE_INFINITY: -np.inf, NEGATIVE_ZERO: -0.0}
 
@@ -78,15 +81,6 @@ def _words_of_few(flat: Array, dtype: str) -> Array:
     width = {8: np.uint8, 16: np.uint16}[1 + format_.exponent_bits + format_.fraction_bits]
     words: Array = np.array(codes, width)
     return np.asarray(words[places.reshape(-1)])
-
-
-def value_of(number: float) -> Value:
-    """The value that a float is."""
-    if np.isnan(number):
-        return NAN
-    if np.isinf(number):
-        return INFINITY if number > 0 else NEGATIVE_INFINITY
-    return NEGATIVE_ZERO if number == 0 and np.signbit(number) else Fraction(number)
 
 
 def _table(dtype: str) -> Array:

@@ -6,6 +6,7 @@ functions here follow IEEE 754 and are exact; rounding is the business of `forma
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
@@ -138,3 +139,12 @@ def minimum(x: Value, y: Value) -> Value:
     if order == 0:
         return x if is_negative(x) else y
     return x if order < 0 else y
+
+
+def value_of(number: float) -> Value:
+    """The value that a float is."""
+    if math.isnan(number):
+        return NAN
+    if math.isinf(number):
+        return INFINITY if number > 0 else NEGATIVE_INFINITY
+    return NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else Fraction(number)

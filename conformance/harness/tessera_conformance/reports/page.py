@@ -153,6 +153,7 @@ def _details(report: Report, observation: Line) -> dict[str, Any]:
         "deviation": wording.deviation_reason(report, observation),
         "checks": observation["checks"],
         "exchanges": observation["exchanges"],
+        "left_out": wording.left_out(observation),
     }
     return {key: _trimmed(value, longest) for key, value in details.items()}
 

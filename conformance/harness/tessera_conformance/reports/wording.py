@@ -188,3 +188,11 @@ def count(number: int) -> str:
 def cases(number: int) -> str:
     """A number of cases."""
     return f"{count(number)} case{'' if number == 1 else 's'}"
+
+
+def left_out(observation: Line) -> str:
+    """What a line does not show of a long case that passed; empty where it shows all."""
+    counts = observation.get("left_out")
+    if counts is None:
+        return ""
+    return f"Not shown: {counts['checks']} checks and {counts['exchanges']} exchanges between the first and the last."

@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
-from tessera_conformance.arithmetic.arrays import value_of
+from tessera_conformance.oracle.exact import value_of
 from tessera_conformance.oracle.formats import FORMATS
 from tessera_conformance.tensors import Tensor, shape_of
 from tessera_conformance.vectors.errors import BrokenSource

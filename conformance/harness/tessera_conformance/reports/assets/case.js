@@ -25,6 +25,7 @@ function openCase(item) {
     ...(detail.deviation ? part("Known deviation", make("p", "", detail.deviation)) : []),
     ...(failing ? part("First failing check", judged(failing)) : []),
     ...part("See it again", command(detail.command)),
+    ...(detail.left_out ? [make("p", "", detail.left_out)] : []),
     ...part("Clauses", make("ul", "clause-list", ...item.clauses.map(cited))),
     ...listPart("What was sent and what came back", "exchanges", detail.exchanges.map(exchanged)),
     ...listPart("All checks", "checks", detail.checks.map((check) => make("li", "", judged(check)))),

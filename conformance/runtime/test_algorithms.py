@@ -1,0 +1,193 @@
+"""Which algorithm a collective runs by, and that its bits do not depend on it (spec 8.1 and 13; AMB-RT-26, AMB-COLL-13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.runtime_programs import DTYPE_IDS, SUM, opened
+from tessera_conformance.vectors.counter import counted
+
+ALGORITHMS = [
+    pytest.param("ring", marks=clause("RT-13-03")),
+    pytest.param("tree", marks=clause("RT-13-04")),
+    pytest.param("hierarchical", marks=clause("RT-13-05")),
+]
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+FUNCTIONS = dict(
+    zip(COLLECTIVES, ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"), strict=True)
+)
+COUNT = 64
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+
+
+def planned(session, collective="all_reduce", count=COUNT, dtype="fp32"):
+    """The algorithm of a collective, and why."""
+    asked = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
+    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    return plan["algorithm"], plan["source"]
+
+
+def choose(session, algorithm, source, collective="all_reduce"):
+    """A hint, or a result of the autotuner; None takes it back."""
+    whole = {"collective": collective, "algorithm": algorithm, "source": source}
+    session.ask("tessxSetAlgorithm", context=session.context, **whole)
+
+
+def results(session, collective, brought):
+    """What each rank has after a collective."""
+    size = 4 * COUNT
+    pointer = session.allocate(size)
+    for rank, each in enumerate(brought):
+        session.poke(rank, pointer, each.data)
+    name = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
+    whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["fp32"]}
+    operator = {"op": SUM} if "reduce" in collective else {}
+    place = {"root": 3} if collective == "broadcast" else {"axis": "dp"}
+    session.ask(FUNCTIONS[collective], **whole, **operator, **place, stream=session.stream)
+    session.synchronize()
+    found = [session.peek(rank, pointer, size).hex() for rank in range(8)]
+    if collective != "reduce_scatter":
+        return found
+    return [each[16 * rank * 4 : 16 * (rank + 1) * 4] for rank, each in enumerate(found)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_an_algorithm_is_available(impl, check, algorithm, collective):
+    """Asked for by a hint on eight devices that a switch joins, it is what the collective runs by."""
+    session = opened(impl, check, 8)
+    choose(session, algorithm, "hint", collective)
+    check.equal(planned(session, collective), (algorithm, "hint"), "the plan of the collective")
+
+
+@feature("rank-memory")
+@level("strict", "deterministic")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_an_algorithm_changes_no_bits(impl, check, algorithm, collective):
+    """Eight ranks whose sums depend on their order have the bits that they have without a hint."""
+    session = opened(impl, check, 8)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    brought = [counted("fp32", (COUNT,), seed=640 + rank, exponents=(-12, 12)) for rank in range(8)]
+    without = results(session, collective, brought)
+    choose(session, algorithm, "hint", collective)
+    found = results(session, collective, brought)
+    for rank in range(8):
+        check.equal(found[rank], without[rank], f"the bits on rank {rank}")
+
+
+@feature("rank-memory")
+@level("strict")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_sums_are_those_of_the_canonical_tree(impl, check, algorithm):
+    """Under strict, whichever algorithm ran (AMB-RT-26)."""
+    session = opened(impl, check, 8)
+    brought = [counted("fp32", (COUNT,), seed=650 + rank, exponents=(-12, 12)) for rank in range(8)]
+    choose(session, algorithm, "hint")
+    expected = replay.all_reduce(brought, Tree.from_json("pairwise"), canonical("fp32")).data.hex()
+    for rank, found in enumerate(results(session, "all_reduce", brought)):
+        check.equal(found, expected, f"the sums on rank {rank}")
+
+
+# Which one is chosen
+
+
+@clause("RT-13-06")
+@pytest.mark.parametrize("hint", ["ring", "tree", "hierarchical"])
+@pytest.mark.parametrize("tuned", [None, "ring", "tree", "hierarchical"])
+def test_a_hint_decides(impl, check, hint, tuned):
+    """Whatever the autotuner has found, before the hint or after it."""
+    session = opened(impl, check, 8)
+    choose(session, tuned, "autotuner")
+    choose(session, hint, "hint")
+    check.equal(planned(session), (hint, "hint"), "the plan with a hint")
+    choose(session, tuned, "autotuner")
+    check.equal(planned(session), (hint, "hint"), "the plan with a hint before the autotuner's result")
+
+
+@clause("RT-13-07")
+@pytest.mark.parametrize("tuned", ["ring", "tree", "hierarchical"])
+def test_without_a_hint_the_autotuner_decides(impl, check, tuned):
+    """Also once a hint is taken back."""
+    session = opened(impl, check, 8)
+    choose(session, tuned, "autotuner")
+    check.equal(planned(session), (tuned, "autotuner"), "the plan without a hint")
+    choose(session, "ring" if tuned == "tree" else "tree", "hint")
+    choose(session, None, "hint")
+    check.equal(planned(session), (tuned, "autotuner"), "the plan without the hint again")
+
+
+@clause("RT-13-08")
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_without_both_a_default_decides(impl, check, ranks, collective):
+    """For any number of ranks, and again once hint and result are taken back."""
+    session = opened(impl, check, ranks)
+    first = planned(session, collective, count=40)
+    check.equal(first[1], "default", "who decides")
+    check.true(first[0] in ("ring", "tree", "hierarchical"), "the algorithm has a name", first[0])
+    choose(session, "tree", "hint", collective)
+    choose(session, "ring", "autotuner", collective)
+    choose(session, None, "hint", collective)
+    choose(session, None, "autotuner", collective)
+    check.equal(planned(session, collective, count=40), first, "the default again")
+
+
+@clause("RT-13-06", "RT-13-07")
+@pytest.mark.parametrize("source", ["hint", "autotuner"])
+def test_a_choice_is_for_one_collective_of_one_context(impl, check, source):
+    """The others keep their default."""
+    session, other = opened(impl, check, 8), opened(impl, check, 8)
+    choose(session, "tree", source, "all_gather")
+    check.equal(planned(session, "all_gather"), ("tree", source), "the collective of the choice")
+    check.equal(planned(session, "all_reduce")[1], "default", "who decides for another collective")
+    check.equal(planned(other, "all_gather")[1], "default", "who decides in another context")
+
+
+# The plans of a module
+
+
+NOTHING = "module plans { kernel nothing() { } }"
+
+
+@clause("RT-08.1-11")
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
+def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
+    """While the module is loaded it decides for its collective and axis, and for no other (AMB-RT-167)."""
+    session = opened(impl, check, 8, tp=1, dp=8)
+    plan = {"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}
+    module = session.load(NOTHING, plans=[plan])
+    check.equal(planned(session), (algorithm, "hint"), "the plan of the collective")
+    check.equal(planned(session, "all_gather")[1], "default", "who decides for another collective")
+    asked = {"collective": "all_reduce", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": "tp"}
+    found = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    check.equal(found["source"], "default", "who decides along another axis")
+    session.ask("tessModuleUnload", module=module)
+    check.equal(planned(session)[1], "default", "who decides without the module")
+
+
+@clause("RT-08.1-11")
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
+def test_the_schedule_may_choose_otherwise_than_the_module(impl, check, algorithm):
+    """A hint of the schedule on this machine counts more than the plan that the module brought."""
+    session = opened(impl, check, 8)
+    session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}])
+    for other in ("ring", "tree", "hierarchical"):
+        choose(session, other, "hint")
+        check.equal(planned(session), (other, "hint"), "the plan with a hint of the schedule")
+
+
+@feature("rank-memory")
+@level("strict", "deterministic")
+@clause("RT-08.1-11")
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
+def test_the_plan_of_a_module_changes_no_bits(impl, check, algorithm):
+    """A hint changes how long a collective takes, not what it gives."""
+    session = opened(impl, check, 8)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    brought = [counted("fp32", (COUNT,), seed=660 + rank, exponents=(-12, 12)) for rank in range(8)]
+    without = results(session, "all_reduce", brought)
+    session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}])
+    check.equal(results(session, "all_reduce", brought), without, "the bits on every rank")

@@ -1,0 +1,22 @@
+"""Launches that ask for low latency: a preference, never another result (runtime specification, 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_graphs import digits
+from tessera_conformance.runtime_programs import DETERMINISTIC, LOW_LATENCY, opened
+
+
+@feature("low-latency-launch")
+@clause("RT-06-14")
+@pytest.mark.parametrize("flags", [LOW_LATENCY, LOW_LATENCY | DETERMINISTIC])
+def test_a_launch_that_asks_for_low_latency_keeps_its_place(impl, check, flags):
+    """It is accepted, has the result of any launch, and does not overtake those before it."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    for digit, given in enumerate((0, flags, 0, flags, flags), 1):
+        known.append(session, digit, pointer, given)
+    known.require(session, pointer, 12345, "the digits in order of the stream")

@@ -1,0 +1,256 @@
+"""Signatures of modules, and what a context forbids or enforces (runtime specification, 15; AMB-RT-88).
+
+The keys are those of tests 1 to 3 of RFC 8032, section 7.1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import packed, values_of
+from tessera_conformance.runtime_cache import caching, entries, filled, image_of
+from tessera_conformance.runtime_programs import BYTES, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, compiled, opened, refused
+
+KEYS = {
+    "first": (
+        "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+    ),
+    "second": (
+        "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+        "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+    ),
+    "third": (
+        "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+        "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+    ),
+}
+"""Private and public."""
+
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+LOOSE = STRICT | {"deterministic": 0}
+FAST = LOOSE | {"allowFastMath": 1}
+
+
+def signed(impl, check, key=None, **options):
+    """The image of the kernels, signed by a key or not at all."""
+    return compiled(impl, check, **({} if key is None else {"signing_key": KEYS[key][0]}), **options)
+
+
+def trusting(session, *keys, **policy):
+    """Let the context load what these keys have signed."""
+    trusted = {"trusted_keys": [KEYS[each][1] for each in keys]} if keys else {}
+    session.ask("tessxSetModulePolicy", context=session.context, **trusted, **policy)
+    return session
+
+
+def loading(session, image):
+    """What tessModuleLoad answers."""
+    return session.attempt("tessModuleLoad", context=session.context, image=image)
+
+
+def seven(session, module):
+    """Whether the kernel of a module fills a tensor."""
+    pointer = session.allocate(BYTES)
+    session.launch(session.kernel_of(module, "fill"), packed(("int32", 7), ("ptr", pointer)))
+    session.check.equal(values_of("int32", session.download(pointer, BYTES)), [7] * COUNT, "the result of the kernel")
+
+
+# Signatures
+
+
+@clause("RT-15-05")
+@pytest.mark.parametrize("key", [None, *KEYS])
+def test_a_module_may_be_signed(impl, check, key):
+    """Where no keys are asked for, a module loads and runs, signed or not."""
+    session = opened(impl, check)
+    module = check.returns(loading(session, signed(impl, check, key)), "the module is loaded")["module"]
+    seven(session, module)
+
+
+@clause("RT-15-05", "RT-15-01")
+@pytest.mark.parametrize("signer", [None, *KEYS])
+@pytest.mark.parametrize("trusted", [("first",), ("second",), ("first", "third")], ids="+".join)
+def test_a_module_is_signed_by_a_key_that_is_trusted(impl, check, signer, trusted):
+    """One that is signed by another key, or by none, is TESS_ERR_INVALID_VALUE (AMB-RT-88)."""
+    session = trusting(opened(impl, check), *trusted)
+    answer = loading(session, signed(impl, check, signer))
+    if signer in trusted:
+        seven(session, check.returns(answer, "the module is loaded")["module"])
+    else:
+        refused(check, answer, "TESS_ERR_INVALID_VALUE")
+
+
+@clause("RT-15-05")
+def test_the_keys_are_those_of_one_context(impl, check):
+    """Another context loads what this one refuses."""
+    image = signed(impl, check, "second")
+    session, other = opened(impl, check), opened(impl, check)
+    trusting(session, "first")
+    refused(check, loading(session, image), "TESS_ERR_INVALID_VALUE")
+    check.returns(loading(other, image), "another context loads the module")
+
+
+@clause("RT-15-01")
+@pytest.mark.parametrize("part", range(16))
+def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
+    """One bit is changed in each of sixteen parts of the image; what was signed loads."""
+    image = bytes.fromhex(signed(impl, check, "first"))
+    session = trusting(opened(impl, check), "first")
+    place = len(image) * part // 16 + 5
+    altered = image[:place] + bytes([image[place] ^ 4]) + image[place + 1 :]
+    answer = loading(session, altered.hex())
+    refused(check, answer, "TESS_ERR_INVALID_VALUE", "TESS_ERR_ABI_VERSION_MISMATCH", "TESS_ERR_ARCH_MISMATCH")
+    check.returns(loading(session, image.hex()), "the image as it was signed is loaded")
+
+
+@feature("cache-probe", "env-vars")
+@clause("RT-15-01")
+def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_path):
+    """Of two programs with the same kernel, one is signed by a stranger: the other's entry is used and stays."""
+    source = "module m {{ kernel fill(N: int32, v: int32, x: tensor<Nxint32>) {{ x[0:N] = v + {}; }} }}"
+    good = image_of(impl, check, source.format(0), signing_key=KEYS["first"][0])
+    bad = image_of(impl, check, source.format(1), signing_key=KEYS["second"][0])
+    session = trusting(caching(impl, check, tmp_path), "first")
+    check.equal(filled(session, good), 7, "the result of the trusted program")
+    kept = {each["path"]: Path(each["path"]).read_bytes() for each in entries(session)}
+    session = trusting(caching(impl, check, tmp_path), "first")
+    refused(check, loading(session, bad), "TESS_ERR_INVALID_VALUE")
+    found = {each["path"]: Path(each["path"]).read_bytes() for each in entries(session)}
+    check.true(found == kept and bool(kept), "the entries are as they were", sorted(found))
+    check.equal(filled(session, good), 7, "the result of the trusted program afterwards")
+
+
+# Fast math
+
+
+@clause("RT-15-02")
+def test_a_policy_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
+    """TESS_ERR_DETERMINISM_VIOLATION from tessSetNumericsPolicy; the policy stays, and another one is set."""
+    session = opened(impl, check)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    trusting(session, forbid_fast_math=True)
+    answer = session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST)
+    refused(check, answer, "TESS_ERR_DETERMINISM_VIOLATION")
+    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(found, LOOSE, "the policy of the context")
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+
+
+@clause("RT-15-02")
+def test_a_module_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
+    """One whose defaults allow it; one whose defaults do not is loaded and runs."""
+    session = trusting(opened(impl, check), forbid_fast_math=True)
+    refused(check, loading(session, signed(impl, check, policy=FAST)), "TESS_ERR_DETERMINISM_VIOLATION")
+    seven(session, check.returns(loading(session, signed(impl, check, policy=STRICT)))["module"])
+
+
+@clause("RT-15-02")
+def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
+    """Also where the policy was set, or the module loaded, before it was forbidden."""
+    session = opened(impl, check)
+    loose, fast = session.kernel("nothing"), session.kernel("nothing", policy=FAST)
+    trusting(session, forbid_fast_math=True)
+    refused(check, session.launching(fast), "TESS_ERR_DETERMINISM_VIOLATION")
+    session.launch(loose)
+    session.synchronize()
+    second = opened(impl, check)
+    second.ask("tessSetNumericsPolicy", context=second.context, policy=FAST)
+    kernel = second.kernel("nothing")
+    second.launch(kernel)
+    trusting(second, forbid_fast_math=True)
+    refused(check, second.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+
+
+@clause("RT-15-02")
+def test_fast_math_is_forbidden_in_one_context(impl, check):
+    """Another one takes the policy, and so does this one once it is allowed again."""
+    session, other = opened(impl, check), opened(impl, check)
+    trusting(session, forbid_fast_math=True)
+    other.ask("tessSetNumericsPolicy", context=other.context, policy=FAST)
+    refused(
+        check,
+        session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST),
+        "TESS_ERR_DETERMINISM_VIOLATION",
+    )
+    trusting(session, forbid_fast_math=False)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=FAST)
+
+
+# Determinism
+
+
+def reducing(session, function="tessAllReduce", **others):
+    """What a collective answers."""
+    pointer = session.upload(bytes(BYTES))
+    name = "buffer" if function in ("tessAllReduce", "tessBroadcast") else "inout"
+    whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
+    return session.attempt(function, **whole, **others, stream=session.stream)
+
+
+@clause("RT-15-07")
+def test_a_launch_without_determinism_is_refused_where_it_is_enforced(impl, check):
+    """TESS_ERR_DETERMINISM_VIOLATION; with the flag, or under a deterministic policy, it runs."""
+    session = opened(impl, check)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    kernel = session.kernel("nothing")
+    session.launch(kernel)
+    trusting(session, enforce_determinism=True)
+    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    session.launch(kernel, flags=DETERMINISTIC)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.launch(kernel)
+    session.synchronize()
+
+
+@clause("RT-15-07")
+def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforced(impl, check):
+    """Its defaults govern where the context has no policy; the flag helps, and the context's policy too."""
+    session = trusting(opened(impl, check), enforce_determinism=True)
+    answer = loading(session, signed(impl, check, policy=LOOSE))
+    kernel = session.kernel_of(check.returns(answer, "the module is loaded")["module"], "nothing")
+    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    session.launch(kernel, flags=DETERMINISTIC)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.launch(kernel)
+    session.synchronize()
+
+
+@clause("RT-15-07")
+@pytest.mark.parametrize(
+    "function, others",
+    [
+        ("tessAllReduce", {"op": SUM, "axis": "dp"}),
+        ("tessReduceScatter", {"op": SUM, "axis": "dp"}),
+        ("tessAllGather", {"axis": "dp"}),
+        ("tessBroadcast", {"root": 0}),
+    ],
+)
+def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, check, function, others):
+    """Each of the four, on two ranks; under a deterministic policy they run."""
+    session = opened(impl, check, 2)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    check.returns(reducing(session, function, **others), "the collective succeeds before")
+    trusting(session, enforce_determinism=True)
+    refused(check, reducing(session, function, **others), "TESS_ERR_DETERMINISM_VIOLATION")
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    check.returns(reducing(session, function, **others), "the collective succeeds under a deterministic policy")
+    session.synchronize()
+
+
+@clause("RT-15-07")
+def test_determinism_is_enforced_in_one_context(impl, check):
+    """Another one launches without it, and so does this one once it is not enforced."""
+    session, other = opened(impl, check), opened(impl, check)
+    trusting(session, enforce_determinism=True)
+    for each in (session, other):
+        each.ask("tessSetNumericsPolicy", context=each.context, policy=LOOSE)
+    kernel = session.kernel("nothing")
+    other.launch(other.kernel("nothing"))
+    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    trusting(session, enforce_determinism=False)
+    session.launch(kernel)
+    session.synchronize()

@@ -1,0 +1,122 @@
+"""Work that outlasts its timeout (runtime specification, 19.A; AMB-RT-12, AMB-RT-67, AMB-RT-81, AMB-RT-168)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_graphs import digits
+from tessera_conformance.runtime_programs import DTYPE_IDS, SUM, opened, refused
+
+MILLISECOND = 1_000_000
+SECOND = 1000 * MILLISECOND
+
+
+def allowing(session, nanoseconds):
+    """The session, whose context lets work take so long."""
+    session.ask("tessxSetTimeout", context=session.context, nanoseconds=nanoseconds)
+    return session
+
+
+def faulty(session, **fault):
+    """What goes wrong from now on."""
+    session.ask("tessxSetFaults", context=session.context, faults=[fault])
+
+
+def late(session):
+    """The stream reports a timeout, once."""
+    answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+    refused(session.check, answer, "TESS_ERR_TIMEOUT")
+    session.synchronize()
+
+
+@clause("RT-19.A-09")
+@feature("fault-injection")
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("allowed", [1000, MILLISECOND, SECOND])
+def test_a_kernel_that_never_ends_is_a_timeout(impl, check, ranks, allowed):
+    """The launch succeeds, the synchronization says TESS_ERR_TIMEOUT once, and the next launches run."""
+    session = allowing(opened(impl, check, ranks), allowed)
+    nothing = session.kernel("nothing")
+    faulty(session, kind="kernel_hang", kernel="nothing")
+    session.launch(nothing)
+    late(session)
+    allowing(session, 0)
+    known = digits(session)
+    pointer = known.zeros()
+    known.append(session, 7, pointer)
+    known.require(session, pointer, 7, "what a later launch has written")
+
+
+@clause("RT-19.A-09")
+@feature("fault-injection")
+@pytest.mark.parametrize("slower", [2 * MILLISECOND, SECOND])
+def test_a_kernel_that_is_too_slow_is_a_timeout(impl, check, slower):
+    """One that takes so much longer than a millisecond, where a millisecond is allowed."""
+    session = allowing(opened(impl, check), MILLISECOND)
+    nothing = session.kernel("nothing")
+    faulty(session, kind="kernel_slow", kernel="nothing", nanoseconds=slower)
+    session.launch(nothing)
+    late(session)
+    session.launch(nothing)
+    session.synchronize()
+
+
+@clause("RT-19.A-09")
+@feature("fault-injection")
+@pytest.mark.parametrize("allowed", [0, SECOND, 60 * SECOND])
+def test_a_slow_kernel_within_its_timeout_succeeds(impl, check, allowed):
+    """Half a millisecond more, where a second is allowed, or anything."""
+    session = allowing(opened(impl, check), allowed)
+    known = digits(session)
+    pointer = known.zeros()
+    faulty(session, kind="kernel_slow", kernel="digit", nanoseconds=MILLISECOND // 2)
+    known.append(session, 7, pointer)
+    known.require(session, pointer, 7, "what the slow kernel has written")
+
+
+@clause("RT-19.A-09")
+@feature("fault-injection")
+def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
+    """What is late on one stream leaves another, and another context has no timeout."""
+    session, second = allowing(opened(impl, check), MILLISECOND), opened(impl, check)
+    other = session.another_stream()
+    nothing = session.kernel("nothing")
+    faulty(session, kind="kernel_hang", kernel="nothing")
+    session.launch(nothing)
+    other.launch(nothing)
+    late(session)
+    other.synchronize()
+    slow = second.kernel("nothing")
+    faulty(second, kind="kernel_slow", kernel="nothing", nanoseconds=SECOND)
+    second.launch(slow)
+    second.synchronize()
+
+
+@clause("RT-19.A-09")
+@feature("per-rank-issue")
+@pytest.mark.parametrize("absent", [0, 1, 3])
+def test_a_participant_that_never_comes_is_a_timeout(impl, check, absent):
+    """Three of four ranks issue an all-reduce; the fourth does not (AMB-RT-168)."""
+    session = allowing(opened(impl, check, 4), MILLISECOND)
+    pointer = session.upload(bytes(256))
+    session.synchronize()
+    whole = {"mesh": session.mesh, "collective": "all_reduce", "buffer": pointer, "count": 64}
+    for rank in range(4):
+        if rank != absent:
+            asked = {"dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "stream": session.stream}
+            session.ask("tessxIssue", rank=rank, **whole, **asked)
+    late(session)
+
+
+@clause("RT-19.A-09")
+def test_work_within_its_timeout_is_untouched(impl, check):
+    """A minute for copies, launches and collectives of a few elements."""
+    session = allowing(opened(impl, check, 2), 60 * SECOND)
+    known = digits(session)
+    pointer = known.zeros()
+    for digit in (1, 2, 3):
+        known.append(session, digit, pointer)
+    whole = {"mesh": session.mesh, "buffer": pointer, "count": 64, "dtype": DTYPE_IDS["int32"]}
+    session.ask("tessBroadcast", **whole, root=0, stream=session.stream)
+    known.require(session, pointer, 123, "the result")

@@ -1,0 +1,224 @@
+"""Collectives that run by another algorithm than was decided, or whose bits depend on it (runtime spec 8.1, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import algorithms
+from tessera_reference.runtime.algorithms import Plan
+from tessera_reference.runtime.calls import collectives as calls
+from tessera_reference.runtime.calls import planning
+from tessera_reference.runtime.collectives import CollectiveWork
+
+PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combined
+
+
+def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
+    """Algorithms chosen otherwise."""
+    return replaced(clause, description, make, (calls, "plan", plan), (planning, "plan", plan), name=name)
+
+
+def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
+    """An algorithm that is not there, for one collective or for all."""
+
+    def plan(mesh: Any, asked: str, *of: Any) -> Plan:
+        found = PLAN(mesh, asked, *of)
+        lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, asked)
+        return Plan("ring" if algorithm != "ring" else "tree", "default") if lacks else found
+
+    name = f"no_{algorithm}" + (f"_{collective}" if collective else "")
+    return planning_so(clause, name, f"has no algorithm {algorithm} for {collective or 'collectives'}", plan)
+
+
+def rounding(clause: str, algorithm: str) -> Violation:
+    """An algorithm that gives other bits."""
+
+    def combined(self: CollectiveWork, group: Any, brought: Any) -> Mapping[int, Array]:
+        results = COMBINED(self, group, brought)
+        if self.call.algorithm != algorithm:
+            return results
+        return {rank: _other(array) for rank, array in results.items()}
+
+    description = f"has other bits by {algorithm}"
+    return replaced(clause, description, make, (CollectiveWork, "_combined", combined), name=f"bits_of_{algorithm}")
+
+
+def _other(array: Array) -> Array:
+    data = array.to_bits()
+    return Array.from_bits(array.dtype, array.shape, bytes(each ^ (place % 4 == 0) for place, each in enumerate(data)))
+
+
+def tuned_first(mesh: Any, collective: str, *of: Any) -> Plan:
+    """The autotuner decides where it has a result."""
+    found = mesh.context.tuned.get(collective)
+    return Plan(found, "autotuner") if found else PLAN(mesh, collective, *of)
+
+
+def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
+    """As without hints."""
+    kept = dict(mesh.context.hints), dict(mesh.context.plans)
+    mesh.context.hints.clear()
+    mesh.context.plans.clear()
+    try:
+        return PLAN(mesh, collective, *of)
+    finally:
+        mesh.context.hints.update(kept[0])
+        mesh.context.plans.update(kept[1])
+
+
+def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
+    """As without results of the autotuner."""
+    kept = dict(mesh.context.tuned)
+    mesh.context.tuned.clear()
+    try:
+        return PLAN(mesh, collective, *of)
+    finally:
+        mesh.context.tuned.update(kept)
+
+
+def sourced(source: str, told: str) -> Callable[..., Plan]:
+    """One source told as another."""
+
+    def plan(*of: Any) -> Plan:
+        found = PLAN(*of)
+        return Plan(found.algorithm, told) if found.source == source else found
+
+    return plan
+
+
+def any_collective(mesh: Any, collective: str, *of: Any) -> Plan:
+    """A choice for one collective is one for all."""
+    for chosen, source in ((mesh.context.hints, "hint"), (mesh.context.tuned, "autotuner")):
+        for algorithm in chosen.values():
+            return Plan(algorithm, source)
+    return PLAN(mesh, collective, *of)
+
+
+def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Plan:
+    """An odd number of ranks is always tuned."""
+    found = PLAN(mesh, collective, *of)
+    return Plan(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
+
+
+_asked: list[int] = []
+
+
+def default_by_turns(*of: Any) -> Plan:
+    """Another default each time."""
+    found = PLAN(*of)
+    _asked.append(1)
+    return Plan(("ring", "tree")[len(_asked) % 2], "default") if found.source == "default" else found
+
+
+@violates("RT-13-08", "keeps what was chosen once")
+class NeverTakenBack(ReferenceAdapter):
+    """None changes nothing."""
+
+    def runtime_tessxSetAlgorithm(self, *, algorithm: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """Nothing is taken back."""
+        return {} if algorithm is None else super().runtime_tessxSetAlgorithm(algorithm=algorithm, **others)
+
+
+@violates("RT-13-06", "takes hints for every context")
+class HintsForAll(ReferenceAdapter):
+    """One list of hints."""
+
+    def runtime_tessxSetAlgorithm(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """Everywhere."""
+        for handle, _ in self.runtime.handles.live("context"):
+            super().runtime_tessxSetAlgorithm(context=handle, **others)
+        return {}
+
+
+CHOSEN = [
+    *(lacking(clause, each) for clause, each in (
+        ("RT-13-03", "ring"), ("RT-13-04", "tree"), ("RT-13-05", "hierarchical")
+    )),
+    lacking("RT-13-04", "tree", "broadcast"),
+    lacking("RT-13-05", "hierarchical", "reduce_scatter"),
+    rounding("RT-13-03", "ring"),
+    rounding("RT-13-04", "tree"),
+    rounding("RT-13-05", "hierarchical"),
+    planning_so("RT-13-06", "tuned_first", "lets the autotuner decide before a hint", tuned_first),
+    planning_so("RT-13-06", "hints_ignored", "ignores hints", hints_ignored),
+    planning_so("RT-13-06", "any_collective", "takes a hint for every collective", any_collective),
+    planning_so("RT-13-06", "hint_as_default", "tells of a hint as the default", sourced("hint", "default")),
+    planning_so("RT-13-07", "results_ignored", "ignores results of the autotuner", results_ignored),
+    planning_so("RT-13-07", "tuned_as_hint", "tells of a result as a hint", sourced("autotuner", "hint")),
+    planning_so("RT-13-08", "default_as_tuned", "tells of the default as a result", sourced("default", "autotuner")),
+    planning_so("RT-13-08", "no_default_for_odd", "has no default for odd numbers of ranks", no_default_for_odd),
+    planning_so("RT-13-08", "default_by_turns", "has another default each time", default_by_turns),
+]  # fmt: skip
+
+
+# The plans of modules
+
+
+def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
+    """Plans of modules heeded otherwise."""
+    return replaced("RT-08.1-11", description, make, (algorithms, "_hint", hint), name=name)
+
+
+def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:
+    """Modules have no say."""
+    return mesh.context.hints.get(collective)
+
+
+def _plans(mesh: Any) -> list[Any]:
+    return [each for module in mesh.context.plans.values() for each in module]
+
+
+def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
+    """A module's plan is more than a hint of the schedule."""
+    found = [each.algorithm for each in _plans(mesh) if (each.collective, each.axis) == (collective, axis)]
+    return found[-1] if found else HINT(mesh, collective, axis)
+
+
+def any_axis(mesh: Any, collective: str, axis: Any) -> str | None:
+    """A plan is for every axis."""
+    found = [each.algorithm for each in _plans(mesh) if each.collective == collective]
+    return mesh.context.hints.get(collective) or (found[-1] if found else None)
+
+
+def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
+    """A plan is for every collective."""
+    found = [each.algorithm for each in _plans(mesh) if each.axis == axis]
+    return mesh.context.hints.get(collective) or (found[-1] if found else None)
+
+
+@violates("RT-08.1-11", "keeps the plans of modules that are unloaded")
+class PlansKept(ReferenceAdapter):
+    """A plan outlives its module."""
+
+    def runtime_tessModuleUnload(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
+        """Keep its plans."""
+        of = self.runtime.loaded(module, "tessModuleUnload")
+        plans = of.context.plans[module]
+        answer = super().runtime_tessModuleUnload(module=module)
+        of.context.plans[-module] = plans
+        return answer
+
+
+@violates("RT-08.1-11", "refuses modules with plans")
+class PlansRefused(ReferenceAdapter):
+    """Knows none."""
+
+    def runtime_tessModuleLoad(self, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """Refuse it."""
+        loaded = super().runtime_tessModuleLoad(**others)
+        if self.runtime.loaded(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
+            raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
+        return loaded
+
+
+PLANNED = [
+    hinting("context_alone", "ignores the plans of modules", context_alone),
+    hinting("module_first", "lets a module's plan win over the schedule's hint", module_first),
+    hinting("any_axis", "takes a plan for every axis", any_axis),
+    hinting("any_planned", "takes a plan for every collective", any_planned),
+]

@@ -1,0 +1,137 @@
+"""Bindings whose listing gives something else, or takes what it should refuse (runtime spec 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter, make
+
+Told = dict[str, Any]
+LISTING = ReferenceAdapter.binding_listing
+
+
+def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
+    """What the listing gives, changed."""
+
+    def listing(self: ReferenceAdapter, **stated: Any) -> Told:
+        return change(LISTING(self, **stated))
+
+    return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
+
+
+def stated(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
+    """What the listing is given, changed."""
+
+    def listing(self: ReferenceAdapter, **given: Any) -> Told:
+        return LISTING(self, **change(given))
+
+    return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
+
+
+def buffer(change: Callable[[bytes], bytes]) -> Callable[[Told], Told]:
+    """The parameter buffer changed."""
+    return lambda answer: answer | {"argument_bytes": change(bytes.fromhex(answer["argument_bytes"])).hex()}
+
+
+def swapped(data: bytes) -> bytes:
+    """The integers big-endian."""
+    return data[:24] + data[24:28][::-1] + data[28:32][::-1] + data[32:] if len(data) >= 32 else data
+
+
+def null(data: bytes) -> bytes:
+    """The first pointer NULL."""
+    return bytes(8) + data[8:]
+
+
+def other(tensors: Sequence[Tensor], place: int) -> list[Tensor]:
+    """One array of zeros."""
+    found = list(tensors)
+    place %= len(found)
+    found[place] = replace(found[place], data=bytes(len(found[place].data)))
+    return found
+
+
+def renamed(name: str, values: dict[str, str]) -> Callable[[Told], Told]:
+    """Names taken for others."""
+    return lambda given: given | {name: values.get(given[name], given[name])}
+
+
+def all_axes(given: Told) -> Told:
+    """Every axis has to be named."""
+    if len(given["axes"]) < 3:
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", "axes that are not named")
+    return given
+
+
+def fitting(given: Told) -> Told:
+    """Axes are made to fit."""
+    axes, product = given["axes"], 1
+    for size in axes.values():
+        product *= size
+    return given | {"axes": axes if product == given["devices"] else {"dp": given["devices"]}}
+
+
+def as_missing(given: Told) -> Told:
+    """The first kernel, where there is none of the name."""
+    return given | {"kernel": "scaled" if given["kernel"] == "missing" else given["kernel"]}
+
+
+BROKEN = [
+    told("RT-05-01", "no_context", "gives no context", lambda answer: answer | {"context": False}),
+    stated("RT-05-02", "all_axes", "wants every axis to be named", all_axes),
+    stated("RT-05-02", "fitting", "makes axes fit", fitting),
+    told("RT-05-02", "half_a_mesh", "makes a mesh without its first device", lambda answer: answer | {
+        "mesh_size": answer["mesh_size"] - 1
+    }),
+    told("RT-05-03", "no_kernels", "loads a module without kernels", lambda answer: answer | {"kernels": []}),
+    told("RT-05-04", "unpadded", "does not round the buffer up", buffer(lambda data: data[:36])),
+    told("RT-05-04", "big_endian", "packs integers big-endian", buffer(swapped)),
+    told("RT-05-04", "null_pointer", "packs the first array as NULL", buffer(null)),
+    told("RT-05-04", "same_pointer", "packs one array for all", buffer(lambda data: data[:8] * 3 + data[24:])),
+    stated("RT-05-04", "scalars_ignored", "passes keyword scalars as 1", lambda given: given | {
+        "scalars": dict.fromkeys(given["scalars"], 1.0)
+    }),
+    stated("RT-05-04", "whole_scalars", "passes keyword scalars as whole numbers", lambda given: given | {
+        "scalars": {name: float(round(value)) for name, value in given["scalars"].items()}
+    }),
+    stated("RT-05-05", "grid_ignored", "launches one block", lambda given: given | {"grid": [1, 1, 1]}),
+    stated("RT-05-05", "block_ignored", "lets the compiler choose every block", lambda given: given | {
+        "block": [0, 0, 0]
+    }),
+    told("RT-05-05", "not_synchronized", "leaves the output as it was", lambda answer: answer | {
+        "outputs": other(answer["outputs"], -1)
+    }),
+    told("RT-05-05", "inputs_lost", "clears the first input", lambda answer: answer | {
+        "outputs": other(answer["outputs"], 0) if len(answer["outputs"]) > 1 else answer["outputs"]
+    }),
+    stated("RT-05-06", "min_as_sum", "takes min for sum", renamed("op", {"min": "sum"})),
+    stated("RT-05-06", "op_ignored", "always sums", lambda given: given | {"op": "sum"}),
+    stated("RT-05-06", "axis_ignored", "always reduces along dp", lambda given: given | {"axis": "dp"}),
+    stated("RT-05-06", "op_trimmed", "takes names of operators in any spelling", lambda given: given | {
+        "op": given["op"].strip().lower()
+    }),
+    stated("RT-05-09", "first_kernel", "gives a kernel for any name", as_missing),
+    told("RT-05-09", "one_kernel", "tells of one kernel", lambda answer: answer | {"kernels": answer["kernels"][:1]}),
+    told("RT-05-10", "no_default_stream", "has no default stream", lambda answer: answer | {"default_stream": False}),
+]  # fmt: skip
+
+
+def any_image(self: ReferenceAdapter, **given: Any) -> Told:
+    """A module of nothing, for bytes that are none."""
+    try:
+        return LISTING(self, **given)
+    except Refusal:
+        if len(given["image"]) > 400:
+            raise
+        zeros = {"context": True, "mesh_size": given["devices"], "kernels": [], "argument_bytes": ""}
+        return zeros | {"default_stream": True, "outputs": given["tensors"], "reduced": given["grads"]}
+
+
+BYTES = replaced(
+    "RT-05-03", "loads a module of nothing from any bytes", make, (ReferenceAdapter, "binding_listing", any_image)
+)

@@ -1,0 +1,217 @@
+"""Environments that are misread, found late, or ask for nothing (runtime spec, Appendix C; AMB-RT-46)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.runtime import environment, log
+from tessera_reference.runtime.calls import contexts as calls
+from tessera_reference.runtime.code_cache import CodeCache
+from tessera_reference.runtime.contexts import Context
+from tessera_reference.runtime.environment import Environment
+from tessera_reference.runtime.log import Line, Log
+
+READ, STORE, NOTE = environment.read_environment, CodeCache.store, Log.note
+
+
+def reading(clause: str, name: str, description: str, change: Callable[[Environment], Environment]) -> Violation:
+    """What a context finds, changed."""
+
+    def read(variables: Mapping[str, str]) -> Environment:
+        return change(READ(variables))
+
+    return replaced(clause, description, make, (calls, "read_environment", read), name=name)
+
+
+def finding(
+    clause: str, name: str, description: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+) -> Violation:
+    """The variables changed before they are read."""
+
+    def read(variables: Mapping[str, str]) -> Environment:
+        return READ(change(variables))
+
+    return replaced(clause, description, make, (calls, "read_environment", read), name=name)
+
+
+def without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
+    """A variable that is not read."""
+    return lambda variables: {each: value for each, value in variables.items() if each != name}
+
+
+def instead(name: str, values: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
+    """Values of a variable taken for others."""
+    return lambda variables: {
+        each: values.get(value, value) if each == name else value for each, value in variables.items()
+    }
+
+
+VARIABLES = (
+    ("RT-19.C-01", "TESS_NUMERICS", {"downcast": "promote"}, {"exact": "strict"}),
+    ("RT-19.C-04", "TESS_AUTOTUNE", {"0": "1"}, {"2": "1"}),
+    ("RT-19.C-05", "TESS_LOG_LEVEL", {"trace": "debug"}, {"everything": "trace"}),
+)
+
+FOUND = [
+    *(finding(clause, f"no_{name}", f"does not read {name}", without(name)) for clause, name, _, _ in VARIABLES),
+    *(
+        finding(clause, f"other_{name}", f"takes a value of {name} for another", instead(name, values))
+        for clause, name, values, _ in VARIABLES
+    ),
+    *(
+        finding(clause, f"any_{name}", f"takes an unknown value of {name} for a known one", instead(name, values))
+        for clause, name, _, values in VARIABLES
+    ),
+    finding("RT-19.C-02", "no_TESS_DETERMINISTIC", "does not read TESS_DETERMINISTIC", lambda variables: {
+        **without("TESS_DETERMINISTIC")(variables), "TESS_DETERMINISTIC": "0"
+    }),
+    finding("RT-19.C-02", "inverted", "takes TESS_DETERMINISTIC=1 for 0",
+            instead("TESS_DETERMINISTIC", {"1": "0", "0": "1"})),
+    finding("RT-19.C-03", "no_TESS_CACHE_DIR", "does not read TESS_CACHE_DIR", without("TESS_CACHE_DIR")),
+]  # fmt: skip
+
+
+@violates("RT-19.C-01", "tells what the environment says now")
+class NotKept(ReferenceAdapter):
+    """Settings that change under a live context."""
+
+    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
+        """For every context."""
+        answer = super().runtime_tessxSetEnvironment(variables=variables)
+        for _, context in self.runtime.handles.live("context"):
+            context.environment = READ(variables)
+        return answer
+
+
+@violates("RT-19.C-03", "keeps the directory of the first context")
+class FirstDirectory(ReferenceAdapter):
+    """Later contexts write there too."""
+
+    first: str | None = None
+
+    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
+        """With the first directory."""
+        self.first = self.first or variables.get("TESS_CACHE_DIR")
+        kept = {} if self.first is None else {"TESS_CACHE_DIR": self.first}
+        return super().runtime_tessxSetEnvironment(variables={**variables, **kept})
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it."""
+        self.first = None
+        return super().session_reset()
+
+
+def never_stored(self: CodeCache, context: Context) -> None:
+    """The directory is told of, and never written."""
+
+
+_directories: dict[int, Any] = {}
+
+
+def last_store(self: CodeCache, context: Context) -> Any:
+    """The last directory, for contexts that have none."""
+    found = STORE(self, context)
+    if found is not None:
+        _directories[id(self)] = found
+    return found or _directories.get(id(self))
+
+
+# Precedence
+
+
+def governing(name: str, description: str, govern: Callable[..., NumericsPolicy]) -> Violation:
+    """Sources in another order."""
+    return replaced("RT-19.C-02", description, make, (Context, "governing", govern), name=name)
+
+
+def _with(policy: NumericsPolicy, flag: bool) -> NumericsPolicy:
+    return replace(policy, deterministic=1) if flag else policy
+
+
+def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """A module's defaults win over the context's policy."""
+    return _with(module or self.policy or self.default(), flag)
+
+
+def environment_first(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """The environment wins over all but the flag."""
+    policy = self.policy or module or self.default()
+    asked = self.environment.deterministic
+    return _with(policy if asked is None else replace(policy, deterministic=int(asked)), flag)
+
+
+def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """The environment wins over a module."""
+    asked = self.environment.deterministic
+    return _with(self.policy or (self.default() if asked is not None else module) or self.default(), flag)
+
+
+def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """Modules have no say."""
+    return _with(self.policy or self.default(), flag)
+
+
+def flag_last(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """The flag counts where the context has no policy."""
+    return self.policy or _with(module or self.default(), flag)
+
+
+def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """A launch with the flag is under the strict policy altogether."""
+    return NumericsPolicy() if flag else self.policy or module or self.default()
+
+
+def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """Deterministic where any source is."""
+    sources = [each for each in (self.policy, module) if each is not None]
+    asked = any(each.deterministic for each in sources) or bool(self.environment.deterministic)
+    return replace((sources or [self.default()])[0], deterministic=int(asked or flag))
+
+
+PRECEDENCE = [
+    governing("module_first", "lets a module's policy win over the context's", module_first),
+    governing("environment_first", "lets the environment win over every policy", environment_first),
+    governing("environment_over_modules", "lets the environment win over modules", environment_over_modules),
+    governing("modules_ignored", "ignores the policies of modules", modules_ignored),
+    governing("flag_last", "lets the context's policy win over the flag", flag_last),
+    governing("flag_alone", "takes the flag for a whole policy", flag_alone),
+    governing("merged", "is deterministic where any source asks for it", merged),
+    replaced("RT-19.C-03", "writes nothing to the directory", make, (CodeCache, "store", never_stored),
+             name="never_stored"),
+    replaced("RT-19.C-03", "goes on with a directory that is unset", make, (CodeCache, "store", last_store),
+             name="last_store"),
+]  # fmt: skip
+
+
+# The log, and the autotuner
+
+
+def all_levels(self: Log, level: str, text: str) -> None:
+    """Every line, whatever was asked for."""
+    self.lines.append(Line(level, text))
+
+
+def silent(self: Log, level: str, text: str) -> None:
+    """No lines."""
+
+
+def the_less(self: Log, level: str, text: str) -> None:
+    """Fewer lines the higher the level."""
+    if self.level is not None and log.LEVELS.index(level) >= log.LEVELS.index(self.level):
+        self.lines.append(Line(level, text))
+
+
+LOGGED = [
+    replaced("RT-19.C-05", "logs everything always", make, (Log, "note", all_levels), name="all_levels"),
+    replaced("RT-19.C-05", "logs nothing", make, (Log, "note", silent), name="silent"),
+    replaced("RT-19.C-05", "logs less the higher the level", make, (Log, "note", the_less), name="the_less"),
+    reading("RT-19.C-04", "always_tuned", "tunes although it is told not to", lambda found: found if found.autotune
+            is None else replace(found, autotune=True)),
+    reading("RT-19.C-04", "never_tuned", "does not tune although it is told to", lambda found: found if found.autotune
+            is None else replace(found, autotune=False)),
+]  # fmt: skip

@@ -1,0 +1,159 @@
+"""Timeouts that never come, come too soon, or are told otherwise, and launches of low latency (spec 6, 19.A)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.work import Work
+
+TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, ModuleCalls._queue_launch, Stream.fail
+
+
+def working(name: str, description: str, attribute: str, value: Any) -> Violation:
+    """Work of which one part is done otherwise."""
+    return replaced("RT-19.A-09", description, make, (Work, attribute, value), name=name)
+
+
+def failed(self: Work, timeout: int) -> Failure:
+    """A launch that failed."""
+    return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, str(TIMED_OUT(self, timeout)), "work that ends")
+
+
+async def slow_for_ever(self: Work, duration: int) -> None:
+    """Slow work is let finish."""
+    machine = self.stream.mesh.machine
+    await machine.engine.sleep(machine.lasting(duration))
+
+
+async def at_a_tenth(self: Work, duration: int) -> None:
+    """Timeouts come at a tenth of what is allowed."""
+    await SPEND(self, duration if self.stream.mesh.context.timeout is None else 1_000_000 * duration)
+
+
+async def hangs_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
+    """What waits for ever is given up as if there were no timeout."""
+    context = self.stream.mesh.context
+    kept, context.timeout = context.timeout, None
+    try:
+        await WAIT(self, signal, turn, given_up)
+    finally:
+        context.timeout = kept
+
+
+async def collectives_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
+    """Timeouts are for launches."""
+    await (WAIT if self.kind == "launch" else hangs_for_ever)(self, signal, turn, given_up)
+
+
+async def launches_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
+    """Timeouts are for collectives."""
+    await (hangs_for_ever if self.kind == "launch" else WAIT)(self, signal, turn, given_up)
+
+
+def everywhere(self: Stream, failure: Failure) -> None:
+    """A timeout is one of every stream of the mesh."""
+    for stream in self.mesh.streams.values() if failure.status is Status.TESS_ERR_TIMEOUT else (self,):
+        FAIL(stream, failure)
+
+
+@violates("RT-19.A-09", "sets the timeout of every context")
+class AllContexts(ReferenceAdapter):
+    """One timeout for all."""
+
+    last = 0
+
+    def runtime_tessxSetTimeout(self, *, context: Any, nanoseconds: Any) -> dict[str, Any]:  # noqa: N802
+        """Everywhere."""
+        for handle, _ in self.runtime.handles.live("context"):
+            super().runtime_tessxSetTimeout(context=handle, nanoseconds=nanoseconds)
+        self.last = nanoseconds
+        return {}
+
+    def runtime_tessInit(self, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """In later ones too."""
+        answer = super().runtime_tessInit(**others)
+        super().runtime_tessxSetTimeout(context=answer["context"], nanoseconds=self.last)
+        return answer
+
+    def session_reset(self) -> dict[str, Any]:
+        """None."""
+        self.last = 0
+        return super().session_reset()
+
+
+@violates("RT-19.A-09", "takes no timeout for no time")
+class NoTime(ReferenceAdapter):
+    """0 allows nothing."""
+
+    def runtime_tessxSetTimeout(self, *, context: Any, nanoseconds: Any) -> dict[str, Any]:  # noqa: N802
+        """At least a nanosecond."""
+        return super().runtime_tessxSetTimeout(context=context, nanoseconds=nanoseconds or 1)
+
+
+@violates("RT-19.A-09", "reports a timeout at every synchronization")
+class NeverCleared(ReferenceAdapter):
+    """Once late, always late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: dict[Any, Refusal] = {}
+
+    def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Once more."""
+        try:
+            answer = super().runtime_tessStreamSynchronize(stream=stream)
+        except Refusal as refusal:
+            self.late[stream] = refusal
+            raise
+        if stream in self.late:
+            raise self.late[stream]
+        return answer
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it."""
+        self.late = {}
+        return super().session_reset()
+
+
+TIMEOUTS = [
+    working("failed", "reports a timeout as a failed launch", "timed_out", failed),
+    working("slow_for_ever", "lets slow work finish", "spend", slow_for_ever),
+    working("too_soon", "times out far too soon", "spend", at_a_tenth),
+    working("hangs_for_ever", "knows no timeout of what waits", "wait_for", hangs_for_ever),
+    working("collectives_for_ever", "knows no timeout of collectives", "wait_for", collectives_for_ever),
+    working("launches_for_ever", "knows no timeout of kernels that never end", "wait_for", launches_for_ever),
+    replaced("RT-19.A-09", "reports a timeout on every stream", make, (Stream, "fail", everywhere), name="everywhere"),
+]
+
+
+# Low latency
+
+
+def dropped(self: ModuleCalls, work: LaunchWork) -> None:
+    """A launch of low latency is forgotten."""
+    if not work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
+        QUEUE(self, work)
+
+
+@violates("RT-06-14", "refuses launches that ask for low latency")
+class LowLatencyRefused(ReferenceAdapter):
+    """Takes bit 3 for an undefined one."""
+
+    def runtime_tessLaunch(self, *, cfg: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802
+        """Refuse it."""
+        if cfg["flags"] & 8:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
+        return super().runtime_tessLaunch(cfg=cfg, **launch)
+
+
+LOW_LATENCY = replaced(
+    "RT-06-14", "forgets launches that ask for low latency", make, (ModuleCalls, "_queue_launch", dropped)
+)

@@ -1,0 +1,81 @@
+"""The Python binding as the protocol asks for it: the listing of section 5 of the runtime spec, run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.tensors import Tensor
+
+from .. import binding as ts
+from ..binding.element_types import numpy_dtype
+from ..numerics.formats import dtype
+from .bytes_read import data
+from .reading import mapping, read_by, tensors
+
+__all__ = ["BindingMethods"]
+
+
+class BindingMethods:
+    """What an application does that imports the binding."""
+
+    @read_by(image=data, axes=mapping, tensors=tensors, scalars=mapping)
+    def binding_listing(
+        self,
+        *,
+        image: bytes,
+        devices: int,
+        axes: Mapping[str, int],
+        kernel: str,
+        tensors: Sequence[Tensor],
+        integers: Sequence[int],
+        scalars: Mapping[str, float],
+        grid: Sequence[int],
+        block: Sequence[int],
+        grads: Tensor,
+        op: str,
+        axis: str,
+    ) -> dict[str, Any]:
+        """RT-05-01 to -06, -09, -10, in the order of the listing."""
+        arrays, gradients = [_array(each) for each in tensors], _array(grads)
+        with _refusals(), ts.init(environment={}) as context:
+            mesh = ts.mesh(devices=range(devices), axes=axes)
+            module = ts.module.load(image)
+            launched = module.kernel[kernel]
+            arguments = ts.pack_args(*arrays, *integers, **scalars)
+            stream = ts.default_stream()
+            buffer = arguments.bytes_for(mesh, launched.entry)
+            ts.launch(launched, mesh, grid=grid, block=block, args=arguments, stream=stream)
+            ts.collectives.all_reduce(mesh, gradients, op=op, axis=axis)
+            ts.synchronize()
+            return {
+                "context": bool(context),
+                "mesh_size": mesh.size,
+                "kernels": list(module.kernel),
+                "argument_bytes": buffer.hex(),
+                "default_stream": bool(stream),
+                "outputs": [_tensor(each, array) for each, array in zip(tensors, arrays, strict=True)],
+                "reduced": _tensor(grads, gradients),
+            }
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Errors of the binding as refusals, with the status that they carry."""
+    try:
+        yield
+    except ts.TesseraError as error:
+        raise Refusal(error.status.name, "call", error.message) from None
+
+
+def _array(given: Tensor) -> np.ndarray[Any, Any]:
+    """An array of the application, which it may write."""
+    return np.frombuffer(given.data, numpy_dtype(dtype(given.dtype))).reshape(given.shape).copy()
+
+
+def _tensor(given: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    return Tensor(given.dtype, given.shape, array.tobytes())

@@ -1,0 +1,548 @@
+"""Steps: modules, launches, collectives and graphs (runtime spec 4.5, 4.6, 6, 12)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tessera_reference.abi.descriptor import Descriptor
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Status
+from tessera_reference.runtime.launches import LaunchConfig
+
+from .memory import Place
+from .order import Use
+from .session import FAST, IMAGES, OK, Session, image
+from .steps_live import INVALID, MISSING, end_module, missing
+from .steps_memory import limit_of, tidy_place
+from .works import KERNELS, WHOLE, buffer, collective, kernel
+from .world import ASYNCHRONOUS, STRICT, Capture, Context, Mesh, Module, Queued, Stream
+
+__all__ = ["STEPS"]
+
+VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
+MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
+ARCH = Status.TESS_ERR_ARCH_MISMATCH
+VERSION = Status.TESS_ERR_ABI_VERSION_MISMATCH
+CORRUPT = Status.TESS_ERR_CACHE_CORRUPT
+DETERMINISTIC, CAPTURE, PERSISTENT, LOW_LATENCY = 1, 2, 4, 8
+SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 1, 12: 8, 13: 16}
+FUNCTIONS = {
+    "all_reduce": ("tessAllReduce", "buffer"),
+    "reduce_scatter": ("tessReduceScatter", "inout"),
+    "all_gather": ("tessAllGather", "inout"),
+    "broadcast": ("tessBroadcast", "buffer"),
+}
+
+
+# Modules
+
+
+def module_load(session: Session) -> None:
+    if len(session.world.modules) >= 3:
+        return
+    context, name = session.any("context"), session.pick(("both", "both", "both", *IMAGES)) if session.begun else "both"
+    on, data = session.world.contexts.get(context), image(name)
+    targets, policy, version = IMAGES[name]
+    here = {each.target for each in session.topology.devices}
+    if on is None:
+        wrong = {MISSING}
+    elif version is not None:
+        wrong = {VERSION}
+    elif not here & set(targets):
+        wrong = {ARCH}
+    else:
+        wrong = {VIOLATION} if policy is not None and on.forbid_fast_math and policy.allowFastMath else set()
+    given: Any = data
+    if session.chance(20):
+        given = session.pick((bytearray, memoryview))(data)
+    arguments = {"ctx": context, "image": given, "size": len(data)}
+    kinds = {"ctx": "context", "image": "image", "size": "size"}
+    status, module = session.call("tessModuleLoad", arguments, kinds, wrong, outputs=("module",))
+    if status is OK and on is not None:
+        told = None if policy is None else asdict(policy)
+        session.world.modules[module] = Module(on, frozenset(targets), told)
+
+
+def module_load_damaged(session: Session) -> None:
+    """An image with bytes changed, cut off, or moved."""
+    context = session.any("context")
+    data = bytearray(image(session.pick(("both", "sm_90"))))
+    for _ in range(1 + session.below(3)):
+        kind, at = session.below(4), session.below(len(data)) if session.chance(50) else session.below(200)
+        if kind == 0:
+            data[at] ^= 1 + session.below(255)
+        elif kind == 1:
+            del data[at : at + 1 + session.below(64)]
+        elif kind == 2:
+            data[at:at] = session.bytes(1 + session.below(64))
+        else:
+            data[at : at + 8] = session.pick((bytes(8), b"\xff" * 8, (2**63).to_bytes(8, "little")))
+    if bytes(data) == image("both") or bytes(data) == image("sm_90"):
+        return
+    wrong = {INVALID, VERSION} if context else {MISSING}
+    arguments = {"ctx": context, "image": bytes(data), "size": len(data)}
+    session.call("tessModuleLoad", arguments, {}, wrong, outputs=("module",))
+
+
+def module_unload(session: Session) -> None:
+    module = session.any("module")
+    status, _ = session.call("tessModuleUnload", {"module": module}, {"module": "module"}, missing(module))
+    if status is OK:
+        world = session.world
+        world.drain(world.of_context(world.modules[module].context))
+        end_module(session, module)
+
+
+def kernel_get(session: Session) -> None:
+    module, name = session.any("module"), session.pick((*KERNELS, "met", "nothing"))
+    arguments, kinds = {"module": module, "name": name}, {"module": "module", "name": "name"}
+    status, handle = session.call("tessKernelGet", arguments, kinds, missing(module), outputs=("kernel",))
+    if status is not OK:
+        return
+    known = session.world.modules[module].kernels.setdefault(name, handle)
+    if known != handle:
+        raise session.wrong(f"kernel {name} is {handle}, which was {known}")
+    session.world.kernels[handle] = (session.world.modules[module], name)
+
+
+def explain(session: Session) -> None:
+    module = session.any("module")
+    session.call("tessxExplain", {"module": module}, {"module": "module"}, missing(module), outputs=("explanation",))
+
+
+# Launches
+
+
+def befalls(session: Session, context: Context, name: str) -> list[dict[str, Any]]:
+    """Count a launch; the faults that it meets (AMB-RT-81)."""
+    plan = context.faults
+    plan.launches[name] = count = plan.launches.get(name, 0) + 1
+    return [
+        dict(each)
+        for each in plan.told
+        if each["kind"].startswith("kernel_") and each.get("nth", 1) == count and each.get("kernel") in (None, name)
+    ]
+
+
+def launch(session: Session) -> None:
+    world, handle = session.world, session.any("kernel")
+    stream = session.any("stream")
+    on = world.streams.get(stream)
+    if on is None or not handle:
+        return
+    module, name = world.kernels[handle]
+    mesh = on.mesh if not session.chance(4) else world.meshes[session.any("mesh")]
+    flags = session.pick((0, 0, 0, 0, DETERMINISTIC, LOW_LATENCY, PERSISTENT, CAPTURE))
+    scalar = session.pick((1, 2, 3, 4, 8, 0) if name != "any" else (8, 3, 1))
+    size = scalar * 4 if name == "any" else 32
+    count = {"nothing": 0, "copy": 2}.get(name, 1)
+    tensors = [tidy_place(session, on, size, step=4) for _ in range(count)]
+    if any(each is None for each in tensors):
+        return
+    places = [each for each in tensors if each is not None]
+    pointers = [each.address for each in places]
+    wrong = launch_problems(mesh, on, module, flags)
+    if pointers and session.chance(4):
+        pointers[-1] = session.pick((0, pointers[-1] + 2, 2**63, 1, places[-1].block.address + places[-1].block.size))
+        wrong |= {INVALID}
+    must, maybe = (set(), set()) if flags & CAPTURE else queue_limit(on, [each.block for each in places])
+    waiting = sum(each.persistent for each in world.of_mesh(mesh))
+    if flags & PERSISTENT and waiting >= 3:
+        maybe |= {Status.TESS_ERR_UNSUPPORTED, OK}
+    if session.corrupted:
+        maybe |= {CORRUPT, OK}
+    data = buffer(name, scalar, pointers)
+    config = LaunchConfig(session.pick(((1, 1, 1), (4, 2, 1))), session.pick(((0, 0, 0), (32, 1, 1))), 0, flags)
+    kinds = {"kernel": "kernel", "mesh": "mesh", "cfg": "config", "argBuffer": "argument bytes", "argSize": "size"}
+    kinds |= {"stream": "stream"}
+    given: Any = data + bytes(session.pick((0, 0, 8)))
+    arguments = {"kernel": handle, "mesh": mesh.handle, "cfg": config, "argBuffer": given, "argSize": len(given), "stream": stream}
+    unspoilt = () if data else ("argBuffer",)
+    status, _ = session.call("tessLaunch", arguments, kinds, wrong | must if not wrong else wrong, maybe=maybe, unspoilt=unspoilt)
+    if status is not OK:
+        return
+    on.carried.append(mesh.context.seed)
+    queue_launch(session, on, name, scalar, places, flags, befalls(session, mesh.context, name))
+
+
+def queue_limit(stream: Stream, blocks: list[Any]) -> tuple[set[Status], set[Status]]:
+    """As `limit_of`, for a launch that is not captured even where its stream is."""
+    capture, stream.capture = stream.capture, None
+    try:
+        return limit_of(stream, blocks)
+    finally:
+        stream.capture = capture
+
+
+def launch_problems(mesh: Mesh, on: Stream, module: Module, flags: int) -> set[Status]:
+    """What of a launch cannot be, its pointers aside."""
+    wrong: set[Status] = set()
+    if on.mesh is not mesh or module.context is not mesh.context:
+        wrong |= {INVALID}
+    if not mesh.targets <= module.targets:
+        wrong |= {ARCH}
+    if mesh.context.forbids(mesh.context.governing(module.policy, bool(flags & DETERMINISTIC))):
+        wrong |= {VIOLATION}
+    return wrong
+
+
+def queue_launch(
+    session: Session,
+    on: Stream,
+    name: str,
+    scalar: int,
+    places: list[Place],
+    flags: int,
+    faults: list[dict[str, Any]],
+) -> None:
+    ranks = range(len(on.mesh.devices))
+    bad = [each for each in faults if each["kind"] in ("kernel_trap", "kernel_hang")]
+    trapped = [rank for rank in ranks if any(each.get("rank") in (None, rank) for each in bad)]
+    work = kernel(on.mesh, name, scalar, places, trapped)
+    hangs = any(each["kind"] == "kernel_hang" for each in bad) and bool(trapped)
+    if hangs or (name == "met" and trapped):
+        work = clouded(session, work)
+    if flags & CAPTURE:
+        if on.capture is None:
+            on.capture = Capture(before={on.handle: frozenset()})
+        session.world.submit(on, work)
+        return
+    if flags & PERSISTENT:
+        on.persistent += 1
+    session.world.enqueue(on, work)
+
+
+def clouded(session: Session, work: Queued) -> Queued:
+    """Work that keeps others waiting: where there is a timeout, or ranks that meet, they may fail with it."""
+
+    def apply() -> Any:
+        errors = work.apply()
+        session.world.cloud()
+        return errors
+
+    return Queued(work.uses, apply, work.kind)
+
+
+# Collectives
+
+
+def asked(session: Session, mesh: Mesh) -> tuple[str, int, int, int, str | None, int, set[Status]]:
+    """A collective with its count, dtype, operator, axis and root, and what is wrong with them."""
+    name = session.pick(tuple(FUNCTIONS))
+    dtype = session.pick((9, 9, 9, 10, 7, 8, 5, 3, 1, 11, 12))
+    operator = session.below(3) if name in ("all_reduce", "reduce_scatter") else 0
+    axis = None if name == "broadcast" else session.pick(("dp", "tp", "pp", "ep", "dp"))
+    count = session.pick((4, 8, 2, 0, 1, 3))
+    root = session.below(len(mesh.devices) + 1) if name == "broadcast" else 0
+    wrong: set[Status] = set()
+    if name in ("all_reduce", "reduce_scatter"):
+        if (operator == 0 and dtype == 11) or (operator and dtype in (12, 13)):
+            wrong |= {Status.TESS_ERR_UNSUPPORTED}
+    if name in ("reduce_scatter", "all_gather") and count % mesh.axes.size_along(axis):
+        wrong |= {INVALID}
+    if name == "broadcast" and root >= len(mesh.devices):
+        wrong |= {INVALID}
+    return name, count, dtype, operator, axis, root, wrong
+
+
+def cut_of(mesh: Mesh) -> Any:
+    """The pairs of ranks that are cut off from each other when the collective runs."""
+    return lambda: [
+        tuple(each["ranks"]) for each in mesh.context.faults.told if each["kind"] == "link_down" and each["mesh"] == mesh.handle
+    ]
+
+
+def collective_call(session: Session) -> None:
+    world, stream = session.world, session.any("stream")
+    on = world.streams.get(stream)
+    if on is None:
+        return
+    mesh = on.mesh if not session.chance(3) else world.meshes[session.any("mesh")]
+    name, count, dtype, operator, axis, root, wrong = asked(session, mesh)
+    place = tidy_place(session, on, count * SIZES[dtype], step=min(8, SIZES[dtype]))
+    if place is None:
+        return
+    if on.mesh is not mesh:
+        wrong |= {INVALID}
+    if mesh.context.forbids(mesh.context.governing()):
+        wrong |= {VIOLATION}
+    must, maybe = limit_of(on, [place.block]) if count else (set(), set())
+    if session.corrupted:
+        maybe |= {CORRUPT, OK}
+    function, argument = FUNCTIONS[name]
+    arguments: dict[str, Any] = {"mesh": mesh.handle, argument: place.address, "count": count, "dtype": dtype}
+    kinds = {"mesh": "mesh", argument: "device pointer", "count": "size", "dtype": "dtype"}
+    if name in ("all_reduce", "reduce_scatter"):
+        arguments["op"], kinds["op"] = operator, "operator"
+    if name == "broadcast":
+        arguments["root"], kinds["root"] = root, "rank"
+    else:
+        arguments["axis"], kinds["axis"] = axis, "axis"
+    arguments["stream"], kinds["stream"] = stream, "stream"
+    unspoilt = () if count else (argument,)
+    status, _ = session.call(function, arguments, kinds, wrong or must, maybe=maybe, unspoilt=unspoilt)
+    if status is not OK:
+        return
+    on.carried.append(mesh.context.seed)
+    places = [place if count else None] * len(mesh.devices)
+    work = collective(mesh, name, places, dtype, operator=operator, axis=axis, root=root, cut=cut_of(mesh))
+    uses = [Use(place, True)] if count else []
+    world.submit(on, Queued(uses, work.apply, "collective"))
+
+
+def issue_together(session: Session) -> None:
+    """Each rank of a stream issues a collective by itself; one may ask for something else, or stay away."""
+    world, stream = session.world, session.any("stream")
+    on = world.streams.get(stream)
+    if on is None:
+        return
+    mesh = on.mesh
+    name, count, dtype, operator, axis, root, wrong = asked(session, mesh)
+    if wrong or not count or on.limit:
+        return
+    places = [tidy_place(session, on, count * SIZES[dtype], step=min(8, SIZES[dtype])) for _ in mesh.devices]
+    if any(each is None for each in places):
+        return
+    ranks = list(range(len(mesh.devices)))
+    ranks = ranks[session.below(len(ranks)) :] + ranks[: session.below(len(ranks))]
+    ranks = list(dict.fromkeys([*ranks, *range(len(mesh.devices))]))
+    odd = session.pick(ranks) if session.chance(20) else None
+    ends = set()
+    absent = 1 if len(ranks) > 1 and session.chance(10) else 0
+    forbidden = mesh.context.forbids(mesh.context.governing())
+    for rank in ranks[: len(ranks) - absent]:
+        named, difference = issued(session, mesh, name, operator, axis, root, rank == odd)
+        ends |= difference
+        pointer = places[rank].address  # type: ignore[union-attr]
+        arguments = {"mesh": mesh.handle, "rank": rank, "collective": name, "buffer": pointer, "count": count}
+        arguments |= {"dtype": dtype, "stream": stream}
+        maybe = {CORRUPT, OK} if session.corrupted else set()
+        status, _ = session.judged("tessxIssue", arguments, maybe or {OK}, named=named)
+        if status is not OK:
+            world.cloud()
+            return
+        on.carried.append(named["descriptor"].seed if named["descriptor"] is not None else mesh.context.seed)
+    del forbidden  # what single ranks bring is judged when they meet
+    queue_issued(session, on, name, [each for each in places if each is not None], dtype, operator, axis, root, ranks, ends, absent, odd)
+
+
+def issued(
+    session: Session, mesh: Mesh, name: str, operator: int, axis: str | None, root: int, odd: bool
+) -> tuple[dict[str, Any], set[Status]]:
+    """What one rank asks for, and how the meeting ends for it."""
+    named: dict[str, Any] = {"op": operator, "axis": axis, "root": root, "algorithm": "ring"}
+    named |= {"descriptor": Descriptor(seed=3), "policy": NumericsPolicy(**STRICT)}
+    if name not in ("all_reduce", "reduce_scatter"):
+        named["op"] = None
+    if name != "broadcast":
+        named["root"] = None
+    if not odd or len(mesh.devices) == 1:
+        return named, set()
+    what = session.pick(("algorithm", "descriptor", "policy", "axis" if axis else "algorithm"))
+    if what == "descriptor":
+        return named | {"descriptor": Descriptor(seed=4)}, {VIOLATION}
+    if what == "policy":
+        return named | {"policy": FAST}, {VIOLATION}
+    if what == "axis" and name == "all_reduce":
+        other = "ep" if axis != "ep" else "tp"
+        return named | {"axis": other}, {MISMATCH}
+    return named | {"algorithm": "tree"}, {MISMATCH}
+
+
+def queue_issued(
+    session: Session,
+    on: Stream,
+    name: str,
+    places: list[Place],
+    dtype: int,
+    operator: int,
+    axis: str | None,
+    root: int,
+    ranks: list[int],
+    ends: set[Status],
+    absent: int,
+    odd: int | None,
+) -> None:
+    world, mesh = session.world, on.mesh
+    uses = [Use(places[rank], True, rank) for rank in ranks[: len(ranks) - absent]]
+    work = collective(mesh, name, places, dtype, operator=operator, axis=axis, root=root, cut=cut_of(mesh))
+
+    def apply() -> Any:
+        if absent:
+            world.cloud()
+            return []
+        return list(ends) or work.apply()
+
+    capture, on.capture = on.capture, None
+    if any(not world.order.is_quiet(use.place.block) for use in uses):
+        world.forget()
+    first, *others = uses
+    world.enqueue(on, Queued([first], apply, "collective"))
+    for use in others:
+        world.enqueue(on, Queued([use], lambda: [], "collective"))
+    on.capture = capture
+    if absent:
+        on.maybe |= ASYNCHRONOUS
+        complete(session, on, name, ranks[-1], places, dtype, operator, axis, root)
+
+
+def complete(
+    session: Session,
+    on: Stream,
+    name: str,
+    rank: int,
+    places: list[Place],
+    dtype: int,
+    operator: int,
+    axis: str | None,
+    root: int,
+) -> None:
+    """Whatever became of the others, the last rank comes too: the numbers of the meetings agree again."""
+    named, _ = issued(session, on.mesh, name, operator, axis, root, False)
+    if session.chance(70):
+        session.judged("tessStreamSynchronize", {"stream": on.handle}, [MISMATCH, *ASYNCHRONOUS])
+        on.errors, on.maybe = [], set()
+        session.world.drain([on])
+        session.world.cloud()
+    arguments: dict[str, Any] = {"mesh": on.mesh.handle, "rank": rank, "collective": name}
+    arguments |= {"buffer": places[rank].address, "count": places[rank].size // SIZES[dtype], "dtype": dtype}
+    status, _ = session.judged("tessxIssue", arguments | {"stream": on.handle}, [OK], named=named)
+    assert status is OK
+    on.carried.append(3)
+    capture, on.capture = on.capture, None
+    session.world.enqueue(on, Queued([Use(places[rank], True, rank)], lambda: [], "collective"))
+    on.capture = capture
+    session.world.cloud()
+
+
+def issue_refused(session: Session) -> None:
+    """One rank's collective with an argument that cannot be."""
+    world, stream = session.world, session.any("stream")
+    on = world.streams.get(stream)
+    if on is None:
+        return
+    place = session.place(32, devices=on.mesh.devices, step=4)
+    if place is None:
+        return
+    arguments = {"mesh": on.mesh.handle, "rank": 0, "collective": "all_reduce", "buffer": place.address, "count": 8}
+    arguments |= {"dtype": 9, "stream": stream}
+    kinds = {"mesh": "mesh", "rank": "rank", "collective": "collective", "buffer": "device pointer", "count": "size"}
+    kinds |= {"dtype": "dtype", "stream": "stream"}
+    named: dict[str, Any] = {"op": 0, "axis": "dp"}
+    if session.chance(40):
+        wrong = session.pick(
+            (("op", 3), ("axis", "zz"), ("algorithm", "star"), ("descriptor", 5), ("policy", {}), ("axis", None), ("op", None))
+        )
+        named |= dict((wrong,))
+        session.judged("tessxIssue", arguments, {INVALID}, named=named)
+        return
+    name = session.pick(list(kinds))
+    arguments[name], statuses = session._spoilt(kinds[name])
+    session.judged("tessxIssue", arguments, statuses | ({CORRUPT} if session.corrupted else set()), named=named)
+
+
+# Graphs
+
+
+def graph_instantiate(session: Session) -> None:
+    world, stream = session.world, session.any("stream")
+    capturing = [each.handle for each in world.streams.values() if each.capture is not None]
+    if capturing and session.chance(80):
+        stream = session.pick(capturing)
+    on = world.streams.get(stream)
+    wrong = missing(stream) | (set() if on is None or on.capture is not None else {INVALID})
+    status, graph = session.call("tessxGraphInstantiate", {"stream": stream}, {"stream": "stream"}, wrong, outputs=("graph",))
+    if status is not OK or on is None or on.capture is None:
+        return
+    ended = on.capture
+    ended.running = False
+    for each in world.streams.values():
+        if each.capture is ended:
+            each.capture = None
+    world.graphs[graph] = (on.mesh, tuple(ended.nodes))
+
+
+def graph_nodes(session: Session) -> None:
+    graph = session.any("graph")
+    status, nodes = session.call("tessxGraphNodes", {"graph": graph}, {"graph": "graph"}, missing(graph), outputs=("nodes",))
+    if status is OK:
+        found = [(each.work.kind, each.after) for each in nodes]
+        expected = [(each.work.kind, each.after) for each in session.world.graphs[graph][1]]
+        if found != expected:
+            raise session.wrong(f"the nodes are {found}, not {expected}")
+
+
+def graph_launch(session: Session) -> None:
+    world, graph, stream = session.world, session.any("graph"), session.any("stream")
+    on, wrong = world.streams.get(stream), missing(graph) | missing(stream)
+    must: set[Status] = set()
+    maybe: set[Status] = set()
+    uses: list[Use] = []
+    if on is not None and graph:
+        mesh, nodes = world.graphs[graph]
+        uses = [use for each in nodes for use in each.work.uses]
+        if on.mesh is not mesh or on.capture is not None or any(use.place.block.freed for use in uses):
+            wrong |= {INVALID}
+        must, maybe = limit_of(on, [use.place.block for use in uses])
+    kinds = {"graph": "graph", "stream": "stream"}
+    arguments = {"graph": graph, "stream": stream}
+    status, _ = session.call("tessxGraphLaunch", arguments, kinds, wrong or must, maybe=maybe)
+    if status is OK and on is not None:
+        nodes = world.graphs[graph][1]
+        world.enqueue(on, Queued(uses, lambda: [error for each in nodes for error in each.work.apply()], "graph"))
+
+
+def graph_destroy(session: Session) -> None:
+    graph = session.any("graph")
+    status, _ = session.call("tessxGraphDestroy", {"graph": graph}, {"graph": "graph"}, missing(graph))
+    if status is OK:
+        session.world.end("graph", graph)
+
+
+def captured(session: Session) -> None:
+    """A whole capture: launches and copies on one stream, instantiated and replayed."""
+    for step in (launch_captured, collective_call, launch_captured):
+        step(session)
+
+
+def launch_captured(session: Session) -> None:
+    """A launch that begins a capture, on a stream and with a kernel that go together."""
+    world = session.world
+    for stream in world.streams.values():
+        for handle, (module, name) in world.kernels.items():
+            if name != "fill" or launch_problems(stream.mesh, stream, module, CAPTURE):
+                continue
+            place = tidy_place(session, stream, 32, step=4)
+            if place is None:
+                return
+            data = buffer("fill", 9, [place.address])
+            config = LaunchConfig((1, 1, 1), flags=CAPTURE)
+            maybe = {CORRUPT, OK} if session.corrupted else set()
+            arguments = {"kernel": handle, "mesh": stream.mesh.handle, "cfg": config, "argBuffer": data}
+            arguments |= {"argSize": 16, "stream": stream.handle}
+            status, _ = session.judged("tessLaunch", arguments, maybe or {OK})
+            if status is OK:
+                stream.carried.append(stream.mesh.context.seed)
+                faults = befalls(session, stream.mesh.context, "fill")
+                queue_launch(session, stream, "fill", 9, [place], CAPTURE, faults)
+            return
+
+
+STEPS = {
+    module_load: 4,
+    module_load_damaged: 1,
+    module_unload: 1,
+    kernel_get: 5,
+    explain: 1,
+    launch: 24,
+    collective_call: 12,
+    issue_together: 4,
+    issue_refused: 2,
+    graph_instantiate: 4,
+    graph_nodes: 2,
+    graph_launch: 4,
+    graph_destroy: 1,
+    captured: 2,
+}
+assert set(WHOLE) <= set(SIZES)
