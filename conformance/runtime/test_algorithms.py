@@ -1,4 +1,4 @@
-"""Which algorithm a collective runs by, and that its bits do not depend on it (spec 8.1 and 13; AMB-RT-26, AMB-COLL-13)."""
+"""Which algorithm a collective runs by, and that no bits depend on it (spec 8.1 and 13; AMB-RT-26, AMB-COLL-13)."""
 
 from __future__ import annotations
 

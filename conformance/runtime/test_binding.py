@@ -57,7 +57,7 @@ def test_init_gives_a_context(impl, check):
 
 @clause("RT-05-02")
 @pytest.mark.parametrize(
-    "count, axes, size",
+    ("count", "axes", "size"),
     [
         (8, {"tp": 2, "dp": 4}, 8),
         (8, {"dp": 8}, 8),
@@ -108,7 +108,9 @@ def test_a_keyword_scalar_reaches_the_kernel(impl, check, scale):
 
 
 @clause("RT-05-05")
-@pytest.mark.parametrize("grid, block", [([256, 1, 1], [128, 1, 1]), ([1, 1, 1], [0, 0, 0]), ([2, 2, 2], [8, 4, 1])])
+@pytest.mark.parametrize(
+    ("grid", "block"), [([256, 1, 1], [128, 1, 1]), ([1, 1, 1], [0, 0, 0]), ([2, 2, 2], [8, 4, 1])]
+)
 def test_a_launch_takes_grid_block_arguments_and_stream(impl, check, grid, block):
     """The arrays of the application hold the result once its stream is synchronized; the inputs are as they were."""
     outputs = run(impl, check, grid=grid, block=block)["outputs"]
@@ -119,7 +121,7 @@ def test_a_launch_takes_grid_block_arguments_and_stream(impl, check, grid, block
 
 @clause("RT-05-05")
 @pytest.mark.parametrize(
-    "grid, block", [([0, 1, 1], [128, 1, 1]), ([1, -1, 1], [1, 1, 1]), ([1, 1, 1], [1 << 20, 1, 1])]
+    ("grid", "block"), [([0, 1, 1], [128, 1, 1]), ([1, -1, 1], [1, 1, 1]), ([1, 1, 1], [1 << 20, 1, 1])]
 )
 def test_a_launch_that_no_device_can_run_is_refused(impl, check, grid, block):
     """The grid and the block are those of the launch: TESS_ERR_INVALID_VALUE (AMB-RT-08, AMB-RT-61)."""
@@ -127,7 +129,7 @@ def test_a_launch_that_no_device_can_run_is_refused(impl, check, grid, block):
 
 
 @clause("RT-05-06")
-@pytest.mark.parametrize("axis, ranks", [("dp", 4), ("tp", 2), ("pp", 1)])
+@pytest.mark.parametrize(("axis", "ranks"), [("dp", 4), ("tp", 2), ("pp", 1)])
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 def test_all_reduce_takes_names_for_operator_and_axis(impl, check, op, axis, ranks):
     """Every rank brings the application's array: a sum is so many times as large, the extremes are the array itself."""

@@ -315,13 +315,13 @@ def test_an_entry_put_in_the_place_of_another_is_never_run(impl, check, tmp_path
     one, two = (
         f"module m {{ kernel fill(N: int32, v: int32, x: tensor<Nxint32>) {{ x[0:N] = v + {n}; }} }}" for n in (1, 2)
     )
-    paths = []
+    paths: list[Path] = []
     for source in (one, two):
         session = caching(impl, check, tmp_path)
         filled(session, image_of(impl, check, source))
-        paths.append([Path(each["path"]) for each in entries(session) if Path(each["path"]) not in sum(paths, [])])
+        paths.extend(Path(each["path"]) for each in entries(session) if Path(each["path"]) not in paths)
         ended(session)
-    (first,), (second,) = paths
+    first, second = paths
     first.write_bytes(second.read_bytes())
     answer = first_refusal(impl, check, tmp_path, image_of(impl, check, one))
     refused(check, answer, "TESS_ERR_CACHE_CORRUPT")

@@ -115,7 +115,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("field, values", SETTINGS)
+@pytest.mark.parametrize(("field", "values"), SETTINGS)
 def test_what_is_set_is_carried_by_later_work_alone(impl, check, field, values):
     """Launches and collectives carry what was set last when they were queued."""
     session = opened(impl, check)

@@ -43,7 +43,7 @@ def settings(session):
     return session.ask("tessxSettings", context=session.context)
 
 
-@pytest.mark.parametrize("variable, setting, value, expected", VALUES)
+@pytest.mark.parametrize(("variable", "setting", "value", "expected"), VALUES)
 def test_a_context_finds_the_value_of_a_variable(impl, check, variable, setting, value, expected):
     """And the other variables unset."""
     found = settings(under(impl, check, **{variable: value}))
@@ -64,7 +64,7 @@ def test_a_context_keeps_what_it_found(impl, check):
     check.equal(found, expected, "what each context found")
 
 
-@pytest.mark.parametrize("variable, setting, value", UNKNOWN)
+@pytest.mark.parametrize(("variable", "setting", "value"), UNKNOWN)
 def test_another_value_is_never_taken_for_a_known_one(impl, check, variable, setting, value):
     """tessInit refuses it with TESS_ERR_INVALID_VALUE, or the variable counts as unset (AMB-RT-166)."""
     check.returns(impl.runtime.tessxSetEnvironment(variables={variable: value}), "the environment is set")
@@ -161,7 +161,7 @@ def test_a_directory_that_is_not_named_is_left_alone(impl, check, tmp_path):
 
 @feature("algorithm-control")
 @clause("RT-19.C-04")
-@pytest.mark.parametrize("value, tuned", [("0", False), ("1", True)])
+@pytest.mark.parametrize(("value", "tuned"), [("0", False), ("1", True)])
 def test_the_autotuner_chooses_where_it_is_on(impl, check, value, tuned):
     """A collective without a hint has its algorithm from the autotuner exactly where TESS_AUTOTUNE is 1."""
     session = under(impl, check, 4, TESS_AUTOTUNE=value)

@@ -1,4 +1,4 @@
-"""Capture of a stream, and the replay of its graph (runtime specification, 6 and 12; AMB-RT-11, -64, -86, -160, -161)."""
+"""Capture of a stream, and the replay of its graph (runtime spec, 6 and 12; AMB-RT-11, -64, -86, -160 to -162)."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
 
 @clause("RT-15-07")
 @pytest.mark.parametrize(
-    "function, others",
+    ("function", "others"),
     [
         ("tessAllReduce", {"op": SUM, "axis": "dp"}),
         ("tessReduceScatter", {"op": SUM, "axis": "dp"}),

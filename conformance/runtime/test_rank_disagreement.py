@@ -107,16 +107,17 @@ def test_ranks_that_agree_meet(impl, check, collective, order):
 @clause("RT-11-08", "RT-19.A-07")
 @pytest.mark.parametrize("streams", [1, 2])
 def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
-    """The n-th of each rank of a stream meet, though each rank issues all of its own before the next rank does."""
+    """The n-th of each rank of a stream meet, though each issues all of its own at once, stream by stream or in turn."""
     session = opened(impl, check, ranks=2)
     sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
     pointers = [session.allocate(4 * COUNT) for _ in range(2 * streams)]
     for rank in range(2):
         for place, pointer in enumerate(pointers):
             session.poke(rank, pointer, elements("int32", *[10 * place + rank] * COUNT))
-    for rank in (1, 0):
-        for place, pointer in enumerate(pointers):
-            issue(sessions[place % streams], rank, pointer, WHOLE)
+    places = range(len(pointers))
+    for rank, order in ((1, sorted(places, key=lambda place: -(place % streams))), (0, places)):
+        for place in order:
+            issue(sessions[place % streams], rank, pointers[place], WHOLE)
     for each in sessions:
         each.synchronize()
     for place, pointer in enumerate(pointers):

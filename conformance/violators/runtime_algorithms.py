@@ -112,7 +112,7 @@ def default_by_turns(*of: Any) -> Plan:
     """Another default each time."""
     found = PLAN(*of)
     _asked.append(1)
-    return Plan(("ring", "tree")[len(_asked) % 2], "default") if found.source == "default" else found
+    return Plan(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
 
 
 @violates("RT-13-08", "keeps what was chosen once")

@@ -322,11 +322,10 @@ def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Ma
 
 
 def by_algorithm(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
-    """Other algorithms than the ring begin at the last rank."""
-    if self.call.algorithm == "ring" or self.call.op is None or len(group) < 2:
+    """Other algorithms than the ring begin at another rank."""
+    if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
         return right(self, group, brought)
-    turned = right(self, tuple(reversed(group)), brought)
-    return {rank: turned[rank] for rank in group}
+    return right(self, (*group[1:], group[0]), brought)
 
 
 def by_streams(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
@@ -344,15 +343,6 @@ async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWor
     numbers[rank] = numbers.get(rank, 0) + 1
     self.joined = meetings.setdefault(numbers[rank], new_meeting(self))
     await right(self, rank)
-
-
-async def nth_first(self: Meeting, work: Any, rank: int, brings: Any, conclude: Any, right: Any = Meeting.come) -> None:
-    """What each rank brings stays in the order of arrival."""
-    self.brought.setdefault(rank, brings)
-    if len(self.brought) == self.expected:
-        order = {place: self.brought[each] for place, each in enumerate(self.brought)}
-        self.brought.update(order)
-    await right(self, work, rank, self.brought[rank], conclude)
 
 
 ORDER = [

@@ -5,7 +5,7 @@ A *use* is what an application does: a new context under TESS_CACHE_DIR, a modul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,15 @@ def first_refusal(impl: Implementation, check: Check, directory: Path, image: st
     variables = {"TESS_CACHE_DIR": str(directory)}
     check.returns(impl.runtime.tessxSetEnvironment(variables=variables), "the environment is set")
     ids = devices(impl, check, 1)
-    runtime, found = impl.runtime, {}
+    runtime = impl.runtime
+    found: dict[str, Any] = {}
 
     def step(function: str, /, **arguments: Any) -> Observation:
         observation: Observation = getattr(runtime, function)(**arguments)
         found.update(observation.value if isinstance(observation, Returned) else {})
         return observation
 
-    steps = [
+    steps: list[Callable[[], Observation]] = [
         lambda: step("tessInit"),
         lambda: step("tessMeshCreate", context=found["context"], deviceIds=ids, axes=axes_of(dp=1)),
         lambda: step("tessStreamCreate", mesh=found["mesh"], priority=0),

@@ -33,6 +33,8 @@ DESK_KERNELS = """module desk {
 BLOCKS = 8
 SEEDS_OF_A_BLOCK = 25
 """Together two hundred seeds, in as many cases as there are blocks."""
+TIMED_BLOCKS = 2
+"""In these work takes time; in the others everything can happen at once, in any order."""
 
 MOST = 150
 """So many schedules are explored at most."""
@@ -160,10 +162,9 @@ def workshop(impl: Implementation, check: Check) -> Workshop:
 
 
 def seeded(test: Any) -> Any:
-    """Mark a test that takes a `block` of seeds, and `untimed`: 200 schedules in which time orders, 200 in any order."""
-    test = pytest.mark.parametrize("block", range(BLOCKS))(test)
-    test = pytest.mark.parametrize("untimed", [False, True], ids=["timed", "untimed"])(test)
-    return feature("schedule-control")(test)
+    """Mark a test that takes a `block` of seeds, and `untimed`: of 200 schedules time orders 50, the others nothing."""
+    blocks = [pytest.param(block, block >= TIMED_BLOCKS, id=f"{block}") for block in range(BLOCKS)]
+    return feature("schedule-control")(pytest.mark.parametrize(("block", "untimed"), blocks)(test))
 
 
 def under_seeds(shop: Workshop, program: Program, wanted: Any, block: int, untimed: bool, ranks: int = 1) -> None:

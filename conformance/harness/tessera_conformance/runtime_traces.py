@@ -1,4 +1,4 @@
-"""Traces in the Chrome format: read from a profiler's file, and asked for their slices (runtime specification, 4.8, 17).
+"""Traces in the Chrome format: read from a profiler's file, and asked for their slices (runtime spec, 4.8, 17).
 
 The format counts microseconds and knows nothing of enqueueing, bandwidth or occupancy: those stand in the `args` of a
 slice, as `enqueue`, `start` and `stop` in nanoseconds, `bandwidth_bytes_per_second` and `occupancy` (AMB-RT-164).
@@ -74,8 +74,8 @@ def overlapping(check: Check, events: Sequence[Event]) -> list[tuple[str, str]]:
 
 
 def _start(event: Event) -> int:
-    return round(event["ts"] * 1_000_000)
+    return round(float(event["ts"]) * 1_000_000)
 
 
 def _stop(event: Event) -> int:
-    return round((event["ts"] + event["dur"]) * 1_000_000)
+    return round((float(event["ts"]) + float(event["dur"])) * 1_000_000)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -100,6 +101,7 @@ class Program:
     written: frozenset[Value]
 
 
+@lru_cache(maxsize=256)
 def prepare(function: Function, lanes: int) -> Program:
     """The program of a kernel for blocks of so many lanes."""
     places: dict[Value, int] = {}

@@ -1,14 +1,12 @@
-"""What draws the choices of a session: a seeded generator, or hypothesis."""
+"""What draws the choices of a session."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from hypothesis import strategies as st
-
-__all__ = ["Choose", "Drawn", "Seeded"]
+__all__ = ["Choose", "Seeded", "chance", "pick"]
 
 T = TypeVar("T")
 
@@ -28,19 +26,6 @@ class Seeded:
 
     def below(self, count: int) -> int:
         return self._random.randrange(count)
-
-
-class Drawn:
-    """From hypothesis, which makes failures small: so 0 is always the plainest choice."""
-
-    def __init__(self, data: Any) -> None:
-        self._draw = data.draw
-
-    def below(self, count: int) -> int:
-        return int(self._draw(_BELOW[count] if count in _BELOW else st.integers(0, count - 1))) if count > 1 else 0
-
-
-_BELOW = {count: st.integers(0, count - 1) for count in range(2, 101)}
 
 
 def pick(choose: Choose, options: Sequence[T]) -> T:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import steps_live, steps_memory, steps_settings, steps_work
 from .session import Session
 
-__all__ = ["STEPS", "begin", "finish", "take"]
+__all__ = ["STEPS", "Step", "begin", "finish", "take"]
 
 Step = Callable[[Session], None]
 

@@ -179,23 +179,21 @@ def collective(
     def apply() -> Sequence[Status]:
         if any(a in group and b in group for a, b in cut() for group in groups):
             return [Status.TESS_ERR_LAUNCH_FAILED]
-        errors: list[Status] = []
-        for group in groups:
-            held = [place for rank, place in enumerate(places) if rank in group and place is not None]
-            if len(group) > 1 and held:
-                errors += meet(group, held)
-        return errors
+        meeting = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in groups]
+        meeting = [(group, held) for group, held in meeting if len(group) > 1 and held]
+        written = [Use(place, True) for _, held in meeting for place in held]
+        if dtype not in WHOLE or shares(written, mesh) or any(use.place.block.read_only for use in written):
+            return forgotten(written)
+        for group, held in meeting:
+            meet(group, held)
+        return []
 
-    def meet(group: Sequence[int], held: Sequence[Place]) -> Sequence[Status]:
-        inner = [Use(place, True) for place in held]
-        if dtype not in WHOLE or shares(inner, mesh) or any(each.block.read_only for each in held):
-            return forgotten(inner)
+    def meet(group: Sequence[int], held: Sequence[Place]) -> None:
         size = WHOLE[dtype]
         copies = [place.block.copy_on(mesh.devices[rank]) for rank, place in zip(group, held, strict=True)]
         found = [numbers(place, copy, size) for place, copy in zip(held, copies, strict=True)]
         for position, result in enumerate(results(name, found, operator, root, size)):
             store(held[position], copies[position], size, result)
-        return []
 
     return Queued(uses, apply, "collective")
 
