@@ -3,118 +3,12 @@
 from __future__ import annotations
 
 import struct
-from math import prod
-from typing import Any
 
 import pytest
 
-from tessera_conformance.kernel_texts import KernelText, Value, buffer
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, MeshSession, opened
-
-ROOM = 2048
-"""The elements of the buffer of the kernels that count threads."""
-
-
-# The grid of a kernel written in Tile IR
-
-
-def linear(kernel: KernelText, ids: str, extents: str) -> Value:
-    """The number of a block in its grid, or of a thread in its block, x fastest."""
-    x, y, z = (kernel.index(ids, axis) for axis in "xyz")
-    width, height = (kernel.index(extents, axis) for axis in "xy")
-    row = kernel.compute("add", kernel.compute("multiply", z, height), y)
-    return kernel.compute("add", kernel.compute("multiply", row, width), x)
-
-
-def counting(block: tuple[int, int, int] = (32, 1, 1)) -> str:
-    """A kernel in which thread t of block b, of n threads each, writes b + 1 at element b * n + t of its buffer."""
-    kernel = KernelText({"marks": buffer("int32", ROOM)}, name="tss_kernel_count", target=None, block=block)
-    threads = kernel.index("block_dim", "x")
-    for axis in "yz":
-        threads = kernel.compute("multiply", threads, kernel.index("block_dim", axis))
-    number = linear(kernel, "block_id", "grid_dim")
-    place = kernel.compute("add", kernel.compute("multiply", number, threads), linear(kernel, "thread_id", "block_dim"))
-    kernel.store(kernel.compute("add", number, kernel.constant(1)), kernel["marks"], place)
-    return kernel.module
-
-
-def marks_of(session: MeshSession, kernel: int, **cfg: Any) -> list[int]:
-    """What the threads of a launch wrote; zeros stand where none did."""
-    pointer = session.upload(bytes(4 * ROOM))
-    session.launch(kernel, packed(("ptr", pointer)), **cfg)
-    found = [int(value) for value in values_of("int32", session.download(pointer, 4 * ROOM))]
-    while found and found[-1] == 0:
-        found.pop()
-    return found
-
-
-GRIDS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (3, 2, 2), (7, 1, 1), (64, 1, 1)]
-BLOCKS = [(32, 1, 1), (8, 1, 1), (1, 1, 1), (4, 3, 1), (2, 2, 2), (1, 16, 1), (1, 1, 32)]
-
-
-@feature("tile-ir-text")
-@clause("RT-04.5-17")
-@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: "x".join(map(str, grid)))
-def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
-    """Each once, with its own index, and no other (AMB-RT-84)."""
-    session = opened(impl, check)
-    kernel = session.kernel("count", counting(), at="tile")
-    wanted = [block + 1 for block in range(prod(grid)) for _ in range(32)]
-    check.equal(marks_of(session, kernel, grid=list(grid), block=[32, 1, 1]), wanted, "the marks of all threads")
-
-
-@feature("tile-ir-text")
-@clause("RT-04.5-17")
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: "x".join(map(str, block)))
-def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
-    """As many as the launch says, whatever the kernel was written with (AMB-RT-84)."""
-    session = opened(impl, check)
-    kernel = session.kernel("count", counting(), at="tile")
-    wanted = [number + 1 for number in range(3) for _ in range(prod(block))]
-    check.equal(marks_of(session, kernel, grid=[3, 1, 1], block=list(block)), wanted, "the marks of all threads")
-
-
-@feature("tile-ir-text")
-@clause("RT-04.5-17", "RT-04.5-09")
-def test_a_launch_leaves_no_grid_behind(impl, check):
-    """Launches of one kernel with grids and blocks of their own, one after the other."""
-    session = opened(impl, check)
-    kernel = session.kernel("count", counting(), at="tile")
-    for grid, block in (((2, 1, 1), (4, 1, 1)), ((1, 1, 1), (2, 1, 1)), ((5, 1, 1), (1, 1, 1)), ((2, 1, 1), (4, 1, 1))):
-        wanted = [number + 1 for number in range(prod(grid)) for _ in range(prod(block))]
-        check.equal(marks_of(session, kernel, grid=list(grid), block=list(block)), wanted, "the marks of all threads")
-
-
-@feature("tile-ir-text")
-@clause("RT-04.5-09")
-@pytest.mark.parametrize("declared", [(32, 1, 1), (8, 2, 2)], ids=["32x1x1", "8x2x2"])
-@pytest.mark.parametrize("given", [(0, 0, 0), (4, 0, 0), (0, 2, 0), (0, 0, 2), (4, 2, 0), (0, 1, 1)])
-def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given):
-    """Every block has as many threads, a multiple of what was given; which number is left to it (AMB-RT-08)."""
-    session = opened(impl, check)
-    kernel = session.kernel("count", counting(declared), at="tile")
-    found = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
-    threads = len(found) // 2
-    check.equal(found, [1] * threads + [2] * threads, "the marks of all threads")
-    extents = dimensions(session, declared, given)
-    check.equal(prod(extents), threads, "the threads of a block, which are its extents multiplied")
-    kept = [extent for extent, stated in zip(extents, given, strict=True) if stated]
-    check.equal(kept, [each for each in given if each], "the extents that were given")
-
-
-def dimensions(session: MeshSession, declared: tuple[int, int, int], given: tuple[int, int, int]) -> list[int]:
-    """The extents of a block, as a kernel finds them."""
-    kernel = KernelText({"y": buffer("int32", 3, ROOM)}, name="tss_kernel_extents", target=None, block=declared)
-    thread = linear(kernel, "thread_id", "block_dim")
-    for place, axis in enumerate("xyz"):
-        kernel.store(kernel.index("block_dim", axis), kernel["y"], kernel.constant(place), thread)
-    pointer = session.upload(bytes(12 * ROOM))
-    extents = session.kernel("extents", kernel.module, at="tile")
-    session.launch(extents, packed(("ptr", pointer)), block=list(given))
-    return [int(value) for value in values_of("int32", session.download(pointer, 12 * ROOM))[::ROOM]]
-
+from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, opened
 
 # Kernels of the language
 
@@ -201,24 +95,6 @@ def test_shared_bytes_are_a_hint(impl, check, hint):
     check.equal(found, [100 * place + 11 for place in range(COUNT)], "what the kernel left")
 
 
-@feature("tile-ir-text")
-@clause("RT-04.5-18")
-@pytest.mark.parametrize("hint", [0, 4096])
-def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):
-    """What it declares is there without one (AMB-RT-09): threads hand numbers to their neighbours through it."""
-    kernel = KernelText({"y": buffer("int32", 32)}, name="tss_kernel_turn", target=None, smem_bytes=128)
-    tile, thread = kernel.allocate("int32", 32), kernel.index("thread_id")
-    kernel.store(thread, tile, thread)
-    kernel.barrier()
-    last = kernel.compute("subtract", kernel.constant(31), thread)
-    kernel.store(kernel.load(tile, last), kernel["y"], thread)
-    session = opened(impl, check)
-    pointer = session.upload(bytes(128))
-    turned = session.kernel("turn", kernel.module, at="tile")
-    session.launch(turned, packed(("ptr", pointer)), block=[32, 1, 1], shmemBytes=hint)
-    check.equal(values_of("int32", session.download(pointer, 128)), list(range(31, -1, -1)), "what the threads wrote")
-
-
 # The argument buffer
 
 
@@ -298,7 +174,9 @@ def test_a_launch_does_not_wait_for_its_kernel(impl, check, kind):
     """tessLaunch returns though the kernel never ends, or only after an hour of the machine's time."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
-    fault = {"kind": kind, "kernel": "fill", "nth": 1} | ({"nanoseconds": 3600 * 10**9} if kind == "kernel_slow" else {})
+    fault = {"kind": kind, "kernel": "fill", "nth": 1} | (
+        {"nanoseconds": 3600 * 10**9} if kind == "kernel_slow" else {}
+    )
     session.ask("tessxSetFaults", context=session.context, faults=[fault])
     session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
     session.launch(session.kernel("nothing"))
@@ -355,7 +233,11 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
     session.synchronize()
 
 
-FAILING = {"a division by zero": ("divide", 0), "an index behind the end": ("index", COUNT), "a step of 0": ("steps", 0)}
+FAILING = {
+    "a division by zero": ("divide", 0),
+    "an index behind the end": ("index", COUNT),
+    "a step of 0": ("steps", 0),
+}
 
 
 @clause("RT-06-06")

@@ -122,8 +122,10 @@ def test_the_sample_program_computes_on_every_rank(impl, check, shape):
     """Each rank has data of its own, and the attention of that; the memory behind each tensor stays."""
     sample = Sample(impl, check, shape)
     session = sample.session
-    given = {name: [counted("fp32", shape, seed=640 + 8 * place + rank) for rank in range(8)]
-             for place, name in enumerate("QKVO")}  # fmt: skip
+    given = {
+        name: [counted("fp32", shape, seed=640 + 8 * place + rank) for rank in range(8)]
+        for place, name in enumerate("QKVO")
+    }
     for name, tensors in given.items():
         for rank, tensor in enumerate(tensors):
             session.poke(rank, sample.tensors[name], tensor.data + GUARD)

@@ -1,9 +1,8 @@
-"""Collectives of the runtime with other results, over other ranks, in other orders (runtime specification, 4.6 and 13)."""
+"""Collectives of the runtime with other results, over other ranks (runtime specification, 4.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,14 +11,8 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives.groups import combine
 from tessera_reference.mesh.axes import MeshAxes
-from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.rounding import cast
-from tessera_reference.numerics.trees import Tree
 from tessera_reference.runtime import collectives
-from tessera_reference.runtime.collectives import CollectiveWork, new_meeting
-from tessera_reference.runtime.meetings import Meeting
 
 from .runtime_changes import INVALID, UNSUPPORTED, Call, Given, answering, refusing
 from .runtime_order import broken
@@ -37,9 +30,7 @@ CLAUSES = {
 }
 
 
-def combining(
-    clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None
-) -> Violation:
+def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
     """Some collectives are made by `change(right, buffers, given)`, where `right(buffers)` would be right."""
 
     def made(collective: str, buffers: Buffers, **given: Any) -> Made:
@@ -171,18 +162,67 @@ def least_magnitude(stacked: Any) -> Any:
 RESULTS = [
     combining("RT-04.6-08", "sum_on_first", "leaves sums on the first rank", first_only, "all_reduce", op="sum"),
     combining("RT-04.6-08", "sum_without_last", "sums all elements but one", without_last, "all_reduce", op="sum"),
-    combining("RT-04.6-08", "sum_saturates", "lets integers stop at their limits", by_elements(saturated, "int"), "all_reduce", op="sum"),
+    combining(
+        "RT-04.6-08",
+        "sum_saturates",
+        "lets integers stop at their limits",
+        by_elements(saturated, "int"),
+        "all_reduce",
+        op="sum",
+    ),
     combining("RT-04.6-08", "sum_narrow", "rounds after every rank", narrow, "all_reduce", op="sum"),
     combining("RT-04.6-08", "sum_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="sum"),
     combining("RT-04.6-09", "max_on_first", "leaves maxima on the first rank", first_only, "all_reduce", op="max"),
-    combining("RT-04.6-09", "max_without_nan", "passes NaN over", by_elements(lambda x: np.fmax.reduce(x), "float"), "all_reduce", op="max"),
-    combining("RT-04.6-09", "max_of_magnitude", "takes the largest magnitude", by_elements(ties_by_magnitude, "float"), "all_reduce", op="max"),
-    combining("RT-04.6-09", "max_of_bool", "takes and for the largest truth value", by_elements(lambda x: x.all(axis=0), "bool"), "all_reduce", op="max"),
+    combining(
+        "RT-04.6-09",
+        "max_without_nan",
+        "passes NaN over",
+        by_elements(lambda x: np.fmax.reduce(x), "float"),
+        "all_reduce",
+        op="max",
+    ),
+    combining(
+        "RT-04.6-09",
+        "max_of_magnitude",
+        "takes the largest magnitude",
+        by_elements(ties_by_magnitude, "float"),
+        "all_reduce",
+        op="max",
+    ),
+    combining(
+        "RT-04.6-09",
+        "max_of_bool",
+        "takes and for the largest truth value",
+        by_elements(lambda x: x.all(axis=0), "bool"),
+        "all_reduce",
+        op="max",
+    ),
     combining("RT-04.6-09", "max_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="max"),
     combining("RT-04.6-10", "min_on_first", "leaves minima on the first rank", first_only, "all_reduce", op="min"),
-    combining("RT-04.6-10", "min_without_nan", "passes NaN over", by_elements(lambda x: np.fmin.reduce(x), "float"), "all_reduce", op="min"),
-    combining("RT-04.6-10", "min_of_magnitude", "takes the least magnitude", by_elements(least_magnitude, "float"), "all_reduce", op="min"),
-    combining("RT-04.6-10", "min_of_bool", "takes or for the least truth value", by_elements(lambda x: x.any(axis=0), "bool"), "all_reduce", op="min"),
+    combining(
+        "RT-04.6-10",
+        "min_without_nan",
+        "passes NaN over",
+        by_elements(lambda x: np.fmin.reduce(x), "float"),
+        "all_reduce",
+        op="min",
+    ),
+    combining(
+        "RT-04.6-10",
+        "min_of_magnitude",
+        "takes the least magnitude",
+        by_elements(least_magnitude, "float"),
+        "all_reduce",
+        op="min",
+    ),
+    combining(
+        "RT-04.6-10",
+        "min_of_bool",
+        "takes or for the least truth value",
+        by_elements(lambda x: x.any(axis=0), "bool"),
+        "all_reduce",
+        op="min",
+    ),
     combining("RT-04.6-10", "min_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="min"),
     combining("RT-04.6-11", "shifted", "leaves the share of the next rank", shifted, "reduce_scatter"),
     combining("RT-04.6-11", "at_the_beginning", "leaves shares at the beginning", at_the_beginning, "reduce_scatter"),
@@ -191,11 +231,15 @@ RESULTS = [
     combining("RT-04.6-12", "first_shares", "gathers the beginnings of buffers", first_shares, "all_gather"),
     combining("RT-04.6-12", "gather_on_first", "gathers on the first rank", first_only, "all_gather"),
     combining("RT-04.6-13", "from_rank_0", "sends from rank 0", from_rank_0, "broadcast"),
-    combining("RT-04.6-13", "not_to_last", "does not send to the last rank", lambda right, buffers, given: [
-        *right(buffers)[:-1], buffers[-1]
-    ], "broadcast"),
+    combining(
+        "RT-04.6-13",
+        "not_to_last",
+        "does not send to the last rank",
+        lambda right, buffers, given: [*right(buffers)[:-1], buffers[-1]],
+        "broadcast",
+    ),
     combining("RT-04.6-13", "broadcast_short", "sends one element too few", without_last, "broadcast"),
-]  # fmt: skip
+]
 
 
 # Which ranks meet
@@ -281,106 +325,15 @@ ARGUMENTS = [
     *(divided(each) for each in ("reduce_scatter", "all_gather")),
     *(touching(each) for each in CLAUSES),
     *(
-        refusing(clause, f"{each}_needs_two", "refuses an axis of one", collectives.FUNCTIONS[each],
-                 lambda given: given["axis"] in ("tp", "pp") and given["count"] == 7, INVALID)
-        for each, clause in CLAUSES.items() if each != "broadcast"
+        refusing(
+            clause,
+            f"{each}_needs_two",
+            "refuses an axis of one",
+            collectives.FUNCTIONS[each],
+            lambda given: given["axis"] in ("tp", "pp") and given["count"] == 7,
+            INVALID,
+        )
+        for each, clause in CLAUSES.items()
+        if each != "broadcast"
     ),
-]  # fmt: skip
-
-
-# Order
-
-CALLS = count()
-
-
-def rotated(by: Callable[[Mapping[str, Any]], int]) -> Change:
-    """A sum that begins at another rank."""
-
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-        start = by(given) % len(buffers)
-        made = right([*buffers[start:], *buffers[:start]])
-        return [*made[len(buffers) - start :], *made[: len(buffers) - start]]
-
-    return change
-
-
-def over(tree: Any) -> Change:
-    """A sum over another tree every other time."""
-
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-        if next(CALLS) % 2:
-            return right(buffers)
-        stacked = Array(buffers[0].dtype, np.stack([each.values for each in buffers]))
-        return same(reductions.sum(stacked, 0, tree=Tree.from_json(tree)), buffers)
-
-    return change
-
-
-def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    """The last rank sums in an order of its own."""
-    return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
-
-
-def by_algorithm(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
-    """Other algorithms than the ring begin at another rank."""
-    if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
-        return right(self, group, brought)
-    return right(self, (*group[1:], group[0]), brought)
-
-
-def by_streams(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
-    """Streams with odd handles begin at the last rank."""
-    if self.stream.handle % 2 == 0 or self.call.collective != "all_reduce":
-        return right(self, group, brought)
-    return right(self, tuple(reversed(group)), brought)
-
-
-async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWork.run) -> None:
-    """Collectives of all streams meet in the order in which they come to each rank."""
-    mesh: Any = self.stream.mesh
-    numbers = mesh.__dict__.setdefault("numbers", {})
-    meetings: dict[int, Meeting] = mesh.__dict__.setdefault("meetings", {})
-    numbers[rank] = numbers.get(rank, 0) + 1
-    self.joined = meetings.setdefault(numbers[rank], new_meeting(self))
-    await right(self, rank)
-
-
-ORDER = [
-    combining("RT-13-01", "begins_elsewhere", "begins sums at another rank each time", rotated(lambda given: next(CALLS)), "all_reduce", op="sum"),
-    combining("RT-02-09", "shares_begin_elsewhere", "begins shares at another rank each time", rotated(
-        lambda given: next(CALLS)
-    ), "reduce_scatter", "all_reduce", op="sum"),
-    combining("RT-06-04", "two_trees", "sums over two trees in turn", over("fold"), "all_reduce", op="sum"),
-    combining("RT-06-03", "last_differs", "sums on the last rank in another order", last_differs, "all_reduce", op="sum"),
-    broken("RT-06-03", "by_algorithm", "has an order for each algorithm", CollectiveWork, "_combined", by_algorithm),
-    broken("RT-04.7-03", "by_streams", "has an order for each stream", CollectiveWork, "_combined", by_streams),
-    broken("RT-03-01", "by_arrival", "lets collectives of streams meet as they come", CollectiveWork, "run", by_arrival),
-    broken("RT-13-01", "by_arrival_too", "mixes the collectives of streams", CollectiveWork, "run", by_arrival),
-]  # fmt: skip
-
-
-# The wire
-
-
-def lossy(wire: str, when: Callable[[Buffers, Mapping[str, Any]], bool]) -> Change:
-    """Numbers cross the wire in a narrower format, sometimes."""
-
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-        if buffers[0].dtype.name != "fp32" or not when(buffers, given):
-            return right(buffers)
-        return right([cast(cast(each, dtype(wire)), dtype("fp32")) for each in buffers])
-
-    return change
-
-
-WIRE = [
-    combining("RT-13-09", "bf16_wire", "sends bf16", lossy("bf16", lambda buffers, given: True)),
-    combining("RT-13-09", "fp8_moves", "sends fp8 where numbers are moved", lossy("fp8_e4m3", lambda buffers, given: True), "all_gather", "broadcast"),
-    combining("RT-13-09", "large_bf16", "sends bf16 where buffers are large", lossy("bf16", lambda buffers, given: (
-        buffers[0].values.size > 2000
-    ))),
-    combining("RT-13-09", "fast_bf16", "sends bf16 where fast math is allowed", lossy("bf16", lambda buffers, given: bool(
-        given["policy"].allowFastMath
-    ))),
-]  # fmt: skip
-
+]

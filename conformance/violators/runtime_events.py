@@ -139,7 +139,9 @@ RUNS: list[Violation] = [
 CALLS: list[Violation] = [
     answering("RT-12-03", "first_recording", "keeps the first recording", "tessEventRecord", first_recording),
     answering("RT-12-03", "replaced", "lets waits follow a new recording", "tessEventRecord", replaces_for_all),
-    answering("RT-02-06", "first_stream", "keeps an event with its first stream", "tessEventRecord", of_its_first_stream),
+    answering(
+        "RT-02-06", "first_stream", "keeps an event with its first stream", "tessEventRecord", of_its_first_stream
+    ),
     answering("RT-12-03", "released", "lets waits go when the event is destroyed", "tessEventDestroy", releases),
     answering("RT-02-13", "unrecorded", "blocks on an event not recorded", "tessStreamWaitEvent", blocks_unrecorded),
     answering("RT-12-04", "anywhere", "takes a wait on a mesh apart", "tessStreamWaitEvent", anywhere),

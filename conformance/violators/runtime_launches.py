@@ -1,25 +1,22 @@
-"""Launches over another grid, with other arguments, under other flags (runtime specification, 4.5, 6, 7, 10 and 18)."""
+"""Launches over another grid or with other arguments, and failures that are lost (runtime specification, 4.5 to 10, 18)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import launching
 from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.calls.modules import ModuleCalls
-from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
-from .runtime_changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
+from .runtime_changes import INVALID, BuildsOnce, Call, Given, answering, refusing
 from .runtime_order import broken
 
 LAUNCH = "tessLaunch"
@@ -72,30 +69,73 @@ def has_zero(given: Given) -> bool:
 
 CONFIGURATION = [
     configured("RT-04.5-17", "one_block", "launches one block", lambda cfg: {"grid": [1, 1, 1]}),
-    configured("RT-04.5-17", "no_depth", "leaves the last extent of the grid out", lambda cfg: {"grid": [*cfg["grid"][:2], 1]}),
-    configured("RT-04.5-17", "one_more", "launches one block too many", lambda cfg: {
-        "grid": [cfg["grid"][0] + 1, *cfg["grid"][1:]]
-    }),
-    configured("RT-04.5-17", "other_block", "launches the block that the compiler would choose", lambda cfg: {
-        "block": [0, 0, 0]
-    }),
+    configured(
+        "RT-04.5-17", "no_depth", "leaves the last extent of the grid out", lambda cfg: {"grid": [*cfg["grid"][:2], 1]}
+    ),
+    configured(
+        "RT-04.5-17",
+        "one_more",
+        "launches one block too many",
+        lambda cfg: {"grid": [cfg["grid"][0] + 1, *cfg["grid"][1:]]},
+    ),
+    configured(
+        "RT-04.5-17",
+        "other_block",
+        "launches the block that the compiler would choose",
+        lambda cfg: {"block": [0, 0, 0]},
+    ),
     configured("RT-04.5-17", "half_a_block", "launches half of the threads", wide_blocks),
     configured("RT-04.5-09", "chosen_wholly", "chooses all of a block of which a part is given", chosen_wholly),
     refusing("RT-04.5-09", "no_zero", "takes no zero in block", LAUNCH, has_zero, INVALID),
-    refusing("RT-04.5-09", "no_part", "takes zeros in block together only", LAUNCH, lambda given: has_zero(given) and any(
-        given["cfg"]["block"]
-    ), INVALID),
-    refusing("RT-04.5-18", "hint_demanded", "demands shared bytes", LAUNCH, lambda given: not given["cfg"]["shmemBytes"], INVALID),
-    refusing("RT-04.5-18", "small_hints", "takes shared bytes of at most a thousand", LAUNCH, lambda given: (
-        given["cfg"]["shmemBytes"] > 1000
-    ), INVALID),
+    refusing(
+        "RT-04.5-09",
+        "no_part",
+        "takes zeros in block together only",
+        LAUNCH,
+        lambda given: has_zero(given) and any(given["cfg"]["block"]),
+        INVALID,
+    ),
+    refusing(
+        "RT-04.5-18",
+        "hint_demanded",
+        "demands shared bytes",
+        LAUNCH,
+        lambda given: not given["cfg"]["shmemBytes"],
+        INVALID,
+    ),
+    refusing(
+        "RT-04.5-18",
+        "small_hints",
+        "takes shared bytes of at most a thousand",
+        LAUNCH,
+        lambda given: given["cfg"]["shmemBytes"] > 1000,
+        INVALID,
+    ),
     answering("RT-04.5-18", "hint_drops", "does not run where shared bytes are hinted at", LAUNCH, dropped_with_hint),
-    refusing("RT-18-04", "small_grids", "takes grids of at most 255", LAUNCH, lambda given: given["cfg"]["grid"][0] > 255, INVALID),
-    refusing("RT-18-04", "small_blocks", "takes blocks of at most 64", LAUNCH, lambda given: given["cfg"]["block"][0] > 64, INVALID),
-    refusing("RT-18-04", "not_deterministic", "has no deterministic launches of many blocks", LAUNCH, lambda given: bool(
-        given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1
-    )),
-]  # fmt: skip
+    refusing(
+        "RT-18-04",
+        "small_grids",
+        "takes grids of at most 255",
+        LAUNCH,
+        lambda given: given["cfg"]["grid"][0] > 255,
+        INVALID,
+    ),
+    refusing(
+        "RT-18-04",
+        "small_blocks",
+        "takes blocks of at most 64",
+        LAUNCH,
+        lambda given: given["cfg"]["block"][0] > 64,
+        INVALID,
+    ),
+    refusing(
+        "RT-18-04",
+        "not_deterministic",
+        "has no deterministic launches of many blocks",
+        LAUNCH,
+        lambda given: bool(given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1),
+    ),
+]
 
 
 # Arguments
@@ -198,7 +238,9 @@ def last_pointer_first(entry: KernelEntry, buffer: bytes) -> Any:
 
 def first_words(words: int) -> Read:
     """No more than so many words of eight bytes."""
-    return lambda entry, buffer: launching.scalars_of(entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words)))
+    return lambda entry, buffer: launching.scalars_of(
+        entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words))
+    )
 
 
 def also_the_operands(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
@@ -228,19 +270,29 @@ ARGUMENTS = [
     answering("RT-04.5-17", "padding_matters", "reads the padding", LAUNCH, padding_matters),
     broken("RT-04.5-17", "rank_0_only", "launches on rank 0 only", LaunchWork, "ranks", lambda self: range(1)),
     reading("RT-10.1-02", "big_endian", "reads scalars with the high byte first", big_endian(lambda each: True)),
-    reading("RT-10.1-02", "floats_big_endian", "reads numbers with the high byte first", big_endian(
-        lambda each: each.dtype.kind == "float"
-    )),
+    reading(
+        "RT-10.1-02",
+        "floats_big_endian",
+        "reads numbers with the high byte first",
+        big_endian(lambda each: each.dtype.kind == "float"),
+    ),
     reading("RT-10.1-13", "pointers_first", "expects pointers first", in_order(lambda each: each.type != "ptr")),
     reading("RT-10.1-13", "scalars_first", "expects scalars first", in_order(lambda each: each.type == "ptr")),
     reading("RT-10.1-13", "by_name", "expects arguments in the order of their names", in_order(lambda each: each.name)),
     reading("RT-10.1-13", "last_pointer_first", "expects the last pointer first", last_pointer_first),
     reading("RT-10.1-01", "eight_words", "reads eight words of the buffer", first_words(8)),
     reading("RT-10.1-01", "one_word", "reads one word of the buffer", first_words(1)),
-    broken("RT-10.2-02", "operands_cleared", "clears tensors that are only read", LaunchWork, "_executed", also_the_operands),
+    broken(
+        "RT-10.2-02",
+        "operands_cleared",
+        "clears tensors that are only read",
+        LaunchWork,
+        "_executed",
+        also_the_operands,
+    ),
     broken("RT-10.2-02", "one_result", "writes one result", LaunchWork, "_executed", one_result),
     answering("RT-10.2-02", "marked_buffer", "leaves a mark in the argument buffer", LAUNCH, marked_buffer),
-]  # fmt: skip
+]
 
 
 # When a launch is told of
@@ -270,174 +322,23 @@ TOLD = [
     answering("RT-06-05", "waiting", "waits for the kernel", LAUNCH, waiting),
     answering("RT-06-05", "at_once", "waits for the kernel and tells of its failure", LAUNCH, at_once),
     broken("RT-06-06", "lost", "loses failures", Stream, "fail", keeping(lambda failure: False)),
-    broken("RT-06-06", "rank_0", "loses failures of other ranks", Stream, "fail", keeping(lambda failure: "rank 0" in str(failure))),
-    broken("RT-06-06", "no_division", "loses failures of divisions", Stream, "fail", keeping(lambda failure: "divi" not in str(failure))),
-    broken("RT-07-07", "traps_lost", "loses traps", Stream, "fail", keeping(lambda failure: "trapped" not in str(failure))),
-]  # fmt: skip
-
-
-# Flags
-
-
-def flag_of(given: Given, flag: LaunchFlag) -> bool:
-    """Whether a launch has a flag."""
-    return bool(given["cfg"]["flags"] & flag)
-
-
-def only_known(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Leave out bits that are not defined."""
-    return call(**(given | {"cfg": given["cfg"] | {"flags": given["cfg"]["flags"] & 15}}))
-
-
-def lowest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Of several flags the last."""
-    flags = given["cfg"]["flags"]
-    return call(**(given | {"cfg": given["cfg"] | {"flags": 1 << flags.bit_length() >> 1 if 0 < flags < 16 else flags}}))
-
-
-def many(given: Given) -> bool:
-    """Whether there are several flags."""
-    return given["cfg"]["flags"].bit_count() > 1
-
-
-FLAGS = [
-    *(
-        refusing(clause, f"no_{flag.name.lower()}", f"takes {flag.name} for an invalid value", LAUNCH,
-                 lambda given, flag=flag: flag_of(given, flag), INVALID)
-        for clause, flag in (
-            ("RT-06-16", LaunchFlag.TESS_LAUNCH_CAPTURE),
-            ("RT-06-17", LaunchFlag.TESS_LAUNCH_PERSISTENT),
-            ("RT-06-18", LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
-        )
+    broken(
+        "RT-06-06",
+        "rank_0",
+        "loses failures of other ranks",
+        Stream,
+        "fail",
+        keeping(lambda failure: "rank 0" in str(failure)),
     ),
-    refusing("RT-06-19", "one_flag", "takes one flag", LAUNCH, many, INVALID),
-    refusing("RT-06-19", "no_combination", "supports no combination", LAUNCH, many, UNSUPPORTED),
-    answering("RT-06-19", "undefined_bits", "takes bits that are not defined", LAUNCH, only_known),
-    answering("RT-06-19", "last_flag", "heeds one flag of several", LAUNCH, lowest),
-]  # fmt: skip
-
-
-# Determinism
-
-
-def governing(change: Callable[..., Any]) -> tuple[Any, str, Any]:
-    """Another policy in force."""
-    right = Context.governing
-
-    def policy(self: Context, module: Any = None, deterministic_launch: bool = False) -> Any:
-        return change(right, self, module, deterministic_launch)
-
-    return (Context, "governing", policy)
-
-
-def sticking(right: Any, self: Context, module: Any, flag: bool) -> Any:
-    """The flag counts for all launches behind it."""
-    policy = right(self, module, flag)
-    if flag:
-        self.policy = policy
-    return policy
-
-
-def all_strict(right: Any, self: Context, module: Any, flag: bool) -> Any:
-    """The flag makes everything strict."""
-    policy = right(self, module, flag)
-    return replace(policy, allowFastMath=0, stableReductions=1) if flag else policy
-
-
-NUMBERS = count()
-
-
-def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
-    """Numbers that differ by a bit from launch to launch, unless the launch is bound to be deterministic."""
-    right = LaunchWork._executed
-
-    def executed(self: LaunchWork, *arguments: Any) -> Mapping[str, Array]:
-        written: Mapping[str, Array] = right(self, *arguments)
-        if bound(self) or next(NUMBERS) % 2:
-            return written
-        return {name: nudged(each) for name, each in written.items()}
-
-    return (LaunchWork, "_executed", executed)
-
-
-def nudged(array: Array) -> Array:
-    """The last bit of the first element the other way round, of numbers."""
-    data = bytes(array.to_bits())
-    if array.dtype.kind != "float" or not data:
-        return array
-    return Array.from_bits(array.dtype, array.shape, bytes([data[0] ^ 1]) + data[1:])
-
-
-def by_policy(work: LaunchWork) -> bool:
-    """Bound by the policy of the context alone."""
-    policy = work.stream.mesh.context.policy
-    return policy is None or bool(policy.deterministic)
-
-
-def by_flag(work: LaunchWork) -> bool:
-    """Bound by the flag alone."""
-    return bool(work.flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
-
-
-def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork], bool]) -> Violation:
-    """Launches that are not bound have other bits every time."""
-    return replaced(clause, description, BuildsOnce, varying(bound), name=name)
-
-
-def rewritten(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """A new policy counts for what is queued already."""
-    answer = call(**given)
-    context = adapter.runtime.context(given["context"], "tessSetNumericsPolicy")
-    for _, stream in adapter.runtime.handles.live("stream"):
-        if stream.mesh.context is context:
-            stream.carried[:] = [replace(each, policy=context.policy) for each in stream.carried]
-    return answer
-
-
-DETERMINISM = [
-    replaced("RT-06-09", "ignores the flag", BuildsOnce, governing(lambda right, self, module, flag: right(self, module)), name="ignored"),
-    replaced("RT-06-09", "keeps to the flag afterwards", BuildsOnce, governing(sticking), name="sticking"),
-    replaced("RT-06-09", "makes everything strict under the flag", BuildsOnce, governing(all_strict), name="all_strict"),
-    varies("RT-06-09", "bound_by_policy", "is deterministic under a deterministic policy only", by_policy),
-    varies("RT-04.7-10", "bound_by_flag", "is deterministic under the flag only", by_flag),
-    varies("RT-06-04", "never_bound", "has other bits on every run", lambda work: False),
-    varies("RT-03-01", "bound_when_stable", "is deterministic where reductions are stable only", lambda work: bool(
-        work.stream.mesh.context.policy and work.stream.mesh.context.policy.stableReductions
-    )),
-    answering("RT-04.7-10", "rewritten", "lets a policy count for queued work", "tessSetNumericsPolicy", rewritten),
-    answering("RT-04.7-10", "not_governing", "lets no policy count for work", "tessSetNumericsPolicy", lambda adapter, call, given: {}),
-]  # fmt: skip
-
-
-# The sample
-
-
-def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = launching.extents_of) -> Any:
-    """The extents of named dimensions in the opposite order."""
-    found = right(entry, scalars)
-    return dict(zip(found, reversed(list(found.values())), strict=True)) if len(found) > 1 else found
-
-
-def no_stream_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse to unload a module when no stream is there."""
-    if not adapter.runtime.handles.live("stream"):
-        raise Refusal(INVALID, "call", "tessModuleUnload: no stream")
-    return call(**given)
-
-
-def no_module_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse to free memory that a launch has used, once its module is gone."""
-    if not adapter.runtime.handles.live("module"):
-        raise Refusal(INVALID, "call", "tessFree: no module")
-    return call(**given)
-
-
-SAMPLE = [
-    broken("RT-18-01", "extents_backwards", "takes extents in the opposite order", modules, "extents_of", extents_backwards),
-    answering("RT-18-01", "no_stream_left", "refuses to unload after streams ended", "tessModuleUnload", no_stream_left),
-    answering("RT-18-01", "no_module_left", "refuses to free after modules ended", "tessFree", no_module_left),
-    refusing("RT-18-01", "absent_axis", "refuses an axis of 0", "tessMeshCreate", lambda given: 0 in given["axes"].values(), INVALID),
-    refusing("RT-18-01", "long_arguments", "refuses arguments of 0x38 bytes", LAUNCH, lambda given: (
-        isinstance(given["argBuffer"], str) and len(given["argBuffer"]) == 2 * 0x38
-    ), INVALID),
-]  # fmt: skip
+    broken(
+        "RT-06-06",
+        "no_division",
+        "loses failures of divisions",
+        Stream,
+        "fail",
+        keeping(lambda failure: "divi" not in str(failure)),
+    ),
+    broken(
+        "RT-07-07", "traps_lost", "loses traps", Stream, "fail", keeping(lambda failure: "trapped" not in str(failure))
+    ),
+]

@@ -55,7 +55,9 @@ def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
 
 
 EXCHANGED = [
-    exchanging("RT-06-01", "launches_exchanged", "runs a launch before the one before it", both(LaunchWork, LaunchWork)),
+    exchanging(
+        "RT-06-01", "launches_exchanged", "runs a launch before the one before it", both(LaunchWork, LaunchWork)
+    ),
     exchanging("RT-06-01", "exchanged_when_busy", "keeps the order of launches only on an idle machine", busy_beside),
     exchanging("RT-02-05", "copies_overtake", "lets copies overtake launches", both(LaunchWork, CopyWork)),
     exchanging("RT-02-05", "launches_overtake", "lets launches overtake copies", both(CopyWork, LaunchWork)),
@@ -110,10 +112,21 @@ def dropping(self: Stream, work: Work, right: Any = Stream.enqueue) -> None:
 
 PRIORITIES = [
     broken(
-        "RT-12-02", "urgent_do_not_wait", "does not let urgent streams wait", WaitWork, "run", impatient(lambda p: p > 0)
+        "RT-12-02",
+        "urgent_do_not_wait",
+        "does not let urgent streams wait",
+        WaitWork,
+        "run",
+        impatient(lambda p: p > 0),
     ),
-    broken("RT-12-02", "others_do_not_wait", "lets no stream wait that is not urgent", WaitWork, "run",
-           impatient(lambda p: p < 0)),
+    broken(
+        "RT-12-02",
+        "others_do_not_wait",
+        "lets no stream wait that is not urgent",
+        WaitWork,
+        "run",
+        impatient(lambda p: p < 0),
+    ),
     broken("RT-12-02", "low_priorities_dropped", "drops work of streams of low priority", Stream, "enqueue", dropping),
     exchanging(
         "RT-12-02",
@@ -121,7 +134,7 @@ PRIORITIES = [
         "runs launches of streams with a priority in another order",
         lambda stream, rank, one, two: stream.priority != 0 and both(LaunchWork, LaunchWork)(stream, rank, one, two),
     ),
-]  # fmt: skip
+]
 
 
 # Synchronization
@@ -144,7 +157,9 @@ def returning(clause: str, name: str, description: str, until: Callable[[Stream,
 
 SYNCHRONIZED = [
     returning("RT-04.3-10", "waits_for_nothing", "does not wait at all", lambda stream, begun: True),
-    returning("RT-04.3-10", "last_is_missing", "does not wait for the last work", lambda stream, begun: len(stream.queued) < 2),
+    returning(
+        "RT-04.3-10", "last_is_missing", "does not wait for the last work", lambda stream, begun: len(stream.queued) < 2
+    ),
     returning(
         "RT-04.3-10",
         "launches_only",

@@ -256,3 +256,25 @@ def test_a_choice_of_one_is_no_choice(make: Callable[[], Choices]) -> None:
     engine = Engine(make())
     assert engine.choose(1) == 0
     assert engine.choices.taken == []
+
+
+def test_a_turn_is_one_of_all_that_are_ready() -> None:
+    """One that asks for its turn comes behind the others; under seeds, before or behind them."""
+
+    def order(choices: Choices | None) -> str:
+        engine, seen = Engine(choices), []
+
+        async def polite() -> None:
+            await engine.turn()
+            seen.append("p")
+
+        async def hasty() -> None:
+            seen.append("h")
+
+        engine.spawn("polite", polite())
+        engine.spawn("hasty", hasty())
+        engine.run()
+        return "".join(seen)
+
+    assert order(None) == "hp"
+    assert {order(Seeded(seed)) for seed in range(30)} == {"hp", "ph"}

@@ -86,6 +86,10 @@ class Engine:
         """To be awaited: go on at a time, or at once where it has passed."""
         yield max(time, self.now)
 
+    def turn(self) -> Turn:
+        """To be awaited: go on at once, but as one of all that are ready."""
+        return Turn(self)
+
     def call_at(self, time: int, function: Callable[[], None]) -> None:
         """Call a function at a time."""
         self._numbered += 1
@@ -149,6 +153,30 @@ class Engine:
         else:
             process.waits_for = wait
             wait.suspend(process)
+
+
+class Turn:
+    """A wait that is over at once: the process is ready again, as one of all that are."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def __await__(self) -> Generator[Turn, Any, None]:
+        yield self
+
+    def suspend(self, process: Process) -> None:
+        """Stand in line behind those that are ready."""
+        self.engine.wake(process)
+
+    def wakers(self) -> Iterable[Process]:
+        """Nobody has to do anything."""
+        return ()
+
+    def describe(self) -> str:
+        """What it is."""
+        return "its turn"
 
 
 class Signal:

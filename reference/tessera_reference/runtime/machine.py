@@ -7,13 +7,12 @@ instant, where the policy of choices then may put it into every order that strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..abi.status import Failure
 from ..mesh.choices import Choices
-from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
+from ..mesh.engine import Deadlock, Engine, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory
 from ..mesh.topology import Device, Topology
 from .ordering import Order
@@ -46,30 +45,6 @@ class Pending:
     signal: Signal
     turn: int
     failure: Callable[[], Failure] | None
-
-
-class Turn:
-    """A wait that is over at once: the process is ready again, as one of all that are."""
-
-    __slots__ = ("engine",)
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-
-    def __await__(self) -> Generator[Turn, Any, None]:
-        yield self
-
-    def suspend(self, process: Process) -> None:
-        """Stand in line behind those that are ready."""
-        self.engine.wake(process)
-
-    def wakers(self) -> Iterable[Process]:
-        """Nobody has to do anything."""
-        return ()
-
-    def describe(self) -> str:
-        """What it is."""
-        return "its turn"
 
 
 @dataclass(eq=False)
@@ -105,7 +80,7 @@ class Machine:
     async def turn(self) -> None:
         """Where nothing takes time, let others go first if the policy of choices wants it."""
         if not self.timed:
-            await Turn(self.engine)
+            await self.engine.turn()
 
     def lasting(self, duration: int) -> int:
         """How long something takes here."""

@@ -1,0 +1,222 @@
+"""Instantiated graphs and their replay, which is deterministic (runtime spec, 12; AMB-RT-11, AMB-RT-162)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.runtime_arguments import elements, packed, values_of
+from tessera_conformance.runtime_graphs import (
+    SEEDS,
+    captured_digits,
+    digits,
+    end_streams,
+    instantiated,
+    join,
+    replay,
+    streams_under,
+)
+from tessera_conformance.runtime_programs import (
+    BYTES,
+    CAPTURE,
+    COUNT,
+    DETERMINISTIC,
+    opened,
+    refused,
+)
+from tessera_conformance.vectors.counter import counted
+
+PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"
+MATRIX_BYTES = 4 * 8 * 8
+
+
+# Instantiation and replay
+
+
+@clause("RT-12-07")
+def test_a_graph_outlives_its_capture(impl, check):
+    """It can be instantiated, replayed and destroyed, and its stream can capture anew."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    first = captured_digits(known, pointer, 1, 2)
+    second = captured_digits(known, pointer, 3)
+    check.true(first != second, "each capture has a graph of its own", [first, second])
+    replay(session, second)
+    replay(session, first)
+    known.require(session, pointer, 312, "the second graph, then the first")
+    check.equal(session.ask("tessxGraphDestroy", graph=first), {}, "no outputs")
+    replay(session, second)
+    known.require(session, pointer, 3123, "the second graph without the first")
+
+
+@clause("RT-12-07")
+def test_a_stream_that_captured_nothing_has_no_graph(impl, check):
+    """TESS_ERR_INVALID_VALUE, and once more after an instantiation has ended the capture (AMB-RT-162)."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
+    captured_digits(known, pointer, 1)
+    refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
+
+
+@clause("RT-12-08")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["its own stream", "another stream"])
+def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
+    """Four replays append the digits 1 and 2 four times, in their order."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    graph = captured_digits(known, pointer, 1, 2)
+    on = session.another_stream() if elsewhere else session
+    number = 0
+    for times in (1, 3):
+        for _ in range(times):
+            replay(on, graph)
+            number = 100 * number + 12
+        known.require(on, pointer, number, f"the tensor after {times} more replays")
+
+
+@clause("RT-12-08")
+def test_a_replay_has_its_place_in_its_stream(impl, check):
+    """It comes after the launches before it and before those behind it, without a synchronization."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    graph = captured_digits(known, pointer, 2, 3)
+    known.append(session, 1, pointer)
+    replay(session, graph)
+    known.append(session, 4, pointer)
+    replay(session, graph)
+    known.require(session, pointer, 123423, "the digits in order of the stream")
+
+
+@clause("RT-12-08")
+def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check):
+    """Not by the capture, nor by instantiation; a replay that fails can be followed by one that does not."""
+    session = opened(impl, check)
+    known, divide = digits(session), session.kernel("divide")
+    pointer = known.zeros()
+    session.launch(divide, packed(("int32", 0), ("ptr", pointer)), flags=CAPTURE)
+    failing = instantiated(session)
+    session.synchronize()
+    replay(session, failing)
+    refused(check, session.attempt("tessStreamSynchronize", stream=session.stream), "TESS_ERR_LAUNCH_FAILED")
+    replay(session, captured_digits(known, pointer, 5))
+    known.require(session, pointer, 5, "the tensor after a graph that does not fail")
+
+
+@clause("RT-12-08")
+@feature("rank-memory")
+def test_a_replay_runs_on_every_rank(impl, check):
+    """Four ranks begin with other numbers, and each has two more digits."""
+    session = opened(impl, check, 4)
+    known = digits(session)
+    pointer = known.zeros()
+    for rank in range(4):
+        session.poke(rank, pointer, elements("int32", *[rank] * COUNT))
+    graph = captured_digits(known, pointer, 8, 9)
+    replay(session, graph)
+    session.synchronize()
+    for rank in range(4):
+        found = values_of("int32", session.peek(rank, pointer, BYTES))
+        check.equal(found, [100 * rank + 89] * COUNT, f"the tensor of rank {rank}")
+
+
+# Determinism
+
+
+def product_graph(sessions, kernel, a, b, c, d):
+    """The graph of b = a @ a, c = b @ b on one stream, d = b @ b on another, d = c @ c behind both."""
+    session, other = sessions
+    flags = CAPTURE | DETERMINISTIC
+    session.launch(kernel, packed(("ptr", a), ("ptr", b)), flags=flags)
+    join(session, other)
+    session.launch(kernel, packed(("ptr", b), ("ptr", c)), flags=flags)
+    other.launch(kernel, packed(("ptr", b), ("ptr", d)), flags=flags)
+    join(other, session)
+    session.launch(kernel, packed(("ptr", c), ("ptr", d)), flags=flags)
+    return instantiated(session)
+
+
+def matrix() -> bytes:
+    """A matrix whose products depend on the order of their additions, and stay finite."""
+    return counted("fp32", (8, 8), seed=601, exponents=(-4, 4)).data
+
+
+def eager_products(session, kernel):
+    """Device memory of a, and the bits of deterministic launches of a @ a, its square and the square of that."""
+    first = a = session.upload(matrix())
+    found = []
+    for _ in range(3):
+        b = session.upload(bytes(MATRIX_BYTES))
+        session.launch(kernel, packed(("ptr", a), ("ptr", b)), flags=DETERMINISTIC)
+        found.append(session.download(b, MATRIX_BYTES).hex())
+        a = b
+    return first, found
+
+
+def room_for_products(session):
+    """Where b, c and d lie, one behind the other."""
+    pointer = session.upload(bytes(3 * MATRIX_BYTES))
+    session.synchronize()
+    return [pointer + place * MATRIX_BYTES for place in range(3)]
+
+
+def require_products(session, pointers, products, when):
+    """What the replayed graph has left."""
+    found = session.download(pointers[0], 3 * MATRIX_BYTES).hex()
+    session.check.equal(found, "".join(products), f"the bits of the products {when}")
+
+
+@clause("RT-12-09")
+def test_every_replay_gives_the_bits_of_the_launches(impl, check):
+    """Ten replays of products in fp32 across two streams have the bits of the same deterministic launches."""
+    session = opened(impl, check)
+    kernel = session.kernel("square", PRODUCT)
+    a, products = eager_products(session, kernel)
+    pointers = room_for_products(session)
+    graph = product_graph([session, session.another_stream()], kernel, a, *pointers)
+    for number in range(10):
+        replay(session, graph)
+        require_products(session, pointers, products, f"at replay {number}")
+
+
+@clause("RT-12-09")
+@feature("schedule-control")
+def test_replays_give_the_same_bits_under_every_schedule(impl, check):
+    """200 seeds, each of which resolves concurrency in its own way: one result."""
+    session = opened(impl, check)
+    kernel = session.kernel("square", PRODUCT)
+    a, products = eager_products(session, kernel)
+    pointers = room_for_products(session)
+    end_streams([session])
+    for seed in range(SEEDS):
+        streams = streams_under(session, 3, seed)
+        graph = product_graph(streams[:2], kernel, a, *pointers)
+        replay(streams[2], graph)
+        require_products(streams[2], pointers, products, f"under seed {seed}")
+        end_streams(streams)
+
+
+@clause("RT-12-05", "RT-12-09")
+@feature("schedule-control")
+def test_edges_hold_under_every_schedule(impl, check):
+    """Launches on two streams of a graph, ordered by events alone, append their digits in order under 200 seeds."""
+    session = opened(impl, check)
+    known = digits(session)
+    pointer = known.zeros()
+    end_streams([session])
+    for seed in range(SEEDS):
+        first, second, third = streams = streams_under(session, 3, seed)
+        for digit, (on, then) in enumerate([(first, second), (second, first), (first, second)], 1):
+            known.append(on, digit, pointer, CAPTURE)
+            join(on, then)
+        known.append(second, 4, pointer, CAPTURE)
+        join(second, first)
+        graph = instantiated(first)
+        third.write(pointer, bytes(BYTES))
+        replay(third, graph)
+        known.require(third, pointer, 1234, f"the digits under seed {seed}")
+        end_streams(streams)
