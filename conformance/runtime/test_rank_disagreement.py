@@ -107,7 +107,7 @@ def test_ranks_that_agree_meet(impl, check, collective, order):
 @clause("RT-11-08", "RT-19.A-07")
 @pytest.mark.parametrize("streams", [1, 2])
 def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
-    """The n-th of each rank of a stream meet, though each issues all of its own at once, stream by stream or in turn."""
+    """The n-th of each rank of a stream meet, though each issues all of its own at once, in its order."""
     session = opened(impl, check, ranks=2)
     sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
     pointers = [session.allocate(4 * COUNT) for _ in range(2 * streams)]

@@ -1,7 +1,7 @@
 """The sample program of the runtime specification, section 18, from initialization to teardown.
 
-Eight devices, tp = 2 and dp = 4, ep left at zero; a fused attention with B, H, L and D as parameters and a scale, launched
-with grid 256 and block 128 under the deterministic flag. The attention scores are q k' times scale.
+Eight devices, tp = 2 and dp = 4, ep left at zero; a fused attention with B, H, L and D as parameters and a scale,
+launched with grid 256 and block 128 under the deterministic flag. The attention scores are q k' times scale.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ranks that disagree and are not told, not once, or of another status (runtime specification, 7, 11 and Appendix A)."""
+"""Ranks that disagree and are not told, not once, or of another status (runtime spec, 7, 11, Appendix A)."""
 
 from __future__ import annotations
 

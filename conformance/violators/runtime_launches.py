@@ -1,4 +1,4 @@
-"""Launches over another grid or with other arguments, and failures that are lost (runtime specification, 4.5 to 10, 18)."""
+"""Launches over another grid or with other arguments, and failures that are lost (runtime spec, 4.5 to 18)."""
 
 from __future__ import annotations
 

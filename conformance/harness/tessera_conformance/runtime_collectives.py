@@ -1,4 +1,4 @@
-"""Collectives of the runtime on data that differs by rank: arguments, the ranks that meet, and the judgement of results.
+"""Collectives of the runtime on data that differs by rank: arguments, ranks that meet, judgement of results.
 
 Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. Expected
 values come from the oracle of all-reduce; the other collectives move elements.
@@ -96,7 +96,7 @@ def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[T
 def asking(
     session: MeshSession, collective: str, pointer: int, count: int, dtype: str | int, **more: Any
 ) -> Observation:
-    """What a collective answers; a dtype is a name or an id, `more` is its op, axis or root, or replaces an argument."""
+    """What a collective answers; a dtype is a name or an id, `more` its op, axis or root, or another argument."""
     buffer = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
     number = DTYPE_IDS[dtype] if isinstance(dtype, str) else dtype
     given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": number}

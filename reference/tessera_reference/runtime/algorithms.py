@@ -28,9 +28,12 @@ class Plan:
 
 
 def plan(mesh: Mesh, collective: str, count: int, dtype: DType, axis: str | None, cache: CodeCache) -> Plan:
-    """The plan for a collective; a hint that the topology cannot follow is passed over (RT-08.1-11)."""
-    group = mesh.devices if axis is None else tuple(mesh.devices[rank] for rank in mesh.axes.groups(axis)[0])
+    """The plan for a collective; a hint that not every group along the axis can follow is passed over (RT-08.1-11)."""
+    group, *others = _groups(mesh, axis)
     possible = algorithms(mesh.machine.topology, group)
+    for other in others:
+        follows = algorithms(mesh.machine.topology, other)
+        possible = tuple(each for each in possible if each in follows)
     hint = _hint(mesh, collective, axis)
     if hint in possible:
         return Plan(hint, "hint")
@@ -38,6 +41,13 @@ def plan(mesh: Mesh, collective: str, count: int, dtype: DType, axis: str | None
     if tuned is None and mesh.context.environment.autotune:
         tuned = _autotuned(mesh, collective, count, dtype, group, possible, cache)
     return Plan(tuned, "autotuner") if tuned in possible else Plan(DEFAULT, "default")
+
+
+def _groups(mesh: Mesh, axis: str | None) -> list[tuple[int, ...]]:
+    """The devices that meet: all, or those of each group along an axis."""
+    if axis is None:
+        return [mesh.devices]
+    return [tuple(mesh.devices[rank] for rank in group) for group in mesh.axes.groups(axis)]
 
 
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:

@@ -48,11 +48,18 @@ def main() -> int:
         number += 1
         if given.session is not None:
             break
-    calls = sum(count for name, count in tally.items() if not name.startswith("TESS_"))
-    print(f"{number} sessions, {taken} steps, {calls} calls")
-    for name, count in sorted(tally.items()):
-        print(f"  {name} {count}")
+    tell(tally, number, taken)
     return 0
+
+
+def tell(tally: Counter[str], sessions: int, steps: int) -> None:
+    """Which statuses were reached, and how often each function was called and succeeded."""
+    functions = sorted(name for name in tally if name.startswith("tess") and " " not in name)
+    print(f"{sessions} sessions, {steps} steps, {sum(tally[name] for name in functions)} calls")
+    for name in sorted(name for name in tally if name.startswith("TESS_")):
+        print(f"  {name} {tally[name]}")
+    for name in functions:
+        print(f"  {name} {tally[name]}, of which {tally[f'{name} succeeds']} succeed")
 
 
 if __name__ == "__main__":

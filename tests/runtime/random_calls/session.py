@@ -88,8 +88,10 @@ class Session:
         self.timed = not chance(choose, 50)
         self.seed = choose.below(1000)
         policy = FirstCome() if chance(choose, 50) else Seeded(self.seed)
-        self.runtime = Runtime(self.topology, {}, choices=policy, timed=self.timed)
-        self.history.append(f"Runtime(named({self.topology.name!r}), {{}}, choices={policy}, timed={self.timed})")
+        variables = {} if scratch is None else {"TESS_CACHE_DIR": str(scratch / "cache0")}
+        self.runtime = Runtime(self.topology, variables, choices=policy, timed=self.timed)
+        drawn = f"choices=Seeded({self.seed})" if isinstance(policy, Seeded) else "choices=FirstCome()"
+        self.history.append(f"Runtime(named({self.topology.name!r}), {variables}, {drawn}, timed={self.timed})")
         self._share_executables()
 
     def _share_executables(self) -> None:
@@ -202,6 +204,7 @@ class Session:
         self.history[-1] += f" -> {status.name} {'' if value is None else repr(value)[:60]}"
         self.tally[function] += 1
         self.tally[status.name] += 1
+        self.tally[f"{function} succeeds"] += status is OK
         if status not in allowed:
             said = self.runtime.tessxLastError()
             raise self.wrong(f"{status.name} ({said}), allowed is {sorted(each.name for each in allowed)}")

@@ -255,8 +255,8 @@ def tidy_place(session: Session, stream: Stream, size: int, *, host: bool = Fals
     return place
 
 
-def memcpy(session: Session) -> None:
-    stream = session.any("stream")
+def memcpy(session: Session, stream: int | None = None) -> None:
+    stream = session.any("stream") if stream is None else stream
     on = session.world.streams.get(stream)
     if on is None:
         return

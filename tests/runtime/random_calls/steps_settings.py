@@ -255,7 +255,7 @@ def cache_damaged(session: Session) -> None:
 STEPS = {
     policy_set: 2,
     policy_get: 1,
-    profiler_start: 1,
+    profiler_start: 3,
     profiler_stop: 1,
     faults: 3,
     timeout: 1,

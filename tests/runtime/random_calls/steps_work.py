@@ -13,8 +13,8 @@ from tessera_reference.runtime.launches import LaunchConfig
 from .memory import Place
 from .order import Use
 from .session import FAST, IMAGES, OK, Session, image
-from .steps_live import INVALID, MISSING, end_module, missing
-from .steps_memory import limit_of, tidy_place
+from .steps_live import INVALID, MISSING, end_module, missing, record, wait
+from .steps_memory import limit_of, memcpy, tidy_place
 from .works import KERNELS, WHOLE, buffer, collective, kernel
 from .world import ASYNCHRONOUS, STRICT, Capture, Context, Mesh, Module, Queued, Stream
 
@@ -253,8 +253,8 @@ def cut_of(mesh: Mesh) -> Any:
     ]
 
 
-def collective_call(session: Session) -> None:
-    world, stream = session.world, session.any("stream")
+def collective_call(session: Session, stream: int | None = None) -> None:
+    world, stream = session.world, session.any("stream") if stream is None else stream
     on = world.streams.get(stream)
     if on is None:
         return
@@ -445,10 +445,11 @@ def issue_refused(session: Session) -> None:
 # Graphs
 
 
-def graph_instantiate(session: Session) -> None:
-    world, stream = session.world, session.any("stream")
+def graph_instantiate(session: Session, stream: int | None = None) -> None:
+    world, given = session.world, stream
+    stream = session.any("stream") if given is None else given
     capturing = [each.handle for each in world.streams.values() if each.capture is not None]
-    if capturing and session.chance(80):
+    if given is None and capturing and session.chance(80):
         stream = session.pick(capturing)
     on = world.streams.get(stream)
     wrong = missing(stream) | (set() if on is None or on.capture is not None else {INVALID})
@@ -475,6 +476,9 @@ def graph_nodes(session: Session) -> None:
 
 def graph_launch(session: Session) -> None:
     world, graph, stream = session.world, session.any("graph"), session.any("stream")
+    if graph and session.chance(80):
+        fit = [each.handle for each in world.of_mesh(world.graphs[graph][0]) if each.capture is None]
+        stream = session.pick(fit) if fit else stream
     on, wrong = world.streams.get(stream), missing(graph) | missing(stream)
     must: set[Status] = set()
     maybe: set[Status] = set()
@@ -501,13 +505,28 @@ def graph_destroy(session: Session) -> None:
 
 
 def captured(session: Session) -> None:
-    """A whole capture: launches and copies on one stream, instantiated and replayed."""
-    for step in (launch_captured, collective_call, launch_captured):
-        step(session)
+    """A whole capture on one stream, or joined by an event on two; mostly instantiated and replayed."""
+    stream = launch_captured(session)
+    on = session.world.streams.get(stream)
+    if on is None or on.capture is None:
+        return
+    collective_call(session, stream)
+    others = [each.handle for each in session.world.of_mesh(on.mesh) if each is not on and each.capture is None]
+    event = session.any("event")
+    if others and event and session.chance(50):
+        other = session.pick(others)
+        record(session, event, stream)
+        wait(session, other, event)
+        memcpy(session, other)
+    memcpy(session, stream)
+    if session.chance(80):
+        graph_instantiate(session, stream)
+        for _ in range(2):
+            graph_launch(session)
 
 
-def launch_captured(session: Session) -> None:
-    """A launch that begins a capture, on a stream and with a kernel that go together."""
+def launch_captured(session: Session) -> int:
+    """A launch that begins a capture, on a stream and with a kernel that go together: the stream, or 0."""
     world = session.world
     for stream in world.streams.values():
         for handle, (module, name) in world.kernels.items():
@@ -515,7 +534,7 @@ def launch_captured(session: Session) -> None:
                 continue
             place = tidy_place(session, stream, 32, step=4)
             if place is None:
-                return
+                return 0
             data = buffer("fill", 9, [place.address])
             config = LaunchConfig((1, 1, 1), flags=CAPTURE)
             maybe = {CORRUPT, OK} if session.corrupted else set()
@@ -526,7 +545,8 @@ def launch_captured(session: Session) -> None:
                 stream.carried.append(stream.mesh.context.seed)
                 faults = befalls(session, stream.mesh.context, "fill")
                 queue_launch(session, stream, "fill", 9, [place], CAPTURE, faults)
-            return
+            return stream.handle
+    return 0
 
 
 STEPS = {
@@ -541,8 +561,8 @@ STEPS = {
     issue_refused: 2,
     graph_instantiate: 4,
     graph_nodes: 2,
-    graph_launch: 4,
+    graph_launch: 5,
     graph_destroy: 1,
-    captured: 2,
+    captured: 6,
 }
 assert set(WHOLE) <= set(SIZES)
