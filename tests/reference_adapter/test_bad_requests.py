@@ -167,11 +167,11 @@ def test_what_is_malformed_is_refused_by_name(
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (None, "policy is None, allowed is an object"),
-        ([], "policy is [], allowed is an object"),
+        (None, "policy is NULL; expected a pointer that is not NULL"),
+        ([], "policy is []; expected the switches stableReductions, "),
         ({5: 1}, "policy is {5: 1}"),
-        ({"bogus": 1}, "policy, a name in it, is 'bogus', allowed is one of stableReductions, "),
-        ({"deterministic": 1}, "policy.stableReductions is None, allowed is 0 or 1"),
+        ({"bogus": 1}, "policy is {'bogus': 1}; expected the switches stableReductions, "),
+        ({"deterministic": 1}, "policy is {'deterministic': 1}; expected the switches "),
         ({"deterministic": 1.0}, "deterministic is 1.0; expected 0 or 1"),
         ({"deterministic": True}, "deterministic is True"),
         ({"deterministic": []}, "deterministic is []"),

@@ -25,10 +25,11 @@ from ..mesh import topology
 from ..numerics.attributes import one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
+from ..runtime.calls.numerics import read_policy
 from .bytes_read import data
 from .outcomes import outcomes
 from .reading import mapping, mappings, read_by
-from .runtime import read_policy, statuses
+from .runtime import statuses
 
 __all__ = ["AbiMethods", "device_targets"]
 
@@ -164,7 +165,7 @@ class AbiMethods:
                 device_targets() if targets is None else targets,
                 at=at,
                 abi_version=abi_version,
-                policy=None if policy is None else read_policy(policy),
+                policy=None if policy is None else read_policy("abi.compile", policy),
                 plans=[_plan(each) for each in plans or ()],
                 signing_key=signing_key,
                 ir_pack=ir_pack,

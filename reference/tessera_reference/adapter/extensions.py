@@ -9,11 +9,12 @@ from typing import Any
 from ..abi import NumericsPolicy
 from ..abi.cache_entry import CacheEntry
 from ..numerics.errors import InvalidArgument
+from ..runtime.calls.numerics import read_policy
 from ..runtime.contexts import ModulePolicy
 from ..runtime.streams import Carried
 from .bytes_read import data
 from .reading import mapping, mappings, read_by
-from .runtime import RuntimeMethods, read_descriptor, read_policy, statuses
+from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["ExtensionMethods"]
 
@@ -119,7 +120,7 @@ class ExtensionMethods(RuntimeMethods):
         """A collective of one rank."""
         with statuses():
             brought = None if descriptor is None else read_descriptor(descriptor)
-            governed: NumericsPolicy | None = None if policy is None else read_policy(policy)
+            governed: NumericsPolicy | None = None if policy is None else read_policy("tessxIssue", policy)
         asked = {
             "op": op,
             "axis": axis,

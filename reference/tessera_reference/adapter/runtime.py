@@ -22,7 +22,7 @@ from ..runtime.launches import LaunchConfig
 from .bytes_read import memory
 from .reading import HANDLE, mapping, read_by
 
-__all__ = ["RuntimeMethods", "read_descriptor", "read_policy", "statuses"]
+__all__ = ["RuntimeMethods", "read_descriptor", "statuses"]
 
 Null = Sequence[str]
 
@@ -254,16 +254,6 @@ class RuntimeMethods:
 def _length(given: bytes | int | None) -> int:
     """The size where none is given: that of the data."""
     return len(given) if isinstance(given, bytes) else 0
-
-
-def read_policy(message: Mapping[str, Any]) -> NumericsPolicy:
-    """A numerics policy from its message, which has every switch. Raises `Failure` and `InvalidArgument`."""
-    names = [field.name for field in fields(NumericsPolicy)]
-    _require_names("tessSetNumericsPolicy", "policy", message, names)
-    for name in names:
-        if name not in message:
-            raise InvalidArgument("tessSetNumericsPolicy", f"policy.{name}", None, "0 or 1, since it has no default")
-    return NumericsPolicy(**message)
 
 
 def read_descriptor(message: Mapping[str, Any]) -> Descriptor:

@@ -169,6 +169,8 @@ class CollectiveWork(Work):
         mesh = self.stream.mesh
         for a, b in mesh.context.faults.cut(mesh.handle):
             if any(a in group and b in group for group in groups):
+                if mesh.context.timeout is not None:
+                    raise self.timed_out(mesh.context.timeout)
                 given = f"{self.name}: nothing passes between ranks {a} and {b}"
                 raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "ranks that reach each other")
 

@@ -1,0 +1,147 @@
+"""Waiting for what never comes: in which order it is given up, and timeouts (AMB-RT-14, AMB-RT-67)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.mesh.choices import Seeded
+from tessera_reference.mesh.deadlocks import Deadlock
+from tessera_reference.mesh.engine import Signal
+from tessera_reference.mesh.topology import named
+from tessera_reference.runtime.machine import HOST_CALL, Machine, Pending
+
+HANG = [{"kind": "kernel_hang", "kernel": "fill"}]
+Maker = Callable[..., Any]
+
+
+def waiting(machine: Machine, name: str, turn: int, log: list[str], failing: bool = True) -> None:
+    """A process that waits for a signal nobody sets."""
+    signal = Signal(machine.engine, name)
+    failure = Failure(Status.TESS_ERR_TIMEOUT, "tessTest", name, "an end")
+    machine.pending[Pending(signal, turn, (lambda: failure) if failing else None)] = None
+
+    async def wait() -> None:
+        try:
+            await signal
+            log.append(f"{name} set")
+        except Failure as caught:
+            log.append(f"{caught.given} failed")
+
+    machine.engine.spawn(name, wait())
+
+
+def test_the_lowest_turn_is_given_up_first_and_what_has_no_failure_just_ends() -> None:
+    machine, log = Machine(named("single")), list[str]()
+    for name, turn, failing in (("meeting", 2, True), ("hang", 1, True), ("resident", 0, False), ("other", 1, True)):
+        waiting(machine, name, turn, log, failing)
+    machine.settle(lambda: len(log) == 1)
+    assert log == ["resident set"]
+    machine.settle(lambda: len(log) == 4)
+    assert log == ["resident set", "hang failed", "other failed", "meeting failed"]
+
+
+def test_a_wait_that_nothing_may_end_is_a_deadlock() -> None:
+    machine = Machine(named("single"))
+
+    async def wait() -> None:
+        await Signal(machine.engine, "for ever")
+
+    machine.engine.spawn("process", wait())
+    with pytest.raises(Deadlock, match="for ever"):
+        machine.settle(lambda: False)
+
+
+def test_the_host_knows_what_time_it_is_when_it_has_waited(used: Maker) -> None:
+    at = used(1)
+    before = at.runtime.machine.host_time
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 128, 128, 2, at.stream)
+    at.ask("tessStreamSynchronize", at.stream)
+    assert at.runtime.machine.host_time >= at.runtime.machine.engine.now > before
+    late = at.runtime.machine.host_time
+    at.ask("tessGetVersion")
+    assert at.runtime.machine.host_time == late + HOST_CALL
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize(
+    ("timeout", "status"), [(0, Status.TESS_ERR_LAUNCH_FAILED), (10**6, Status.TESS_ERR_TIMEOUT)]
+)
+def test_a_kernel_that_hangs_fails_or_times_out(used: Maker, timed: bool, timeout: int, status: Status) -> None:
+    at = used(2, timed=timed)
+    fill = at.kernel("fill")
+    at.ask("tessxSetFaults", at.context, HANG)
+    at.ask("tessxSetTimeout", at.context, timeout)
+    for value in (1, 2):  # the second one is none that hangs
+        at.launch(fill, struct.pack("<i4xQ", value, at.memory))
+    assert at.refused("tessStreamSynchronize", at.stream) is status
+    at.ask("tessStreamSynchronize", at.stream)
+    assert at.ask("tessxPeek", at.mesh, 1, at.memory, 4) == bytes([2, 0, 0, 0])
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_rank_that_never_comes_is_a_mismatch_or_a_timeout(used: Maker, timed: bool) -> None:
+    at = used(2, timed=timed)
+    at.issue(0, at.stream)
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_COLLECTIVE_MISMATCH
+    assert "rank 1 never came" in at.runtime.last_error
+    at.issue(1, at.stream)  # too late for that meeting
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_COLLECTIVE_MISMATCH
+    at.ask("tessxSetTimeout", at.context, 1000)
+    at.issue(1, at.stream)
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_TIMEOUT
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize(("nanoseconds", "status"), [(1, Status.TESS_ERR_TIMEOUT), (10**9, Status.TESS_OK)])
+def test_work_that_takes_longer_than_it_may_times_out_and_does_nothing(
+    used: Maker, timed: bool, nanoseconds: int, status: Status
+) -> None:
+    at = used(1, timed=timed)
+    at.ask("tessxPoke", at.mesh, 0, at.memory, bytes(range(8)))
+    at.ask("tessxSetTimeout", at.context, nanoseconds)
+    at.ask("tessMemcpyAsync", at.memory + 8, at.memory, 8, 2, at.stream)
+    assert at.runtime.tessStreamSynchronize(at.stream) is status
+    copied = bytes(range(8)) if status is Status.TESS_OK else bytes([0xA5] * 8)
+    assert at.ask("tessxPeek", at.mesh, 0, at.memory + 8, 8) == copied
+
+
+def test_other_streams_go_on_while_one_waits_in_vain(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    at.issue(0, at.stream)
+    at.ask("tessMemcpyAsync", at.memory + 64, at.memory + 128, 8, 2, other)
+    at.ask("tessStreamSynchronize", other)
+    at.issue(1, at.stream)  # which was not given up: nobody had to wait for it
+    at.ask("tessStreamSynchronize", at.stream)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kernels_whose_ranks_meet_never_keep_one_another_waiting(used: Maker, seed: int) -> None:
+    """Ten of them at once, of which a device runs four: in whatever order the ranks take them, all meet."""
+    at = used(2, choices=Seeded(seed), timed=False)
+    met = at.kernel("met")
+    streams = [at.ask("tessStreamCreate", at.mesh, 0) for _ in range(10)]
+    buffers = [at.ask("tessMalloc", at.mesh, 32) for _ in streams]
+    for number, (stream, buffer) in enumerate(zip(streams, buffers, strict=True)):
+        for rank in range(2):
+            at.ask("tessxPoke", at.mesh, rank, buffer, bytes([number + 1, 0, 0, 0] * 8))
+        at.launch(met, struct.pack("<Q", buffer), stream)
+    for number, (stream, buffer) in enumerate(zip(streams, buffers, strict=True)):
+        at.ask("tessStreamSynchronize", stream)
+        assert at.ask("tessxPeek", at.mesh, 1, buffer, 4) == bytes([2 * number + 2, 0, 0, 0])
+
+
+def test_a_persistent_kernel_ends_with_its_stream_and_not_before(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    at.launch(at.kernel("fill"), struct.pack("<i4xQ", 1, at.memory), flags=4)
+    at.ask("tessMemcpyAsync", at.memory + 64, at.memory + 128, 128, 2, other)
+    at.ask("tessStreamSynchronize", other)
+    assert at.ask("tessxResident", at.mesh) == ("fill",)
+    at.ask("tessStreamSynchronize", at.stream)
+    assert at.ask("tessxResident", at.mesh) == ()
