@@ -88,7 +88,7 @@ def test_all_schedules_are_found_by_varying_the_record() -> None:
         replayed = Replayed(record)
         found.append("".join(three(replayed)))
         for place in range(len(record), len(replayed.widths)):
-            stack += [replayed.taken[:place] + [other] for other in range(1, replayed.widths[place])]
+            stack += [[*replayed.taken[:place], other] for other in range(1, replayed.widths[place])]
     assert set(found) == {"".join(each) for each in permutations("abc")}
 
 

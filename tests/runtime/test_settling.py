@@ -68,9 +68,7 @@ def test_the_host_knows_what_time_it_is_when_it_has_waited(used: Maker) -> None:
 
 
 @pytest.mark.parametrize("timed", [True, False])
-@pytest.mark.parametrize(
-    ("timeout", "status"), [(0, Status.TESS_ERR_LAUNCH_FAILED), (10**6, Status.TESS_ERR_TIMEOUT)]
-)
+@pytest.mark.parametrize(("timeout", "status"), [(0, Status.TESS_ERR_LAUNCH_FAILED), (10**6, Status.TESS_ERR_TIMEOUT)])
 def test_a_kernel_that_hangs_fails_or_times_out(used: Maker, timed: bool, timeout: int, status: Status) -> None:
     at = used(2, timed=timed)
     fill = at.kernel("fill")
@@ -145,3 +143,19 @@ def test_a_persistent_kernel_ends_with_its_stream_and_not_before(used: Maker) ->
     assert at.ask("tessxResident", at.mesh) == ("fill",)
     at.ask("tessStreamSynchronize", at.stream)
     assert at.ask("tessxResident", at.mesh) == ()
+
+
+def test_a_synchronization_ends_persistent_kernels_that_have_yet_to_begin(used: Maker) -> None:
+    """Else a rank whose kernel has ended waits for one whose kernel came later, until its timeout."""
+    at = used(2)
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    at.ask("tessxSetFaults", at.context, [{"kind": "kernel_slow", "rank": 1, "nanoseconds": 10**6}])
+    at.ask("tessxSetTimeout", at.context, 10**9)
+    at.launch(at.kernel("fill"), struct.pack("<i4xQ", 1, at.memory), flags=4)
+    at.ask("tessAllReduce", at.mesh, at.memory, 8, 9, 0, "dp", at.stream)
+    for _ in range(20):
+        at.ask("tessMemcpyAsync", at.memory + 64, at.memory + 128, 128, 2, other)
+    at.ask("tessStreamSynchronize", other)
+    assert len(at.runtime.stream(at.stream, "test").residents) == 1
+    at.ask("tessStreamSynchronize", at.stream)
+    assert at.ask("tessxPeek", at.mesh, 1, at.memory, 4) == bytes([2, 0, 0, 0])

@@ -92,7 +92,7 @@ class GraphWork(Work):
     async def run(self, rank: int) -> None:
         """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""
         for work in self.works:
-            work.enqueued = self.enqueued
+            work.enqueued, work.number = self.enqueued, self.number
             try:
                 await work.run(rank)
             except PROBLEMS as problem:

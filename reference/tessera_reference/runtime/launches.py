@@ -85,10 +85,15 @@ class LaunchWork(Work):
             met = await self._met(executable, rank, self._arguments(executable, rank))
         await device.kernels.acquire(self.stream.priority)
         start = mesh.machine.engine.now
+        resident = rank == 0 and bool(self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT)
+        if resident:
+            mesh.resident.append(self.name)
         try:
             await self._computed(rank, befalls, met)
         finally:
             device.kernels.release()
+            if resident:
+                mesh.resident.remove(self.name)
         busy = occupancy(device.description, self.grid, self.block)
         self.profile(rank, start, occupancy=busy)
 
@@ -109,7 +114,7 @@ class LaunchWork(Work):
         for name, array in written.items():
             mesh.write(self.tensors[name].region, rank, array.to_bits())
         if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
-            await self._stay(rank)
+            await self._stay()
 
     def _arguments(self, executable: Executable, rank: int) -> dict[str, Array]:
         """What the tensors hold; of those that the kernel only writes, nothing has to have been written."""
@@ -131,16 +136,13 @@ class LaunchWork(Work):
         never = Signal(self.stream.mesh.machine.engine, f"the end of {self.name}")
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
-    async def _stay(self, rank: int) -> None:
+    async def _stay(self) -> None:
         """Stay resident until the stream is synchronized or destroyed (AMB-RT-65)."""
-        mesh = self.stream.mesh
-        ended = Signal(mesh.machine.engine, f"the end of the persistent {self.name}")
+        if self.number <= self.stream.ended:
+            return
+        ended = Signal(self.stream.mesh.machine.engine, f"the end of the persistent {self.name}")
         self.stream.residents.append(ended)
-        if rank == 0:
-            mesh.resident.append(self.name)
         await self.wait_for(ended, 0, None)
-        if rank == 0:
-            mesh.resident.remove(self.name)
 
     async def _met(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
         """Run a kernel in which ranks meet: the last of them to come runs it for all."""

@@ -45,6 +45,10 @@ class Stream:
     capture: Capture | None = None
     carried: list[Carried] = field(default_factory=list)
     residents: list[Signal] = field(default_factory=list)
+    given: int = 0
+    """How much work was queued so far."""
+    ended: int = 0
+    """Up to which of it persistent kernels were asked to end."""
     meetings: Meetings = field(default_factory=dict)
     issued: dict[int, int] = field(default_factory=dict)
 
@@ -87,6 +91,8 @@ class Stream:
             self._require_within_limit(work)
         self.mesh.machine.order.note(work)
         work.enqueued = self.mesh.machine.host_time
+        self.given += 1
+        work.number = self.given
         ranks = work.ranks()
         self.queued[work] = len(ranks)
         for rank in ranks:
@@ -111,7 +117,8 @@ class Stream:
             raise error
 
     def end_residents(self) -> None:
-        """Ask persistent kernels to end."""
+        """Ask persistent kernels to end, also those that have not begun."""
+        self.ended = self.given
         residents, self.residents = self.residents, []
         for signal in residents:
             signal.set()

@@ -57,6 +57,8 @@ class Work:
     name: str
     stream: Stream
     enqueued: int = field(default=0, init=False)
+    number: int = field(default=0, init=False)
+    """The how manieth of its stream it is."""
 
     def ranks(self) -> Sequence[int]:
         """Those that take part."""

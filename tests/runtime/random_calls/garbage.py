@@ -87,7 +87,17 @@ def bad_handle(choose: Choose, kind: str, world: World) -> tuple[Any, frozenset[
     live = [handle for other, held in world.kinds().items() if other != kind for handle in held]
     same = list(world.kinds()[kind])
     numbers = [0, -1, 10**6, 2**70, *live, *world.dead]
-    others = [None, True, "1", b"1", [], {}, float("nan"), *(float(each) for each in same), *(str(each) for each in same)]
+    others = [
+        None,
+        True,
+        "1",
+        b"1",
+        [],
+        {},
+        float("nan"),
+        *(float(each) for each in same),
+        *(str(each) for each in same),
+    ]
     value: Any = pick(choose, numbers + others)
     if kind not in ("context", "mesh"):
         return value, INVALID
@@ -102,4 +112,6 @@ def bad_pointer(choose: Choose, world: World, device: bool) -> Any:
     freed = [each.address for each in world.freed if each.size]
     ends = [each.address + each.size + 1 for each in world.blocks]
     before = [each.address - 1 for each in world.blocks]
-    return pick(choose, [None, 0, -1, 1, 2**63, 2**64, 10**400, "p", 1.5, True, b"", [], *other, *freed, *ends, *before])
+    return pick(
+        choose, [None, 0, -1, 1, 2**63, 2**64, 10**400, "p", 1.5, True, b"", [], *other, *freed, *ends, *before]
+    )

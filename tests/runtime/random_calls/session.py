@@ -190,7 +190,9 @@ class Session:
         named: Mapping[str, Any] | None = None,
     ) -> tuple[Status, Any]:
         """Make a call, whose status has to be one of those allowed."""
-        shown = ", ".join([f"{each!r:.120}" for each in arguments.values()] + [f"{k}={v!r}" for k, v in (named or {}).items()])
+        shown = ", ".join(
+            [f"{each!r:.120}" for each in arguments.values()] + [f"{k}={v!r}" for k, v in (named or {}).items()]
+        )
         self.history.append(f"{function}({shown})" + (f" with {null} NULL" if null else ""))
         before = self.runtime.machine.engine.events
         more: dict[str, Any] = dict(named or {}) | ({"null": null} if null else {})

@@ -38,7 +38,9 @@ def malloc(session: Session) -> None:
     kinds = {"mesh": "mesh", "bytes": "size"}
     spared = set(session.world.meshes)
     plan = None if on is None else on.context.faults
-    if plan is not None and any(each["kind"] == "out_of_memory" and each.get("nth", 1) == plan.allocations + 1 for each in plan.told):
+    if plan is not None and any(
+        each["kind"] == "out_of_memory" and each.get("nth", 1) == plan.allocations + 1 for each in plan.told
+    ):
         wrong = {EXHAUSTED}
     arguments = {"mesh": mesh, "bytes": size}
     status, pointer = session.call("tessMalloc", arguments, kinds, wrong, outputs=("devPtr",))

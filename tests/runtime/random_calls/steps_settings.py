@@ -64,7 +64,9 @@ def profiler_start(session: Session) -> None:
         return
     context = session.any("context")
     wrong = missing(context, MISSING)
-    status, profiler = session.call("tessProfilerStart", {"ctx": context}, {"ctx": "context"}, wrong, outputs=("profiler",))
+    status, profiler = session.call(
+        "tessProfilerStart", {"ctx": context}, {"ctx": "context"}, wrong, outputs=("profiler",)
+    )
     if status is OK:
         session.world.profilers[profiler] = session.world.contexts[context]
 

@@ -157,9 +157,18 @@ def launch(session: Session) -> None:
     kinds = {"kernel": "kernel", "mesh": "mesh", "cfg": "config", "argBuffer": "argument bytes", "argSize": "size"}
     kinds |= {"stream": "stream"}
     given: Any = data + bytes(session.pick((0, 0, 8)))
-    arguments = {"kernel": handle, "mesh": mesh.handle, "cfg": config, "argBuffer": given, "argSize": len(given), "stream": stream}
+    arguments = {
+        "kernel": handle,
+        "mesh": mesh.handle,
+        "cfg": config,
+        "argBuffer": given,
+        "argSize": len(given),
+        "stream": stream,
+    }
     unspoilt = () if data else ("argBuffer",)
-    status, _ = session.call("tessLaunch", arguments, kinds, wrong | must if not wrong else wrong, maybe=maybe, unspoilt=unspoilt)
+    status, _ = session.call(
+        "tessLaunch", arguments, kinds, wrong | must if not wrong else wrong, maybe=maybe, unspoilt=unspoilt
+    )
     if status is not OK:
         return
     on.carried.append(mesh.context.seed)
@@ -249,7 +258,9 @@ def asked(session: Session, mesh: Mesh) -> tuple[str, int, int, int, str | None,
 def cut_of(mesh: Mesh) -> Any:
     """The pairs of ranks that are cut off from each other when the collective runs."""
     return lambda: [
-        tuple(each["ranks"]) for each in mesh.context.faults.told if each["kind"] == "link_down" and each["mesh"] == mesh.handle
+        tuple(each["ranks"])
+        for each in mesh.context.faults.told
+        if each["kind"] == "link_down" and each["mesh"] == mesh.handle
     ]
 
 
@@ -324,7 +335,20 @@ def issue_together(session: Session) -> None:
             return
         on.carried.append(named["descriptor"].seed if named["descriptor"] is not None else mesh.context.seed)
     del forbidden  # what single ranks bring is judged when they meet
-    queue_issued(session, on, name, [each for each in places if each is not None], dtype, operator, axis, root, ranks, ends, absent, odd)
+    queue_issued(
+        session,
+        on,
+        name,
+        [each for each in places if each is not None],
+        dtype,
+        operator,
+        axis,
+        root,
+        ranks,
+        ends,
+        absent,
+        odd,
+    )
 
 
 def issued(
@@ -432,7 +456,15 @@ def issue_refused(session: Session) -> None:
     named: dict[str, Any] = {"op": 0, "axis": "dp"}
     if session.chance(40):
         wrong = session.pick(
-            (("op", 3), ("axis", "zz"), ("algorithm", "star"), ("descriptor", 5), ("policy", {}), ("axis", None), ("op", None))
+            (
+                ("op", 3),
+                ("axis", "zz"),
+                ("algorithm", "star"),
+                ("descriptor", 5),
+                ("policy", {}),
+                ("axis", None),
+                ("op", None),
+            )
         )
         named |= dict((wrong,))
         session.judged("tessxIssue", arguments, {INVALID}, named=named)
@@ -453,7 +485,9 @@ def graph_instantiate(session: Session, stream: int | None = None) -> None:
         stream = session.pick(capturing)
     on = world.streams.get(stream)
     wrong = missing(stream) | (set() if on is None or on.capture is not None else {INVALID})
-    status, graph = session.call("tessxGraphInstantiate", {"stream": stream}, {"stream": "stream"}, wrong, outputs=("graph",))
+    status, graph = session.call(
+        "tessxGraphInstantiate", {"stream": stream}, {"stream": "stream"}, wrong, outputs=("graph",)
+    )
     if status is not OK or on is None or on.capture is None:
         return
     ended = on.capture
@@ -466,7 +500,9 @@ def graph_instantiate(session: Session, stream: int | None = None) -> None:
 
 def graph_nodes(session: Session) -> None:
     graph = session.any("graph")
-    status, nodes = session.call("tessxGraphNodes", {"graph": graph}, {"graph": "graph"}, missing(graph), outputs=("nodes",))
+    status, nodes = session.call(
+        "tessxGraphNodes", {"graph": graph}, {"graph": "graph"}, missing(graph), outputs=("nodes",)
+    )
     if status is OK:
         found = [(each.work.kind, each.after) for each in nodes]
         expected = [(each.work.kind, each.after) for each in session.world.graphs[graph][1]]

@@ -178,7 +178,7 @@ def collective(
 
     def apply() -> Sequence[Status]:
         if any(a in group and b in group for a, b in cut() for group in groups):
-            return [Status.TESS_ERR_LAUNCH_FAILED]
+            return [Status.TESS_ERR_TIMEOUT if mesh.context.timeout else Status.TESS_ERR_LAUNCH_FAILED]  # AMB-RT-81
         meeting = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in groups]
         meeting = [(group, held) for group, held in meeting if len(group) > 1 and held]
         written = [Use(place, True) for _, held in meeting for place in held]

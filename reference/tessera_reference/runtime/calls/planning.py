@@ -15,7 +15,7 @@ from ...abi.policy import NumericsPolicy
 from ...compilation.explanation import explanation_text, explanation_value
 from ...numerics.errors import shown
 from ...numerics.formats import DTYPES
-from ..algorithms import Plan, plan
+from ..algorithms import DEFAULT, Plan, plan
 from ..arguments import integer, invalid, of_type
 from ..collectives import FUNCTIONS, new_meeting
 from ..state import entry, entry_giving
@@ -90,7 +90,9 @@ class PlanningCalls(ProfilingCalls):
         _one(function, "collective", collective, COLLECTIVES)
         root, along = (0, None) if collective == "broadcast" else (None, axis)
         op = CollOp.TESS_COLL_MAX if dtype == BOOL else CollOp.TESS_COLL_SUM  # one that the dtype has
-        call = self.read_call(function, collective, on, count, dtype, op=int(op), axis=along, root=root)
+        call = self.read_call(
+            function, collective, on, count, dtype, op=int(op), axis=along, root=root, algorithm=DEFAULT
+        )
         return plan(on, collective, call.count, call.dtype, axis, self.code)
 
     @entry

@@ -1,0 +1,111 @@
+"""Accesses that nothing orders are found, also on a run where the schedule hid them (runtime spec 12; AMB-RT-83)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tessera_reference.abi.status import Status
+from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.choices import FirstCome, Seeded
+
+Maker = Callable[..., Any]
+
+
+def races(at: Any) -> list[str]:
+    return [each.text for each in at.runtime.tessxFindings() if each.kind == "unordered_access"]
+
+
+def handed_over(at: Any, waiting: bool) -> list[str]:
+    """One stream writes, another reads, with or without a wait between them."""
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    event = at.ask("tessEventCreate")
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 128, 32, 2, at.stream)
+    at.ask("tessEventRecord", event, at.stream)
+    if waiting:
+        at.ask("tessStreamWaitEvent", other, event)
+    at.ask("tessMemcpyAsync", at.memory + 64, at.memory + 16, 32, 2, other)
+    at.ask("tessStreamSynchronize", other)
+    return races(at)
+
+
+def test_a_missing_wait_is_found_where_first_come_first_served_hid_it(used: Maker) -> None:
+    (found,) = handed_over(used(2, choices=FirstCome()), waiting=False)
+    assert found.startswith("d2d on stream 4 and d2d on stream 3 writes [0, 32)")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_the_wait_nothing_is_found_whatever_the_schedule(used: Maker, seed: int) -> None:
+    assert handed_over(used(2, choices=Seeded(seed), timed=False), waiting=True) == []
+
+
+def test_a_synchronization_orders_too(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 128, 32, 2, at.stream)
+    at.ask("tessStreamSynchronize", at.stream)
+    at.ask("tessMemcpyAsync", at.memory + 64, at.memory, 32, 2, other)
+    assert races(at) == []
+
+
+def test_two_reads_and_neighbouring_writes_are_no_race(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessStreamCreate", at.mesh, 0)
+    for stream, to in ((at.stream, 0), (other, 32)):
+        at.ask("tessMemcpyAsync", at.memory + to, at.memory + 128, 32, 2, stream)
+    assert races(at) == []
+    at.ask("tessMemcpyAsync", at.memory + 31, at.memory + 200, 1, 2, other)
+    assert len(races(at)) == 1
+
+
+def test_an_event_knows_what_its_stream_learnt_from_another(used: Maker) -> None:
+    at = used(2)
+    second, third = (at.ask("tessStreamCreate", at.mesh, 0) for _ in range(2))
+    first_event, second_event = at.ask("tessEventCreate"), at.ask("tessEventCreate")
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 128, 32, 2, at.stream)
+    at.ask("tessEventRecord", first_event, at.stream)
+    at.ask("tessStreamWaitEvent", second, first_event)
+    at.ask("tessEventRecord", second_event, second)
+    at.ask("tessStreamWaitEvent", third, second_event)
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 64, 32, 2, third)
+    assert races(at) == []
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_copy_to_the_host_and_one_from_it_follow_each_other_on_every_rank(
+    used: Maker, timed: bool, seed: int
+) -> None:
+    """Memory of the host is one for all ranks: within a stream no rank may read it too early, or too late."""
+    at = used(4, choices=Seeded(seed), timed=timed)
+    host = at.ask("tessHostAlloc", 128, 1)
+    at.ask("tessxHostWrite", host, b"old." * 32)
+    for rank in range(4):
+        at.ask("tessxPoke", at.mesh, rank, at.memory + 128, b"new." * 32)
+    at.ask("tessMemcpyAsync", at.memory, host, 64, 0, at.stream)
+    at.ask("tessMemcpyAsync", host, at.memory + 128, 128, 1, at.stream)
+    at.ask("tessMemcpyAsync", at.memory + 64, host, 64, 0, at.stream)
+    at.ask("tessStreamSynchronize", at.stream)
+    for rank in range(4):
+        assert at.ask("tessxPeek", at.mesh, rank, at.memory, 128) == b"old." * 16 + b"new." * 16
+
+
+def test_a_failed_copy_to_the_host_lets_the_other_ranks_go_on(used: Maker) -> None:
+    at = used(4)
+    held = at.ask("tessxAdoptHost", bytes(8))  # read-only
+    at.ask("tessMemcpyAsync", held, at.memory, 8, 1, at.stream)
+    at.ask("tessMemcpyAsync", at.memory + 8, at.memory, 8, 2, at.stream)
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_INVALID_VALUE
+    assert at.runtime.last_error.startswith("tessMemcpyAsync: a write to ")
+    at.ask("tessStreamSynchronize", at.stream)
+
+
+def test_memory_of_a_destroyed_mesh_is_there_until_others_have_used_it(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessMeshCreate", at.context, [0, 1], 2, MeshAxes(dp=2))
+    stream = at.ask("tessStreamCreate", other, 0)
+    at.ask("tessMemcpyAsync", at.memory, at.memory + 8, 8, 2, stream)
+    at.ask("tessMeshDestroy", at.mesh)
+    at.ask("tessStreamSynchronize", stream)

@@ -1,0 +1,102 @@
+"""Whatever an argument is, a call answers with a status and raises nothing (runtime spec 4, 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tessera_reference.abi.status import Status
+from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.runtime.launches import LaunchConfig
+
+Maker = Callable[..., Any]
+ODD: Sequence[Any] = (
+    *(None, True, 1.0, float("nan"), "x", "\0", b"x", -1, 0, 1 << 40, 1 << 70, 10**400),
+    *([], {}, [1], [None], {"a": 1}, (1, 2), object()),
+)
+POLICY = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+GOOD: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    "tessShutdown": lambda at: [at.context],
+    "tessMeshCreate": lambda at: [at.context, [0, 1], 2, MeshAxes(dp=2)],
+    "tessMeshDestroy": lambda at: [at.mesh],
+    "tessStreamCreate": lambda at: [at.mesh, 0],
+    "tessStreamDestroy": lambda at: [at.stream],
+    "tessEventDestroy": lambda at: [at.ask("tessEventCreate")],
+    "tessEventRecord": lambda at: [at.ask("tessEventCreate"), at.stream],
+    "tessStreamWaitEvent": lambda at: [at.stream, at.ask("tessEventCreate")],
+    "tessStreamSynchronize": lambda at: [at.stream],
+    "tessMalloc": lambda at: [at.mesh, 16],
+    "tessFree": lambda at: [at.mesh, at.memory],
+    "tessHostAlloc": lambda at: [16, 1],
+    "tessHostFree": lambda at: [at.ask("tessHostAlloc", 16, 1)],
+    "tessMemcpyAsync": lambda at: [at.memory, at.ask("tessHostAlloc", 16, 1), 16, 0, at.stream],
+    "tessModuleLoad": lambda at: [at.context, at.image, len(at.image)],
+    "tessModuleUnload": lambda at: [at.ask("tessModuleLoad", at.context, at.image, len(at.image))],
+    "tessKernelGet": lambda at: [at.ask("tessModuleLoad", at.context, at.image, len(at.image)), "fill"],
+    "tessLaunch": lambda at: [
+        *(at.kernel("met"), at.mesh, LaunchConfig((1, 1, 1))),
+        *(at.memory.to_bytes(8, "little"), 8, at.stream),
+    ],
+    "tessAllReduce": lambda at: [at.mesh, at.memory, 8, 9, 0, "dp", at.stream],
+    "tessReduceScatter": lambda at: [at.mesh, at.memory, 8, 9, 0, "dp", at.stream],
+    "tessAllGather": lambda at: [at.mesh, at.memory, 8, 9, "dp", at.stream],
+    "tessBroadcast": lambda at: [at.mesh, at.memory, 8, 9, 1, at.stream],
+    "tessSetNumericsPolicy": lambda at: [at.context, POLICY],
+    "tessGetNumericsPolicy": lambda at: [at.context],
+    "tessProfilerStart": lambda at: [at.context],
+    "tessProfilerStop": lambda at: [at.ask("tessProfilerStart", at.context), "/no/such/directory/trace.json"],
+    "tessxHostMemory": lambda at: [16],
+    "tessxHostRead": lambda at: [at.ask("tessHostAlloc", 16, 1), 16],
+    "tessxHostWrite": lambda at: [at.ask("tessHostAlloc", 16, 1), b"abc"],
+    "tessxAdoptHost": lambda at: [bytearray(8)],
+    "tessxAdoptDevice": lambda at: [at.mesh, bytearray(8)],
+    "tessxPeek": lambda at: [at.mesh, 0, at.memory, 8],
+    "tessxPoke": lambda at: [at.mesh, 0, at.memory, b"abc"],
+    "tessxSetSchedule": lambda at: ["fifo", 0, [], False],
+    "tessxSetFaults": lambda at: [at.context, []],
+    "tessxSetTimeout": lambda at: [at.context, 0],
+    "tessxIssue": lambda at: [at.mesh, 0, "all_gather", at.memory, 8, 9, at.stream],
+    "tessxSetDescriptor": lambda at: [at.context, None],
+    "tessxDescriptors": lambda at: [at.stream],
+    "tessxGraphInstantiate": lambda at: [at.stream],
+    "tessxGraphNodes": lambda at: [0],
+    "tessxGraphLaunch": lambda at: [0, at.stream],
+    "tessxGraphDestroy": lambda at: [0],
+    "tessxResident": lambda at: [at.mesh],
+    "tessxExplain": lambda at: [at.ask("tessModuleLoad", at.context, at.image, len(at.image))],
+    "tessxCollectivePlan": lambda at: [at.mesh, "all_reduce", 8, 9, "dp"],
+    "tessxSetAlgorithm": lambda at: [at.context, "all_reduce", "ring", "hint"],
+    "tessxSetModulePolicy": lambda at: [at.context, None],
+    "tessxSetStreamLimit": lambda at: [at.stream, 0],
+    "tessxSettings": lambda at: [at.context],
+}
+
+
+SAID_OF = {"tessxIssue": ("tessxIssue", "tessAllGather"), "tessxHostMemory": ("tessxHostMemory", "tessHostAlloc")}
+"""Of whom the text of a failure may speak; else of the function that was called."""
+
+
+@pytest.mark.parametrize("function", GOOD)
+def test_an_argument_of_any_type_gives_a_status_and_leaves_the_machine_usable(used: Maker, function: str) -> None:
+    for position in range(len(GOOD[function](used(2)))):
+        for odd in ODD:
+            at = used(2)
+            arguments = list(GOOD[function](at))
+            arguments[position] = odd
+            answer = getattr(at.runtime, function)(*arguments)
+            status = answer[0] if isinstance(answer, tuple) else answer
+            assert isinstance(status, Status), (position, odd)
+            assert status is Status.TESS_OK or at.runtime.last_error.startswith(SAID_OF.get(function, function))
+            at.runtime.tessStreamSynchronize(at.stream)
+            at.ask("tessEventCreate")
+
+
+def test_a_profiler_whose_trace_cannot_be_written_runs_on(used: Maker, tmp_path: Any) -> None:
+    at = used(1)
+    profiler = at.ask("tessProfilerStart", at.context)
+    for path in ("/no/such/directory/trace.json", "\0", 5, None):
+        assert at.refused("tessProfilerStop", profiler, path) is Status.TESS_ERR_INVALID_VALUE
+    at.ask("tessProfilerStop", profiler, str(tmp_path / "trace.json"))
+    assert at.refused("tessProfilerStop", profiler, str(tmp_path / "again.json")) is Status.TESS_ERR_INVALID_VALUE
