@@ -126,9 +126,9 @@ def untold(clause: str, name: str, description: str, status: Status) -> Violatio
     """A status that is not kept."""
     right = Stream.fail
 
-    def fail(self: Stream, failure: Failure) -> None:
+    def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
         if failure.status is not status:
-            right(self, failure)
+            right(self, failure, number, rank)
 
     return broken(clause, name, description, Stream, "fail", fail)
 
@@ -140,15 +140,15 @@ def told_for_ever(self: Stream) -> None:
         raise self.error
 
 
-def last_told(self: Stream, failure: Failure) -> None:
+def last_told(self: Stream, failure: Failure, number: int, rank: int) -> None:
     """Of several errors the last."""
-    self.error = failure
+    self.failures = {(number, rank): failure}
 
 
-def told_everywhere(self: Stream, failure: Failure) -> None:
+def told_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
     """Every stream of the mesh has the error."""
     for stream in self.mesh.streams.values():
-        stream.error = stream.error or failure
+        stream.failures.setdefault((number, rank), failure)
 
 
 def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def invalid_hides(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         for _, mesh in adapter.runtime.handles.live("mesh"):
             mesh.drain()
             for stream in mesh.streams.values():
-                stream.error = None
+                stream.failures = {}
         raise
 
 

@@ -401,7 +401,7 @@ class ReplayOvertakes(ReferenceAdapter):
         answer = super().runtime_tessxGraphLaunch(graph=graph, stream=other)
         queue = self.runtime.stream(other, "tessxGraphLaunch")
         mesh.machine.settle(lambda: not queue.queued)
-        self.runtime.stream(stream, "tessxGraphLaunch").error = queue.error
+        self.runtime.stream(stream, "tessxGraphLaunch").failures.update(queue.failures)
         return answer
 
 

@@ -148,7 +148,8 @@ def returning(clause: str, name: str, description: str, until: Callable[[Stream,
         begun = max(machine.engine.now, machine.host_time)
         self.end_residents()
         machine.settle(lambda: not self.queued or until(self, begun))
-        error, self.error = self.error, None
+        error = self.error
+        self.failures = {}
         if error is not None:
             raise error
 

@@ -278,3 +278,26 @@ def test_a_turn_is_one_of_all_that_are_ready() -> None:
 
     assert order(None) == "hp"
     assert {order(Seeded(seed)) for seed in range(30)} == {"hp", "ph"}
+
+
+def test_a_process_that_is_let_go_is_no_choice_for_others() -> None:
+    engine = Engine(Seeded(1))
+    mailbox, seen = Mailbox(engine, "work"), []
+
+    async def work() -> None:
+        seen.append(await mailbox)
+
+    async def end() -> None:
+        await engine.sleep(1)
+        seen.append("end")
+
+    idle, unbegun = engine.spawn("idle", work()), engine.spawn("unbegun", work())
+    engine.run(lambda: idle.waits_for is mailbox or unbegun.waits_for is mailbox)
+    taken = len(engine.choices.taken)
+    for process in (idle, unbegun, idle):
+        engine.end(process)
+    engine.spawn("end", end())
+    engine.run()
+    assert (seen, len(engine.choices.taken)) == (["end"], taken)
+    assert idle.done
+    assert unbegun.done

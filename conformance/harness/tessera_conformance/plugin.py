@@ -7,6 +7,7 @@ workers run the cases and the controller writes the report.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Generator
 
 import pytest
@@ -183,7 +184,8 @@ def pytest_runtest_makereport(
     if call.when == "setup":
         report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
-        report.user_properties = [(PROPERTY, observation_line(case))]
+        # As text: xdist's channel does not carry every whole number.
+        report.user_properties = [(PROPERTY, json.dumps(observation_line(case)))]
         if item.config.option.reproduce and case.judgement is not None:
             write_script(item.config.option.report_dir, run.session.label, case)
     return report

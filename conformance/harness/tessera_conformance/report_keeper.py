@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ class ReportKeeper:
         properties: list[tuple[str, Any]] = [*report.user_properties]
         for name, line in properties:
             if name == PROPERTY:
-                self._write(line)
+                self._write(json.loads(line))
             elif name == PLANNED:
                 clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
                 self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])

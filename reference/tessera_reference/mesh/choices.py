@@ -59,7 +59,7 @@ class Replayed:
         """The one of the record."""
         place = len(self.taken)
         recorded = self._record[place] if place < len(self._record) else 0
-        chosen = recorded if recorded < count else 0
+        chosen = recorded if 0 <= recorded < count else 0
         self.taken.append(chosen)
         self.widths.append(count)
         return chosen

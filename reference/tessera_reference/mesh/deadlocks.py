@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .engine import Process
+    from .engine import Process, Wait
 
-__all__ = ["Deadlock", "DeadlockReport", "report"]
+__all__ = ["Deadlock", "DeadlockReport", "held_up_by", "report"]
 
 MOST_NAMED = 8
 """Processes that the text names."""
@@ -36,6 +36,21 @@ class Deadlock(Exception):
     def __init__(self, found: DeadlockReport) -> None:
         super().__init__(str(found))
         self.report = found
+
+
+def held_up_by(processes: Sequence[Process]) -> list[Wait]:
+    """What processes wait for, and what those that could let them go on wait for, and so on."""
+    found: list[Wait] = []
+    seen: dict[Process, None] = {}
+    left = list(processes)
+    while left:
+        process = left.pop()
+        if process in seen or process.done or process.waits_for is None:
+            continue
+        seen[process] = None
+        found.append(process.waits_for)
+        left += process.waits_for.wakers()
+    return found
 
 
 def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:

@@ -76,6 +76,16 @@ class Engine:
         self._ready.append((process, None))
         return process
 
+    def end(self, process: Process) -> None:
+        """Let a process go that is idle or has not begun; nothing that comes later depends on it."""
+        if not process.done:
+            process.done = True
+            process.coroutine.close()
+            del self._living[process]
+            waiting = [each for each in self._ready if each[0] is not process]
+            self._ready.clear()
+            self._ready.extend(waiting)
+
     @coroutine
     def sleep(self, duration: int) -> Generator[int, None, None]:
         """To be awaited: go on after so many picoseconds."""
@@ -268,13 +278,12 @@ class Resource:
     Priority is a hint (runtime spec 12): a policy that chooses otherwise may.
     """
 
-    __slots__ = ("_numbered", "engine", "free", "holders", "name", "queue")
+    __slots__ = ("_numbered", "engine", "free", "name", "queue")
 
     def __init__(self, engine: Engine, name: str, places: int) -> None:
         self.engine = engine
         self.name = name
         self.free = places
-        self.holders: list[Process] = []
         self.queue: list[tuple[int, int, Process]] = []
         self._numbered = 0
 
@@ -316,8 +325,8 @@ class Place:
         self.resource.line_up(self.priority, process)
 
     def wakers(self) -> Iterable[Process]:
-        """Who holds the places, where that was noted."""
-        return self.resource.holders
+        """Whoever holds the places, which is not noted."""
+        return ()
 
     def describe(self) -> str:
         """The resource."""

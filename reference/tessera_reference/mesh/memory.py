@@ -57,9 +57,12 @@ class AddressSpaceMemory:
         held = flat(memory, "adopted device memory")
         return self._add(self._device, len(held), "tessMalloc", devices=devices, owner=owner, foreign=held)
 
-    def free_device(self, pointer: int, owner: int = 0) -> None:
-        """Free device memory of an owner (its mesh). Raises `Failure` with TESS_ERR_INVALID_VALUE saying why not."""
-        self._free(self._device, pointer, owner, "tessFree")
+    def free_device(self, pointer: int, owner: int = 0) -> Allocation:
+        """Free device memory of an owner (its mesh); gives back what that was.
+
+        Raises `Failure` with TESS_ERR_INVALID_VALUE saying why not.
+        """
+        return self._free(self._device, pointer, owner, "tessFree")
 
     def free_host(self, pointer: int) -> None:
         """Free memory of the host, or let go of what was adopted. Raises as `free_device`."""
@@ -155,11 +158,11 @@ class AddressSpaceMemory:
         self.capacity.take(made)
         return start
 
-    def _free(self, held: AddressRange, pointer: int, owner: int, function: str) -> None:
+    def _free(self, held: AddressRange, pointer: int, owner: int, function: str) -> Allocation:
         at = held.at(pointer) if type(pointer) is int else None
         if at and at.address == pointer and not at.freed and at.owner == owner:
             self._forget(held, at)
-            return
+            return at
         found = diagnose_free(pointer, held.space, (self._device, self._host))
         if found.kind:
             self.findings.add(found.kind, f"{function}: pointer is {found.text}")

@@ -96,4 +96,4 @@ class GraphWork(Work):
             try:
                 await work.run(rank)
             except PROBLEMS as problem:
-                self.stream.fail(as_failure(problem, work.function))
+                self.stream.fail(as_failure(problem, work.function), self.number, rank)

@@ -134,9 +134,29 @@ class CollectiveWork(Work):
             for rank, array in results.items():
                 region = brought[rank].region
                 if region is not None:
-                    mesh.write(region, rank, array.to_bits())
+                    start, stop = self._gets(rank, groups)
+                    mesh.write(Region(region.allocation, region.offset + start), rank, array.to_bits()[start:stop])
 
         return duration, finish
+
+    def _share(self, place: int, ranks: int) -> tuple[int, int]:
+        """The bytes of the elements that a place in a group owns (AMB-RT-04)."""
+        size, count = self.call.dtype.storage_bytes, self.call.count
+        return place * count // ranks * size, (place + 1) * count // ranks * size
+
+    def _brings(self, place: int, ranks: int) -> tuple[int, int]:
+        """The bytes of its buffer that a rank contributes."""
+        whole = (0, self.call.count * self.call.dtype.storage_bytes)
+        if self.call.collective == "all_gather":
+            return self._share(place, ranks)
+        return (0, 0) if self.call.collective == "broadcast" and place != self.call.root else whole
+
+    def _gets(self, rank: int, groups: Sequence[Sequence[int]]) -> tuple[int, int]:
+        """The bytes of its buffer that are written on a rank."""
+        if self.call.collective != "reduce_scatter":
+            return 0, self.call.count * self.call.dtype.storage_bytes
+        group = next(each for each in groups if rank in each)
+        return self._share(group.index(rank), len(group))
 
     def _combined(self, group: Sequence[int], brought: Mapping[int, Brought]) -> Mapping[int, Array]:
         """What each rank of a group then has in its buffer."""
@@ -147,8 +167,11 @@ class CollectiveWork(Work):
         for rank in group:
             region = brought[rank].region
             assert region is not None, "a collective of something has a buffer"
-            data = mesh.read(region, rank, call.count * call.dtype.storage_bytes, self.function)
-            buffers.append(Array.from_bits(call.dtype, (call.count,), bytes(data)))
+            start, stop = self._brings(group.index(rank), len(group))
+            own = Region(region.allocation, region.offset + start)
+            mesh.read(own, rank, stop - start, self.function)  # what counts has to have been written
+            data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes, self.function)
+            buffers.append(Array.from_bits(call.dtype, (call.count,), data))
         op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
         made = combine(call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor)
         return dict(zip(group, made, strict=True))

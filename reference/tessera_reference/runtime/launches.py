@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from ..abi.descriptor import Descriptor
 from ..abi.enumerations import LaunchFlag
@@ -18,6 +22,7 @@ from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DType
 from .faults import Fault
 from .meetings import Meeting
+from .streams import Stream
 from .work import Access, Work
 
 __all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
@@ -65,6 +70,10 @@ class LaunchWork(Work):
     meeting: Meeting | None = field(default=None, init=False)
     results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
+    def on(self, stream: Stream) -> LaunchWork:
+        """The same once more: faults are those of this launch, not of the one that was captured."""
+        return replace(self, stream=stream, faults=stream.mesh.context.faults.of_launch(self.name))
+
     def accesses(self) -> Sequence[Access]:
         """Its tensors."""
         return [(each.region, each.bytes, each.written) for each in self.tensors.values()]
@@ -80,16 +89,18 @@ class LaunchWork(Work):
         befalls = [each for each in self.faults if each.rank in (None, rank)]
         kinds = {each.kind for each in befalls}
         executable = self.executables[device.description.target]
-        met = None
+        given, met = None, None
         if executable.needs_mesh and not kinds & {"kernel_trap", "kernel_hang"}:
-            met = await self._met(executable, rank, self._arguments(executable, rank))
+            given = self._arguments(executable, rank)
+            met = await self._met(executable, rank, given)
         await device.kernels.acquire(self.stream.priority)
         start = mesh.machine.engine.now
         resident = rank == 0 and bool(self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT)
         if resident:
             mesh.resident.append(self.name)
         try:
-            await self._computed(rank, befalls, met)
+            given = given or self._arguments(executable, rank)
+            await self._computed(rank, befalls, given, met)
         finally:
             device.kernels.release()
             if resident:
@@ -97,7 +108,9 @@ class LaunchWork(Work):
         busy = occupancy(device.description, self.grid, self.block)
         self.profile(rank, start, occupancy=busy)
 
-    async def _computed(self, rank: int, befalls: Sequence[Fault], met: Mapping[str, Array] | None) -> None:
+    async def _computed(
+        self, rank: int, befalls: Sequence[Fault], given: Mapping[str, Array], met: Mapping[str, Array] | None
+    ) -> None:
         """Read, compute, let the time of the kernel pass, write; a persistent kernel then stays."""
         mesh = self.stream.mesh
         executable = self.executables[mesh.device(rank).description.target]
@@ -109,10 +122,10 @@ class LaunchWork(Work):
         if any(each.kind == "kernel_trap" for each in befalls):
             await self.spend(duration)
             raise self._failed(rank, "it trapped")
-        written = self._executed(executable, rank) if met is None else met
+        written = self._executed(executable, rank, given) if met is None else met
         await self.spend(duration)
         for name, array in written.items():
-            mesh.write(self.tensors[name].region, rank, array.to_bits())
+            self._write(executable, name, rank, array.to_bits(), given[name].to_bits())
         if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
             await self._stay()
 
@@ -125,9 +138,9 @@ class LaunchWork(Work):
             arguments[name] = Array.from_bits(each.dtype, each.shape, data)
         return arguments
 
-    def _executed(self, executable: Executable, rank: int) -> Mapping[str, Array]:
+    def _executed(self, executable: Executable, rank: int, given: Mapping[str, Array]) -> Mapping[str, Array]:
         try:
-            return executable.run(self._arguments(executable, rank), self.grid, self.block)
+            return executable.run(given, self.grid, self.block)
         except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
             raise self._failed(rank, str(problem)) from None
 
@@ -135,6 +148,19 @@ class LaunchWork(Work):
         """Never go on by itself."""
         never = Signal(self.stream.mesh.machine.engine, f"the end of {self.name}")
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
+
+    def _write(self, executable: Executable, name: str, rank: int, data: bytes, read: bytes) -> None:
+        """Put down a tensor; of one that the kernel reads too, only the elements that it changed (AMB-RT-96)."""
+        mesh, tensor = self.stream.mesh, self.tensors[name]
+        if name not in executable.reads:
+            mesh.write(tensor.region, rank, data)
+            return
+        size = tensor.dtype.storage_bytes
+        before = np.frombuffer(read, np.uint8).reshape(-1, size)
+        changed = (before != np.frombuffer(data, np.uint8).reshape(-1, size)).any(axis=1)
+        for start, stop in _runs(changed):
+            part = Region(tensor.region.allocation, tensor.region.offset + start * size)
+            mesh.write(part, rank, data[start * size : stop * size])
 
     async def _stay(self) -> None:
         """Stay resident until the stream is synchronized or destroyed (AMB-RT-65)."""
@@ -164,3 +190,10 @@ class LaunchWork(Work):
     def _failed(self, rank: int, why: str) -> Failure:
         given = f"kernel {self.name} failed on rank {rank}: {why}"
         return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "a kernel that runs to its end")
+
+
+def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """From where to where elements are marked, run by run."""
+    edges = np.flatnonzero(marked[1:] != marked[:-1]) + 1
+    bounds = [0, *edges.tolist(), len(marked)]
+    yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])

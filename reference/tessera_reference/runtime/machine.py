@@ -7,12 +7,13 @@ instant, where the policy of choices then may put it into every order that strea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..abi.status import Failure
 from ..mesh.choices import Choices
-from ..mesh.engine import Deadlock, Engine, Resource, Signal
+from ..mesh.deadlocks import held_up_by
+from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory
 from ..mesh.topology import Device, Topology
 from .ordering import Order
@@ -86,20 +87,29 @@ class Machine:
         """How long something takes here."""
         return duration if self.timed else 0
 
-    def settle(self, until: Callable[[], bool]) -> None:
-        """Go on until a condition holds. What can never come is failed, so that this always ends."""
+    def settle(self, until: Callable[[], bool], workers: Iterable[Process] = ()) -> None:
+        """Go on until a condition holds, which these workers bring about.
+
+        What they wait for and can never come is failed, so that this always ends.
+        """
+        waiting = tuple(workers)
         while not until():
             try:
                 self.engine.run(until)
             except Deadlock:
-                if not self._give_up():
+                if not self._give_up(waiting):
                     raise
         if self.timed:
             self.host_time = max(self.host_time, self.engine.now)
 
-    def _give_up(self) -> bool:
-        """Fail what is waited for in vain: of the earliest turn, all. Whether there was any."""
-        waited_for = [each for each in self.pending if not each.signal.is_set]
+    def _give_up(self, workers: Sequence[Process]) -> bool:
+        """Fail what is waited for in vain: of the earliest turn, all. Whether there was any.
+
+        Only what holds up these workers is given up; where that cannot be told, everything.
+        """
+        in_vain = [each for each in self.pending if not each.signal.is_set]
+        holding = set(map(id, held_up_by(workers)))
+        waited_for = [each for each in in_vain if id(each.signal) in holding] or in_vain
         turn = min((each.turn for each in waited_for), default=0)
         for each in waited_for:
             if each.turn == turn:

@@ -29,17 +29,23 @@ class Meeting:
         """Wait until all have come and it is done. Raises `Failure`."""
         self.brought[rank] = brings
         if len(self.brought) == self.expected and not self.done.is_set:
-            self._conclude(work, conclude)
+            await self._conclude(work, conclude)
         await work.wait_for(self.done, 2, lambda: self._never_complete(work))
 
-    def _conclude(self, work: Work, conclude: Conclusion) -> None:
-        machine = work.stream.mesh.machine
+    async def _conclude(self, work: Work, conclude: Conclusion) -> None:
+        machine, timeout = work.stream.mesh.machine, work.stream.mesh.context.timeout
         try:
             duration, finish = conclude(dict(sorted(self.brought.items())))
         except PROBLEMS as problem:
             self.done.fail(as_failure(problem, work.function))
             return
-        machine.engine.call_at(machine.engine.now + machine.lasting(duration), lambda: self._finish(work, finish))
+        if timeout is not None and duration > timeout and not machine.timed:
+            self.done.fail(work.timed_out(timeout))
+        elif machine.timed:
+            machine.engine.call_at(machine.engine.now + duration, lambda: self._finish(work, finish))
+        else:
+            await machine.turn()
+            self._finish(work, finish)
 
     def _finish(self, work: Work, finish: Callable[[], None]) -> None:
         """End it, unless a timeout has ended it before."""

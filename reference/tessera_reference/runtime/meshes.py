@@ -39,7 +39,8 @@ class Mesh:
         """Let all queued work finish (AMB-RT-50)."""
         for stream in self.streams.values():
             stream.end_residents()
-        self.machine.settle(lambda: not any(stream.queued for stream in self.streams.values()))
+        workers = [worker for stream in self.streams.values() for worker in stream.workers]
+        self.machine.settle(lambda: not any(stream.queued for stream in self.streams.values()), workers)
         for handle in self.streams:
             self.machine.order.synchronize(handle)
 

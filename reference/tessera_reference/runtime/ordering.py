@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..mesh.allocations import Region
 from ..mesh.clocks import AccessLog, VectorClock
 from ..mesh.findings import Findings
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from .work import Work
 
 __all__ = ["Order"]
+
+HOST = -1
+"""Where memory of the host is accessed: there is one copy of it."""
 
 
 class Order:
@@ -38,13 +42,22 @@ class Order:
         stream = work.stream.handle
         clock = self._clock(stream)
         clock.tick(stream)
-        rank = work.ranks()[0]
+        devices = [work.stream.mesh.devices[rank] for rank in work.ranks()]
         for region, size, write in accesses:
-            number, start = region.allocation.number, region.offset
-            earlier = self._log.note(number, rank, start, start + size, write, stream, clock, work.name)
-            if earlier is not None:
-                text = f"{work.name} on stream {stream} and {earlier}: {region.allocation}, with nothing between them"
-                self._findings.add("unordered_access", text)
+            for place in devices if region.allocation.devices else (HOST,):
+                self._note(work, region, place, size, write, clock)
+
+    def _note(self, work: Work, region: Region, place: int, size: int, write: bool, clock: VectorClock) -> None:
+        """Take down an access on a device, or of the host's memory."""
+        stream, number, start = work.stream.handle, region.allocation.number, region.offset
+        earlier = self._log.note(number, place, start, start + size, write, stream, clock, work.name)
+        if earlier is not None:
+            text = f"{work.name} on stream {stream} and {earlier}: {region.allocation}, with nothing between them"
+            self._findings.add("unordered_access", text)
+
+    def forget(self, allocation: int) -> None:
+        """Memory was freed."""
+        self._log.forget(allocation)
 
     def record(self, recording: Recording, stream: int) -> None:
         """A recording knows what its stream knows."""

@@ -33,14 +33,15 @@ class Carried:
 
 @dataclass(eq=False)
 class Stream:
-    """One queue of a mesh: each rank takes its work in order, and ranks wait for each other in collectives only."""
+    """One queue of a mesh: each rank takes its work in order."""
 
     handle: int
     mesh: Mesh
     priority: int
     queued: dict[Work, int] = field(default_factory=dict)
     """Unfinished work, and on how many ranks."""
-    error: Failure | None = None
+    failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
+    """Since the last synchronization, of work by its number, on ranks."""
     limit: int = 0
     capture: Capture | None = None
     carried: list[Carried] = field(default_factory=list)
@@ -62,22 +63,20 @@ class Stream:
         """Do a rank's work, one after the other; a failure is kept and the next goes on (AMB-RT-14)."""
         engine, mailbox = self.mesh.machine.engine, self._mailboxes[rank]
         while True:
-            work: Work | None = await mailbox
-            if work is None:
-                return
+            work: Work = await mailbox
             if work.enqueued > engine.now:
                 await engine.sleep_until(work.enqueued)
             await self.mesh.machine.turn()
             try:
                 await work.run(rank)
             except PROBLEMS as problem:
-                self.fail(as_failure(problem, work.function))
+                self.fail(as_failure(problem, work.function), work.number, rank)
             self._done(work)
 
     def close(self) -> None:
-        """Let the workers end."""
-        for mailbox in self._mailboxes:
-            mailbox.put(None)
+        """Let the workers go, which have nothing left to do."""
+        for worker in self.workers:
+            self.mesh.machine.engine.end(worker)
 
     def _done(self, work: Work) -> None:
         if self.queued[work] > 1:
@@ -98,21 +97,29 @@ class Stream:
         for rank in ranks:
             self._mailboxes[rank].put(work)
 
-    def fail(self, failure: Failure) -> None:
-        """Keep the first asynchronous error since the last synchronization (AMB-RT-14)."""
-        if self.error is None:
-            self.error = failure
+    def fail(self, failure: Failure, number: int, rank: int) -> None:
+        """Keep an asynchronous error; of a graph, the first of its nodes (AMB-RT-14)."""
+        self.failures.setdefault((number, rank), failure)
+
+    @property
+    def error(self) -> Failure | None:
+        """The first asynchronous error, if there was one."""
+        return self.failures[min(self.failures)] if self.failures else None
 
     def drain(self) -> None:
         """Let all queued work finish; persistent kernels are asked to end (AMB-RT-50, AMB-RT-65)."""
         self.end_residents()
-        self.mesh.machine.settle(lambda: not self.queued)
+        self.mesh.machine.settle(lambda: not self.queued, self.workers)
         self.mesh.machine.order.synchronize(self.handle)
 
     def synchronize(self) -> None:
-        """Let all queued work finish. Raises the first `Failure` among it, once (RT-04.3-10, AMB-RT-14)."""
+        """Let all queued work finish. Raises the first `Failure` among it, once (RT-04.3-10, AMB-RT-14).
+
+        The first is that of the work queued first, on its lowest rank, whichever failed sooner.
+        """
         self.drain()
-        error, self.error = self.error, None
+        error = self.error
+        self.failures = {}
         if error is not None:
             raise error
 

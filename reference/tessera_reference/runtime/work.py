@@ -81,12 +81,13 @@ class Work:
         machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
         lasting = machine.lasting(duration)
         if timeout is not None and duration > timeout:
-            await machine.engine.sleep(machine.lasting(timeout))
-            raise self.timed_out(timeout)
+            lasting = machine.lasting(timeout)
         if lasting:
             await machine.engine.sleep(lasting)
         else:
             await machine.turn()
+        if timeout is not None and duration > timeout:
+            raise self.timed_out(timeout)
 
     async def wait_for(self, signal: Signal, turn: int, given_up: Callable[[], Failure] | None) -> None:
         """Wait for what may never come: then it is `given_up`, or a timeout where the context has one.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from random_calls.choose import Seeded  # noqa: E402, the path first
-from random_calls.session import Session, Wrong  # noqa: E402
-from random_calls.steps import STEPS, begin, finish, take  # noqa: E402
+from random_calls.choose import Seeded
+from random_calls.session import Session, Wrong
+from random_calls.steps import STEPS, begin, finish, take
 
 CHOICES = [step for step, weight in STEPS.items() for _ in range(weight)]
 LENGTH = 80

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .memory import Block, Place
@@ -15,7 +15,7 @@ Clock = dict[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """An access; `rank` is None where all ranks of a mesh make it."""
+    """An access, on one rank of a mesh or, where that is None, on all."""
 
     place: Place
     write: bool
@@ -25,6 +25,7 @@ class Use:
 @dataclass(frozen=True, eq=False)
 class Noted:
     use: Use
+    devices: frozenset[int]
     stream: int
     time: int
 
@@ -44,22 +45,24 @@ class Order:
         """A stream knows what the host knows."""
         return join(self.clocks.setdefault(stream, {}), self.host)
 
-    def note(self, stream: int, uses: Iterable[Use]) -> bool:
-        """An operation with these accesses is queued; whether one is unordered with an earlier one."""
+    def note(self, stream: int, ranks: Sequence[int], uses: Iterable[Use]) -> bool:
+        """An operation with these accesses is queued, on a mesh with these devices as its ranks; whether one is
+        unordered with an earlier one."""
         uses = list(uses)
         clock = self.clock(stream)
         if not uses:
             return False
         clock[stream] = clock.get(stream, 0) + 1
         raced = False
-        for use in uses:
+        on = [frozenset(ranks if use.rank is None else (ranks[use.rank],)) for use in uses]
+        for use, devices in zip(uses, on, strict=True):
             for earlier in self.noted:
                 if conflicting(use, earlier.use) and earlier.time > clock.get(earlier.stream, 0):
                     raced = True
-                    if (use.rank or 0) == (earlier.use.rank or 0):
+                    if devices & earlier.devices or not use.place.block.of_device:
                         self.races += 1
                     self.possible_races += 1
-        self.noted += [Noted(use, stream, clock[stream]) for use in uses]
+        self.noted += [Noted(*each, stream, clock[stream]) for each in zip(uses, on, strict=True)]
         return raced
 
     def record(self, stream: int) -> Clock:

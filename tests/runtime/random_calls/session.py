@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Wrong(AssertionError):
     """The runtime did what it must not."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def image(name: str) -> bytes:
     """A module image."""
     targets, policy, version = IMAGES[name]
@@ -220,7 +220,9 @@ class Session:
         text = self.runtime.tessxLastError()
         if value is not None:
             raise self.wrong(f"a failed call gave {value!r}")
-        if not text.startswith(SAID_OF.get(function, (function,))) or "; expected " not in text and "tree" not in text:
+        if not text.startswith(SAID_OF.get(function, (function,))) or (
+            "; expected " not in text and "tree" not in text
+        ):
             raise self.wrong(f"the last error is {text!r}")
 
     def wrong(self, what: str) -> Wrong:

@@ -141,7 +141,10 @@ def stream_destroy(session: Session) -> None:
     stream = session.any("stream")
     status, _ = session.call("tessStreamDestroy", {"stream": stream}, {"stream": "stream"}, missing(stream))
     if status is OK:
-        session.world.end_stream(session.world.streams[stream])
+        on = session.world.streams[stream]
+        if on.capture is not None:
+            session.world.end_capture(on.capture)
+        session.world.end_stream(on)
 
 
 def event_create(session: Session) -> None:
@@ -186,12 +189,8 @@ def stream_wait(session: Session) -> None:
 def wait(session: Session, stream: int, event: int) -> None:
     wrong = missing(event) | missing(stream)
     of, on = session.world.events.get(event), session.world.streams.get(stream)
-    if of is not None and on is not None and of.mesh is not None:
-        if not set(of.mesh.devices) & set(on.mesh.devices):
-            wrong |= {INVALID}
-        elif of.capture is not None and of.capture.running:
-            if on.mesh is not of.mesh or on.capture not in (None, of.capture):
-                wrong |= {INVALID}
+    if of is not None and on is not None and of.mesh is not None and not may_wait(on, of, of.mesh):
+        wrong |= {INVALID}
     kinds = {"stream": "stream", "event": "event"}
     status, _ = session.call("tessStreamWaitEvent", {"stream": stream, "event": event}, kinds, wrong)
     if status is not OK or of is None or on is None or of.mesh is None:
@@ -199,9 +198,16 @@ def wait(session: Session, stream: int, event: int) -> None:
     if of.capture is None:
         on.busy = True
         session.world.order.wait(stream, of.clock)
-    elif of.capture.running:
+    else:
         on.capture = of.capture
         of.capture.before[stream] = of.capture.before.get(stream, frozenset()) | of.before
+
+
+def may_wait(on: Stream, of: Event, mesh: Mesh) -> bool:
+    """A stream may wait for a recording on a mesh that has a device of its own; for a captured one, if it may join."""
+    if of.capture is not None and (not of.capture.running or on.mesh is not mesh):
+        return False
+    return bool(set(mesh.devices) & set(on.mesh.devices)) and (of.capture is None or on.capture in (None, of.capture))
 
 
 def handed_over(session: Session) -> None:

@@ -257,6 +257,11 @@ def tidy_place(session: Session, stream: Stream, size: int, *, host: bool = Fals
     return place
 
 
+def read_only(written: list[Place]) -> set[Status]:
+    """What is answered where memory that must not be written would be."""
+    return {INVALID} if any(each.block.read_only for each in written) else set()
+
+
 def memcpy(session: Session, stream: int | None = None) -> None:
     stream = session.any("stream") if stream is None else stream
     on = session.world.streams.get(stream)
@@ -271,6 +276,7 @@ def memcpy(session: Session, stream: int | None = None) -> None:
     maybe: set[Status] = set()
     if size:
         wrong, maybe = limit_of(on, [target.block, source.block])
+        wrong = read_only([target]) or wrong
     device, host = "device pointer", "host pointer"
     kinds = {"dst": host if direction == 1 else device, "src": host if direction == 0 else device}
     kinds |= {"bytes": "size", "kind": "copy kind", "stream": "stream"}

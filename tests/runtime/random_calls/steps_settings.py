@@ -80,9 +80,7 @@ def profiler_stop(session: Session) -> None:
         if status is OK:
             json.loads(Path(path).read_text())
     world, text = session.world, session.runtime.tessxLastError()
-    if status is OK or (profiler and ("outJsonPath '" in text or "outJsonPath is not" in text) and "NULL" not in text):
-        world.drain(world.of_context(world.profilers[profiler]))
-    elif profiler and "outJsonPath" in text and "NULL" not in text:
+    if status is OK or (profiler and "outJsonPath" in text and "NULL" not in text):
         world.drain(world.of_context(world.profilers[profiler]))
     if status is OK:
         world.end("profiler", profiler)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tessera_reference.abi.descriptor import Descriptor
@@ -14,7 +14,7 @@ from .memory import Place
 from .order import Use
 from .session import FAST, IMAGES, OK, Session, image
 from .steps_live import INVALID, MISSING, end_module, missing, record, wait
-from .steps_memory import limit_of, memcpy, tidy_place
+from .steps_memory import EXHAUSTED, limit_of, memcpy, read_only, tidy_place
 from .works import KERNELS, WHOLE, buffer, collective, kernel
 from .world import ASYNCHRONOUS, STRICT, Capture, Context, Mesh, Module, Queued, Stream
 
@@ -142,12 +142,12 @@ def launch(session: Session) -> None:
         return
     places = [each for each in tensors if each is not None]
     pointers = [each.address for each in places]
-    wrong = launch_problems(mesh, on, module, flags)
+    wrong = launch_problems(mesh, on, module, flags) | read_only(places[-1:])
     if pointers and session.chance(4):
         pointers[-1] = session.pick((0, pointers[-1] + 2, 2**63, 1, places[-1].block.address + places[-1].block.size))
         wrong |= {INVALID}
     must, maybe = (set(), set()) if flags & CAPTURE else queue_limit(on, [each.block for each in places])
-    waiting = sum(each.persistent for each in world.of_mesh(mesh))
+    waiting = sum(each.persistent for each in world.streams.values())
     if flags & PERSISTENT and waiting >= 3:
         maybe |= {Status.TESS_ERR_UNSUPPORTED, OK}
     if session.corrupted:
@@ -166,13 +166,12 @@ def launch(session: Session) -> None:
         "stream": stream,
     }
     unspoilt = () if data else ("argBuffer",)
-    status, _ = session.call(
-        "tessLaunch", arguments, kinds, wrong | must if not wrong else wrong, maybe=maybe, unspoilt=unspoilt
-    )
+    status, _ = session.call("tessLaunch", arguments, kinds, wrong or must, maybe=maybe, unspoilt=unspoilt)
     if status is not OK:
         return
     on.carried.append(mesh.context.seed)
-    queue_launch(session, on, name, scalar, places, flags, befalls(session, mesh.context, name))
+    faults = [] if flags & CAPTURE else befalls(session, mesh.context, name)
+    queue_launch(session, on, name, scalar, places, flags, faults)
 
 
 def queue_limit(stream: Stream, blocks: list[Any]) -> tuple[set[Status], set[Status]]:
@@ -205,14 +204,13 @@ def queue_launch(
     flags: int,
     faults: list[dict[str, Any]],
 ) -> None:
-    ranks = range(len(on.mesh.devices))
-    bad = [each for each in faults if each["kind"] in ("kernel_trap", "kernel_hang")]
-    trapped = [rank for rank in ranks if any(each.get("rank") in (None, rank) for each in bad)]
-    work = kernel(on.mesh, name, scalar, places, trapped)
-    hangs = any(each["kind"] == "kernel_hang" for each in bad) and bool(trapped)
-    if hangs or (name == "met" and trapped):
-        work = clouded(session, work)
+    work = launch_work(session, on.mesh, name, scalar, places, faults)
     if flags & CAPTURE:
+        mesh = on.mesh
+        work = replace(
+            work,
+            again=lambda: launch_work(session, mesh, name, scalar, places, befalls(session, mesh.context, name)),
+        )
         if on.capture is None:
             on.capture = Capture(before={on.handle: frozenset()})
         session.world.submit(on, work)
@@ -220,6 +218,17 @@ def queue_launch(
     if flags & PERSISTENT:
         on.persistent += 1
     session.world.enqueue(on, work)
+
+
+def launch_work(
+    session: Session, mesh: Mesh, name: str, scalar: int, places: list[Place], faults: list[dict[str, Any]]
+) -> Queued:
+    """A launch that meets these faults."""
+    bad = [each for each in faults if each["kind"] in ("kernel_trap", "kernel_hang")]
+    trapped = [rank for rank in range(len(mesh.devices)) if any(each.get("rank") in (None, rank) for each in bad)]
+    work = kernel(mesh, name, scalar, places, trapped)
+    hangs = any(each["kind"] == "kernel_hang" for each in bad) and bool(trapped)
+    return clouded(session, work) if hangs or (name == "met" and trapped) else work
 
 
 def clouded(session: Session, work: Queued) -> Queued:
@@ -245,9 +254,9 @@ def asked(session: Session, mesh: Mesh) -> tuple[str, int, int, int, str | None,
     count = session.pick((4, 8, 2, 0, 1, 3))
     root = session.below(len(mesh.devices) + 1) if name == "broadcast" else 0
     wrong: set[Status] = set()
-    if name in ("all_reduce", "reduce_scatter"):
-        if (operator == 0 and dtype == 11) or (operator and dtype in (12, 13)):
-            wrong |= {Status.TESS_ERR_UNSUPPORTED}
+    undefined = (operator == 0 and dtype == 11) or (operator and dtype in (12, 13))
+    if name in ("all_reduce", "reduce_scatter") and undefined:
+        wrong |= {Status.TESS_ERR_UNSUPPORTED}
     if name in ("reduce_scatter", "all_gather") and count % mesh.axes.size_along(axis):
         wrong |= {INVALID}
     if name == "broadcast" and root >= len(mesh.devices):
@@ -276,6 +285,7 @@ def collective_call(session: Session, stream: int | None = None) -> None:
         return
     if on.mesh is not mesh:
         wrong |= {INVALID}
+    wrong |= read_only([place] if count else [])
     if mesh.context.forbids(mesh.context.governing()):
         wrong |= {VIOLATION}
     must, maybe = limit_of(on, [place.block]) if count else (set(), set())
@@ -313,7 +323,7 @@ def issue_together(session: Session) -> None:
     if wrong or not count or on.limit:
         return
     places = [tidy_place(session, on, count * SIZES[dtype], step=min(8, SIZES[dtype])) for _ in mesh.devices]
-    if any(each is None for each in places):
+    if any(each is None or each.block.read_only for each in places):
         return
     ranks = list(range(len(mesh.devices)))
     ranks = ranks[session.below(len(ranks)) :] + ranks[: session.below(len(ranks))]
@@ -404,7 +414,7 @@ def queue_issued(
     first, *others = uses
     world.enqueue(on, Queued([first], apply, "collective"))
     for use in others:
-        world.enqueue(on, Queued([use], lambda: [], "collective"))
+        world.enqueue(on, Queued([use], list, "collective"))
     on.capture = capture
     if absent:
         on.maybe |= ASYNCHRONOUS
@@ -435,7 +445,7 @@ def complete(
     assert status is OK
     on.carried.append(3)
     capture, on.capture = on.capture, None
-    session.world.enqueue(on, Queued([Use(places[rank], True, rank)], lambda: [], "collective"))
+    session.world.enqueue(on, Queued([Use(places[rank], True, rank)], list, "collective"))
     on.capture = capture
     session.world.cloud()
 
@@ -447,7 +457,7 @@ def issue_refused(session: Session) -> None:
     if on is None:
         return
     place = session.place(32, devices=on.mesh.devices, step=4)
-    if place is None:
+    if place is None or place.block.read_only:
         return
     arguments = {"mesh": on.mesh.handle, "rank": 0, "collective": "all_reduce", "buffer": place.address, "count": 8}
     arguments |= {"dtype": 9, "stream": stream}
@@ -491,10 +501,7 @@ def graph_instantiate(session: Session, stream: int | None = None) -> None:
     if status is not OK or on is None or on.capture is None:
         return
     ended = on.capture
-    ended.running = False
-    for each in world.streams.values():
-        if each.capture is ended:
-            each.capture = None
+    world.end_capture(ended)
     world.graphs[graph] = (on.mesh, tuple(ended.nodes))
 
 
@@ -528,9 +535,10 @@ def graph_launch(session: Session) -> None:
     kinds = {"graph": "graph", "stream": "stream"}
     arguments = {"graph": graph, "stream": stream}
     status, _ = session.call("tessxGraphLaunch", arguments, kinds, wrong or must, maybe=maybe)
-    if status is OK and on is not None:
-        nodes = world.graphs[graph][1]
-        world.enqueue(on, Queued(uses, lambda: [error for each in nodes for error in each.work.apply()], "graph"))
+    if status in (OK, EXHAUSTED) and on is not None:  # a replay that a limit refuses has counted as launches too
+        works = [each.work.again() if each.work.again else each.work for each in world.graphs[graph][1]]
+        if status is OK:
+            world.enqueue(on, Queued(uses, lambda: [error for each in works for error in each.apply()], "graph"))
 
 
 def graph_destroy(session: Session) -> None:
@@ -569,7 +577,7 @@ def launch_captured(session: Session) -> int:
             if name != "fill" or launch_problems(stream.mesh, stream, module, CAPTURE):
                 continue
             place = tidy_place(session, stream, 32, step=4)
-            if place is None:
+            if place is None or place.block.read_only:
                 return 0
             data = buffer("fill", 9, [place.address])
             config = LaunchConfig((1, 1, 1), flags=CAPTURE)
@@ -579,8 +587,7 @@ def launch_captured(session: Session) -> int:
             status, _ = session.judged("tessLaunch", arguments, maybe or {OK})
             if status is OK:
                 stream.carried.append(stream.mesh.context.seed)
-                faults = befalls(session, stream.mesh.context, "fill")
-                queue_launch(session, stream, "fill", 9, [place], CAPTURE, faults)
+                queue_launch(session, stream, "fill", 9, [place], CAPTURE, [])
             return stream.handle
     return 0
 

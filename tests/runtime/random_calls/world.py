@@ -76,6 +76,8 @@ class Queued:
     uses: Sequence[Use]
     apply: Callable[[], Sequence[Status]]
     kind: str = "copy"
+    again: Callable[[], Queued] | None = None
+    """What a replay of it is, where that is not the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +183,16 @@ class World:
         self.murky = True
         self.forget()
         for stream in self.streams.values():
-            stream.maybe |= ASYNCHRONOUS
+            stream.maybe |= {*ASYNCHRONOUS, *stream.errors}
+            if stream.busy:  # what has not run yet may still go well
+                stream.errors.clear()
 
     def enqueue(self, stream: Stream, work: Queued) -> None:
         """Queue work on a stream, and do it at once."""
         stream.busy = True
         stream.queued += [use.place.block for use in work.uses if use.place.block.of_device]
         errors = work.apply()
-        if self.order.note(stream.handle, work.uses):
+        if self.order.note(stream.handle, stream.mesh.devices, work.uses):
             self.forget()
         if self.murky or stream.mesh.context.timeout == 1:
             stream.maybe |= ASYNCHRONOUS
@@ -223,6 +227,13 @@ class World:
     def of_context(self, context: Context) -> list[Stream]:
         """The streams of its meshes."""
         return [each for each in self.streams.values() if each.mesh.context is context]
+
+    def end_capture(self, capture: Capture) -> None:
+        """A capture is over: its streams run their work again."""
+        capture.running = False
+        for each in self.streams.values():
+            if each.capture is capture:
+                each.capture = None
 
     def end_stream(self, stream: Stream) -> None:
         """A stream dies, its work being done."""

@@ -74,7 +74,7 @@ class CollectiveCalls(ModuleCalls):
             argument = "buffer" if call.collective in ("all_reduce", "broadcast") else "inout"
             pointer = required(function, argument, buffer)
             step = min(call.dtype.storage_bytes, 8)
-            region = self.region(function, argument, pointer, size, "device", queue)
+            region = self.region(function, argument, pointer, size, "device", queue, written=True)
             if pointer % step:
                 raise invalid(function, f"{argument} is {pointer:#x}", f"a multiple of {step}, as {call.dtype} needs")
         descriptor = more.pop("descriptor", None) or queue.mesh.context.descriptor

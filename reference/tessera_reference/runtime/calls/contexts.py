@@ -53,9 +53,11 @@ class ContextCalls(State):
         """Let the work of a mesh finish, and release its streams and memory."""
         mesh = self.mesh(handle, "tessMeshDestroy")
         self.drain()  # of every mesh: streams of others may refer to its memory
-        for stream in mesh.streams:
-            self.handles.end(stream)
-        self.machine.memory.release(handle)
+        for number, stream in mesh.streams.items():
+            stream.close()
+            self.handles.end(number)
+        for allocation in self.machine.memory.release(handle):
+            self.machine.order.forget(allocation.number)
         self.handles.end(handle)
 
     @entry_giving("major", "minor", "patch")

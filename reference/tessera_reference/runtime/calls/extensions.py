@@ -102,6 +102,8 @@ class ExtensionCalls(CaptureCalls):
         function = "tessxSetSchedule"
         if not isinstance(policy, str) or policy not in POLICIES:
             raise invalid(function, f"policy is {shown(policy)}", " or ".join(POLICIES))
+        if not isinstance(choices, list | tuple) or not all(type(each) is int and each >= 0 for each in choices):
+            raise invalid(function, f"choices is {shown(choices)}", "a list of whole numbers from 0")
         if self.handles.live("stream"):
             raise invalid(function, "a schedule when there are streams already", "a call before tessStreamCreate")
         self.machine.engine.choose_by(POLICIES[policy](integer(function, "seed", seed, SIZE), choices))

@@ -43,7 +43,8 @@ class MemoryCalls(StreamCalls):
         self.mesh(mesh, "tessFree")
         required("tessFree", "devPtr", devPtr)
         self.drain()
-        self.machine.memory.free_device(devPtr, owner=mesh)
+        freed = self.machine.memory.free_device(devPtr, owner=mesh)
+        self.machine.order.forget(freed.number)
 
     @entry_giving("hostPtr")
     def tessHostAlloc(self, bytes: int, kind: int) -> int:  # noqa: N802
@@ -74,19 +75,23 @@ class MemoryCalls(StreamCalls):
             return
         direction = CopyKind(kind)
         to, of = SIDES[direction]
-        destination = self.region(function, "dst", required(function, "dst", dst), size, to, on)
+        destination = self.region(function, "dst", required(function, "dst", dst), size, to, on, written=True)
         source = self.region(function, "src", required(function, "src", src), size, of, on)
         name = direction.name.removeprefix("TESS_COPY_").lower()
         work = CopyWork(name=name, stream=on, direction=direction, destination=destination, source=source, bytes=size)
         self.submit(work)
 
-    def region(self, function: str, argument: str, pointer: Any, bytes: int, space: Any, stream: Stream) -> Region:
+    def region(
+        self, function: str, argument: str, pointer: Any, bytes: int, space: Any, stream: Stream, written: bool = False
+    ) -> Region:
         """Where a pointer points to, for work of a stream. Raises `Failure`."""
         found = self.machine.memory.find(pointer, bytes, function, argument, space)
         missing = [each for each in stream.mesh.devices if each not in found.allocation.devices]
         if missing and found.allocation.space == "device":
             given = f"{argument} is memory of devices {list(found.allocation.devices)}, none of device {missing[0]}"
             raise invalid(function, given, "memory of every device of the stream's mesh")
+        if written and found.allocation.read_only:
+            raise invalid(function, f"{argument} is in {found.allocation}, which is read-only", "memory to write")
         return found
 
     def submit(self, work: Any, *, captured: bool = True) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...abi.enumerations import LaunchFlag
@@ -14,7 +14,7 @@ from ...mesh.foreign import flat
 from ...numerics.errors import shown
 from ...numerics.formats import dtype
 from ..arguments import SIZE, integer, invalid, required
-from ..capture import begin_capture
+from ..capture import GraphWork, begin_capture
 from ..contexts import Context
 from ..launches import LaunchConfig, LaunchWork, Tensor
 from ..launching import configuration_of, extents_of, flags_of, require_targets, scalars_of, tensor_bytes
@@ -107,7 +107,7 @@ class ModuleCalls(MemoryCalls):
         for executable in executables.values():
             executable.require_configuration(grid, block, shared)
         if flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
-            _require_room(on)
+            _require_room(queue, [mesh for _, mesh in self.handles.live("mesh")])
         work = LaunchWork(
             name=launched.entry.name,
             stream=queue,
@@ -120,7 +120,8 @@ class ModuleCalls(MemoryCalls):
             descriptor=on.context.descriptor,
         )
         self._queue_launch(work)
-        work.faults = on.context.faults.of_launch(work.name)  # of those that were queued
+        if not flags & LaunchFlag.TESS_LAUNCH_CAPTURE:  # replays count, captures do not
+            work.faults = on.context.faults.of_launch(work.name)
         queue.carried.append(Carried(work.name, work.descriptor, policy))
 
     def _queue_launch(self, work: LaunchWork) -> None:
@@ -161,7 +162,7 @@ class ModuleCalls(MemoryCalls):
                 raise invalid(
                     function, f"argument {each.name} is {pointer:#x}", f"a multiple of {step}, as {held} needs"
                 )
-            region = self.region(function, f"argument {each.name}", pointer, size, "device", stream)
+            region = self.region(function, f"argument {each.name}", pointer, size, "device", stream, each.written)
             found[each.name] = Tensor(region, held, shape, size, each.written)
         return found
 
@@ -213,17 +214,21 @@ def _require_together(kernel: Kernel, mesh: Mesh, stream: Stream) -> None:
         raise invalid("tessLaunch", given, "a kernel and a mesh of one context")
 
 
-def _require_room(mesh: Mesh) -> None:
-    """A place is left beside the kernels that stay resident (AMB-RT-65). Raises `Failure`."""
-    waiting = sum(
-        isinstance(work, LaunchWork) and bool(work.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT)
-        for stream in mesh.streams.values()
-        for work in stream.queued
-    )
-    if waiting >= KERNELS_AT_ONCE - 1:
-        given = f"one more persistent kernel beside {waiting}"
-        allowed = f"at most {KERNELS_AT_ONCE - 1} at a time on a mesh"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessLaunch", given, allowed)
+def _require_room(stream: Stream, meshes: Sequence[Mesh]) -> None:
+    """On each device a place is left beside the kernels that may stay resident, one a stream (AMB-RT-65)."""
+    others = [each for mesh in meshes for each in mesh.streams.values() if each is not stream and _may_stay(each)]
+    for device in stream.mesh.devices:
+        count = sum(device in each.mesh.devices for each in others)
+        if count >= KERNELS_AT_ONCE - 1:
+            given = f"one more stream with persistent kernels beside {count} on device {device}"
+            allowed = f"at most {KERNELS_AT_ONCE - 1} at a time"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessLaunch", given, allowed)
+
+
+def _may_stay(stream: Stream) -> bool:
+    """Whether a stream has persistent kernels that have not ended."""
+    works = [each for work in stream.queued for each in (work.works if isinstance(work, GraphWork) else (work,))]
+    return any(isinstance(each, LaunchWork) and each.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for each in works)
 
 
 def _violation(function: str, given: str, allowed: str) -> Failure:

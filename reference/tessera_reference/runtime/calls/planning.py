@@ -93,7 +93,7 @@ class PlanningCalls(ProfilingCalls):
         call = self.read_call(
             function, collective, on, count, dtype, op=int(op), axis=along, root=root, algorithm=DEFAULT
         )
-        return plan(on, collective, call.count, call.dtype, axis, self.code)
+        return plan(on, collective, call.count, call.dtype, along, self.code)
 
     @entry
     def tessxSetAlgorithm(self, ctx: Any, collective: str, algorithm: str | None, source: str) -> None:  # noqa: N802

@@ -32,6 +32,8 @@ class StreamCalls(MeshCalls):
         """End a stream once its work is done; an error not yet reported is lost (RT-04.3-12, AMB-RT-50)."""
         ended = self.stream(stream, "tessStreamDestroy")
         ended.drain()
+        if ended.capture is not None:
+            ended.capture.end(ended)
         ended.close()
         del ended.mesh.streams[stream]
         self.handles.end(stream)
@@ -76,9 +78,8 @@ class StreamCalls(MeshCalls):
             raise invalid(function, given, "a mesh with common devices")
         captured = recording.captured_by
         if captured is not None:
-            if captured.running:
-                _require_may_join(captured, recording, waiting)
-                captured.wait(recording.number, waiting)
+            _require_may_join(captured, recording, waiting)
+            captured.wait(recording.number, waiting)
             return
         waiting.enqueue(WaitWork(name=f"wait for event {event}", stream=waiting, recording=recording))
         self.machine.order.wait(recording, stream)
@@ -95,7 +96,10 @@ class StreamCalls(MeshCalls):
 
 
 def _require_may_join(capture: Capture, recording: Recording, stream: Stream) -> None:
-    """A stream joins a capture of its own mesh, and only one at a time. Raises `Failure`."""
+    """A stream joins a capture of its own mesh, while it runs, and only one at a time. Raises `Failure`."""
+    if not capture.running:
+        given = "an event that was recorded in a capture, which has ended"
+        raise invalid("tessStreamWaitEvent", given, "an event recorded since")
     if stream.mesh is not recording.mesh:
         given = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
         raise invalid("tessStreamWaitEvent", given, "a stream of the mesh that is captured")
