@@ -39,6 +39,19 @@ def taken_at_once(desk: Desk) -> int:
     return other.number(y)
 
 
+def copied_on(desk: Desk) -> int:
+    """More copies than are done meanwhile, an event, a copy of the other stream of what the last of them made."""
+    x, y, z, taken = desk.holding(7), desk.zeros(), desk.zeros(), desk.zeros()
+    other, event = desk.another(), desk.event()
+    for _ in range(8):
+        desk.copy(y, x, D2D)
+    desk.copy(z, y, D2D)
+    desk.record(event)
+    other.wait(event)
+    other.copy(taken, z, D2D)
+    return other.number(taken)
+
+
 def there_and_back(desk: Desk) -> int:
     """Two streams append digits to one tensor in turn, each waiting for the other."""
     x, other, events = desk.zeros(), desk.another(), [desk.event() for _ in range(3)]
@@ -222,6 +235,7 @@ ORDERING = {
     "handed over": (handed_over, 12),
     "there and back": (there_and_back, 1234),
     "copies": (copies_too, [8, 8]),
+    "copied on": (copied_on, 7),
     "forked and joined": (forked_and_joined, 407 * 100 + 41),
     "recorded again": (recorded_again, 12),
     "recorded again later": (recorded_again_later, 123),

@@ -115,9 +115,9 @@ def told_as(clause: str, name: str, description: str, was: Status, becomes: Stat
     """Another status."""
     right = Stream.fail
 
-    def fail(self: Stream, failure: Failure) -> None:
+    def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
         told = Failure(becomes, failure.function, failure.given, failure.allowed) if failure.status is was else failure
-        right(self, told)
+        right(self, told, number, rank)
 
     return broken(clause, name, description, Stream, "fail", fail)
 

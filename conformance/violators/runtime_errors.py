@@ -72,7 +72,7 @@ def later(adapter: Any, given: Given, status: Status) -> None:
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle, stream in mesh.streams.items():
             if handle == given.get("stream", handle):
-                stream.fail(Failure(status, "tessStreamSynchronize", "an error of before", "none"))
+                stream.fail(Failure(status, "tessStreamSynchronize", "an error of before", "none"), 0, 0)
 
 
 def deferred(code: str, outputs: dict[str, Any] | None = None, twice: bool = False) -> Any:

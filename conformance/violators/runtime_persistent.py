@@ -16,29 +16,33 @@ QUEUE, STAY, END = ModuleCalls._queue_launch, LaunchWork._stay, Stream.end_resid
 PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
 
 
-async def does_not_stay(self: LaunchWork, rank: int) -> None:
+async def does_not_stay(self: LaunchWork) -> None:
     """Ends like any other kernel."""
 
 
-async def stays_unnamed(self: LaunchWork, rank: int) -> None:
-    """Holds its stream, and is not told of."""
-    await STAY(self, rank)
-    if rank == 0:
-        self.stream.mesh.resident.append(self.name)
+async def stays_unnamed(self: LaunchWork) -> None:
+    """Holds its stream, and is not told of until it ends."""
+    told = self.stream.mesh.resident
+    named = self.name in told
+    if named:
+        told.remove(self.name)
+    await STAY(self)
+    if named:
+        told.append(self.name)
 
 
-async def blocks_others(self: LaunchWork, rank: int) -> None:
+async def blocks_others(self: LaunchWork) -> None:
     """Lets nothing run beside it: the work of other streams fails."""
     for stream in self.stream.mesh.streams.values():
         if stream is not self.stream:
-            stream.fail(self._failed(rank, "another kernel is resident"))
-    await STAY(self, rank)
+            stream.fail(self._failed(0, "another kernel is resident"), 0, 0)
+    await STAY(self)
 
 
-async def one_at_a_time(self: LaunchWork, rank: int) -> None:
+async def one_at_a_time(self: LaunchWork) -> None:
     """The second to come does not stay."""
-    if not self.stream.mesh.resident:
-        await STAY(self, rank)
+    if len(self.stream.mesh.resident) < 2:
+        await STAY(self)
 
 
 def ends_all(self: Stream) -> None:

@@ -58,10 +58,10 @@ async def launches_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -
     await (hangs_for_ever if self.kind == "launch" else WAIT)(self, signal, turn, given_up)
 
 
-def everywhere(self: Stream, failure: Failure) -> None:
+def everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
     """A timeout is one of every stream of the mesh."""
     for stream in self.mesh.streams.values() if failure.status is Status.TESS_ERR_TIMEOUT else (self,):
-        FAIL(stream, failure)
+        FAIL(stream, failure, number, rank)
 
 
 @violates("RT-19.A-09", "sets the timeout of every context")

@@ -268,3 +268,34 @@ def test_parameters_that_nobody_knows_are_ignored(reference: ReferenceAdapter) -
     assert reference.collectives_all_reduce(inputs=[ROW], op="max", algorithm="ring")["outputs"] == [ROW]
     assert reference.language_parse(source="module m {}", later={})["modules"][0]["name"] == "m"
     reference.session_reset(later=1)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("tessMeshCreate", {"deviceIds": [0], "axes": {"xx": 1}}, "axes, a name in it, is 'xx'"),
+        ("tessMeshCreate", {"deviceIds": [0], "axes": {"tp": "1"}}, "tp is '1'"),
+        ("tessMeshCreate", {"deviceIds": 5, "axes": {}}, "deviceIds is 5"),
+        ("tessMeshCreate", {"deviceIds": [0], "axes": {}, "null": 5}, "null is 5"),
+        ("tessLaunch", {"kernel": 1, "mesh": 1, "cfg": {}, "argBuffer": "", "stream": 1}, "cfg.grid is None"),
+        ("tessLaunch", {"kernel": 1, "mesh": 1, "cfg": 3, "argBuffer": "", "stream": 1}, "cfg is 3"),
+        ("tessxSetEnvironment", {"variables": {"TESS_CACHE_DIR": 5}}, "variables.TESS_CACHE_DIR is 5"),
+        ("tessxSetSchedule", {"policy": "replay", "choices": [-50]}, "choices is [-50]"),
+    ],
+)
+def test_requests_of_the_runtime_that_make_no_sense(
+    reference: ReferenceAdapter, method: str, params: dict[str, Any], message: str
+) -> None:
+    context = reference.runtime_tessInit()["context"]
+    given = {**params, "context": context} if method == "tessMeshCreate" else params
+    with pytest.raises(Refusal) as caught:
+        getattr(reference, f"runtime_{method}")(**given)
+    assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
+    assert message in caught.value.outcome.message
+
+
+@pytest.mark.parametrize("directory", ["a\0b", "\udc80"])
+def test_a_cache_directory_that_no_file_system_has(reference: ReferenceAdapter, directory: str) -> None:
+    reference.runtime_tessxSetEnvironment(variables={"TESS_CACHE_DIR": directory})
+    with pytest.raises(Refusal, match="TESS_CACHE_DIR"):
+        reference.runtime_tessInit()

@@ -10,6 +10,7 @@ import pytest
 from tessera_reference.abi.descriptor import Descriptor
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Status
+from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.numerics.attributes import tree
 
 Maker = Callable[..., Any]
@@ -107,3 +108,17 @@ def test_work_for_which_the_simulator_has_no_memory_fails_and_the_stream_goes_on
         at.ask("tessMemcpyAsync", at.memory, at.memory + 8, 8, 2, at.stream)
     assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_OUT_OF_MEMORY
     at.ask("tessStreamSynchronize", at.stream)
+
+
+def test_every_group_along_an_axis_has_its_own_sum(used: Maker) -> None:
+    """Ranks 0 and 1 are one group along dp, 2 and 3 the other; along tp 0 and 2, 1 and 3."""
+    at = used(1)
+    mesh = at.ask("tessMeshCreate", at.context, [0, 1, 2, 3], 4, MeshAxes(tp=2, dp=2))
+    stream, memory = at.ask("tessStreamCreate", mesh, 0), at.ask("tessMalloc", mesh, 4)
+    for axis, sums in (("dp", [11, 11, 1100, 1100]), ("tp", [101, 1010, 101, 1010]), ("ep", [1, 10, 100, 1000])):
+        for rank in range(4):
+            at.ask("tessxPoke", mesh, rank, memory, (10**rank).to_bytes(4, "little"))
+        at.ask("tessAllReduce", mesh, memory, 1, 9, 0, axis, stream)
+        at.ask("tessStreamSynchronize", stream)
+        held = [at.ask("tessxPeek", mesh, rank, memory, 4) for rank in range(4)]
+        assert [int.from_bytes(each, "little") for each in held] == sums

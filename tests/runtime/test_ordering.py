@@ -110,3 +110,50 @@ def test_memory_of_a_destroyed_mesh_is_there_until_others_have_used_it(used: Mak
     at.ask("tessMemcpyAsync", at.memory, at.memory + 8, 8, 2, stream)
     at.ask("tessMeshDestroy", at.mesh)
     at.ask("tessStreamSynchronize", stream)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_follows_a_wait_finds_what_every_rank_did_before_the_recording(used: Maker, seed: int) -> None:
+    at = used(3, choices=Seeded(seed), timed=False)
+    other, event = at.ask("tessStreamCreate", at.mesh, 0), at.ask("tessEventCreate")
+    for rank in range(3):
+        at.ask("tessxPoke", at.mesh, rank, at.memory, bytes([rank]) * 8)
+    for step in range(4):  # each copy moves the bytes 8 further
+        stream, next_stream = (at.stream, other) if step % 2 == 0 else (other, at.stream)
+        at.ask("tessMemcpyAsync", at.memory + 8 * step + 8, at.memory + 8 * step, 8, 2, stream)
+        at.ask("tessEventRecord", event, stream)
+        at.ask("tessStreamWaitEvent", next_stream, event)
+    at.ask("tessStreamSynchronize", at.stream)
+    for rank in range(3):
+        assert at.ask("tessxPeek", at.mesh, rank, at.memory + 32, 8) == bytes([rank]) * 8
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_recording_is_reached_when_the_last_rank_has_come_to_it(used: Maker, seed: int) -> None:
+    """A copy to the host reads rank 0 alone, which may be ahead of a rank that a broadcast is to read."""
+    at = used(2, choices=Seeded(seed), timed=False)
+    other, event = at.ask("tessStreamCreate", at.mesh, 0), at.ask("tessEventCreate")
+    at.ask("tessxPoke", at.mesh, 0, at.memory, bytes(16))
+    at.ask("tessxPoke", at.mesh, 1, at.memory, b"new." + bytes(12))
+    for step in range(3):
+        at.ask("tessMemcpyAsync", at.memory + 4 * step + 4, at.memory + 4 * step, 4, 2, at.stream)
+    at.ask("tessEventRecord", event, at.stream)
+    at.ask("tessStreamWaitEvent", other, event)
+    at.ask("tessBroadcast", at.mesh, at.memory + 12, 1, 9, 1, other)
+    at.ask("tessStreamSynchronize", other)
+    assert at.ask("tessxPeek", at.mesh, 0, at.memory + 12, 4) == b"new."
+
+
+def test_memory_is_freed_when_all_work_has_used_it(used: Maker) -> None:
+    at = used(2)
+    other = at.ask("tessMalloc", at.mesh, 64)
+    for rank in range(2):
+        at.ask("tessxPoke", at.mesh, rank, other, b"copy" * 4)
+    host = at.ask("tessHostAlloc", 16, 1)
+    at.ask("tessMemcpyAsync", at.memory, other, 16, 2, at.stream)
+    at.ask("tessMemcpyAsync", host, at.memory, 16, 1, at.stream)
+    at.ask("tessFree", at.mesh, other)
+    assert at.ask("tessxHostRead", host, 16) == b"copy" * 4
+    at.ask("tessMemcpyAsync", at.memory + 32, host, 16, 0, at.stream)
+    at.ask("tessHostFree", host)
+    at.ask("tessStreamSynchronize", at.stream)

@@ -25,6 +25,14 @@ def _numbers(operation: str, name: str, value: Any) -> Sequence[int]:
     return value
 
 
+def _texts_by_name(operation: str, name: str, value: Any) -> Mapping[str, str]:
+    given = mapping(operation, name, value)
+    for each, text in given.items():
+        if not isinstance(text, str):
+            raise InvalidArgument(operation, f"{name}.{each}", text, "a text")
+    return given
+
+
 def _keys(operation: str, name: str, value: Any) -> tuple[bytes, ...]:
     if not isinstance(value, list | tuple):
         raise InvalidArgument(operation, name, value, "a list of keys")
@@ -189,7 +197,7 @@ class ExtensionMethods(RuntimeMethods):
         self.runtime.tessxSetIdentity(driver, abi_hash, arch)
         return {}
 
-    @read_by(variables=mapping)
+    @read_by(variables=_texts_by_name)
     def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
         """What the next tessInit finds."""
         self.runtime.environment = dict(variables)

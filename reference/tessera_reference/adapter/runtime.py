@@ -26,6 +26,31 @@ __all__ = ["RuntimeMethods", "read_descriptor", "statuses"]
 
 Null = Sequence[str]
 
+CONFIG = ("grid", "block", "shmemBytes", "flags")
+AXES = tuple(field.name for field in fields(MeshAxes))
+
+
+def _null(operation: str, name: str, value: Any) -> Null:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise InvalidArgument(operation, name, value, "a list of names")
+    return tuple(value)
+
+
+def _axes(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+    given = mapping(operation, name, value)
+    for each in given:
+        if each not in AXES:
+            raise InvalidArgument(operation, f"{name}, a name in it,", each, "one of " + ", ".join(AXES))
+    return given
+
+
+def _config(operation: str, name: str, value: Any) -> LaunchConfig:
+    given = mapping(operation, name, value)
+    for each in CONFIG:
+        if each not in given:
+            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+    return LaunchConfig(**{each: given[each] for each in CONFIG})
+
 
 class RuntimeMethods:
     """A runtime, new after every reset."""
@@ -56,7 +81,7 @@ class RuntimeMethods:
 
     # 4.1 Initialization and contexts
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessInit(self, *, null: Null = ()) -> dict[str, Any]:  # noqa: N802, the names of the C functions
         """A new context."""
         return {"context": self.given(self.runtime.tessInit(null=null))}
@@ -66,14 +91,14 @@ class RuntimeMethods:
         """End a context."""
         return self.done(self.runtime.tessShutdown(context))
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessGetVersion(self, *, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """The version."""
         return dict(zip(("major", "minor", "patch"), self.given(self.runtime.tessGetVersion(null=null)), strict=True))
 
     # 4.2 Meshes
 
-    @read_by(axes=mapping)
+    @read_by(axes=_axes, null=_null)
     def runtime_tessMeshCreate(  # noqa: N802
         self,
         *,
@@ -86,7 +111,8 @@ class RuntimeMethods:
         """A mesh."""
         with statuses():
             arranged = MeshAxes(**axes)
-        count = len(deviceIds or ()) if nDevices is None else nDevices
+        counted = len(deviceIds) if isinstance(deviceIds, list | tuple) else 1
+        count = counted if nDevices is None else nDevices
         return {"mesh": self.given(self.runtime.tessMeshCreate(context, deviceIds, count, arranged, null=null))}
 
     @read_by()
@@ -96,7 +122,7 @@ class RuntimeMethods:
 
     # 4.3 Streams and events
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessStreamCreate(self, *, mesh: Any, priority: Any, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """A stream."""
         return {"stream": self.given(self.runtime.tessStreamCreate(mesh, priority, null=null))}
@@ -106,7 +132,7 @@ class RuntimeMethods:
         """End a stream."""
         return self.done(self.runtime.tessStreamDestroy(stream))
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessEventCreate(self, *, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """An event."""
         return {"event": self.given(self.runtime.tessEventCreate(null=null))}
@@ -133,7 +159,7 @@ class RuntimeMethods:
 
     # 4.4 Memory
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessMalloc(self, *, mesh: Any, bytes: Any, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """Device memory."""
         return {"devPtr": self.given(self.runtime.tessMalloc(mesh, bytes, null=null))}
@@ -143,7 +169,7 @@ class RuntimeMethods:
         """Release device memory."""
         return self.done(self.runtime.tessFree(mesh, devPtr))
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessHostAlloc(self, *, bytes: Any, kind: Any, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """Host memory."""
         return {"hostPtr": self.given(self.runtime.tessHostAlloc(bytes, kind, null=null))}
@@ -162,7 +188,7 @@ class RuntimeMethods:
 
     # 4.5 Modules and kernels
 
-    @read_by(image=memory)
+    @read_by(image=memory, null=_null)
     def runtime_tessModuleLoad(  # noqa: N802
         self, *, context: Any, image: bytes | int | None, size: Any = None, null: Null = ()
     ) -> dict[str, Any]:
@@ -175,26 +201,25 @@ class RuntimeMethods:
         """Unload a module."""
         return self.done(self.runtime.tessModuleUnload(module))
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessKernelGet(self, *, module: Any, name: Any, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """A kernel by its name."""
         return {"kernel": self.given(self.runtime.tessKernelGet(module, name, null=null))}
 
-    @read_by(cfg=mapping, argBuffer=memory)
+    @read_by(cfg=_config, argBuffer=memory)
     def runtime_tessLaunch(  # noqa: N802
         self,
         *,
         kernel: Any,
         mesh: Any,
-        cfg: Mapping[str, Any],
+        cfg: LaunchConfig,
         argBuffer: bytes | int | None,  # noqa: N803
         stream: Any,
         argSize: Any = None,  # noqa: N803
     ) -> dict[str, Any]:
         """Queue a launch."""
-        config = LaunchConfig(**{name: cfg[name] for name in ("grid", "block", "shmemBytes", "flags")})
         size = _length(argBuffer) if argSize is None else argSize
-        return self.done(self.runtime.tessLaunch(kernel, mesh, config, argBuffer, size, stream))
+        return self.done(self.runtime.tessLaunch(kernel, mesh, cfg, argBuffer, size, stream))
 
     # 4.6 Collectives
 
@@ -233,14 +258,14 @@ class RuntimeMethods:
         """Govern what is submitted from now on."""
         return self.done(self.runtime.tessSetNumericsPolicy(context, policy))
 
-    @read_by(context=HANDLE)
+    @read_by(context=HANDLE, null=_null)
     def runtime_tessGetNumericsPolicy(self, *, context: int, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """The policy last set."""
         return {"policy": asdict(self.given(self.runtime.tessGetNumericsPolicy(context, null=null)))}
 
     # 4.8 Profiling
 
-    @read_by()
+    @read_by(null=_null)
     def runtime_tessProfilerStart(self, *, context: Any, null: Null = ()) -> dict[str, Any]:  # noqa: N802
         """Begin to profile."""
         return {"profiler": self.given(self.runtime.tessProfilerStart(context, null=null))}

@@ -34,6 +34,10 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         if name in variables and variables[name] not in allowed:
             given = f"the environment variable {name} is {variables[name]!r}"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, " or ".join(allowed))
+    directory = variables.get("TESS_CACHE_DIR")
+    if directory is not None and (not isinstance(directory, str) or "\0" in directory or not directory.isprintable()):
+        given = f"the environment variable TESS_CACHE_DIR is {directory!r:.200}"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, "the path of a directory")
     return Environment(
         numerics=variables.get("TESS_NUMERICS"),
         deterministic=_switch(variables.get("TESS_DETERMINISTIC")),

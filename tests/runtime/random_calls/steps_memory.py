@@ -10,7 +10,7 @@ from .memory import Block, Place
 from .session import OK, Session
 from .steps_live import INVALID, MISSING, missing
 from .works import copy
-from .world import Mesh, Stream
+from .world import Stream
 
 __all__ = ["STEPS", "limit_of"]
 
@@ -235,7 +235,7 @@ def limit_of(stream: Stream, blocks: list[Block]) -> tuple[set[Status], set[Stat
     return ({EXHAUSTED}, set()) if own > stream.limit else (set(), {EXHAUSTED, OK})
 
 
-def ordered(session: Session, mesh: Mesh, stream: Stream, place: Place | None) -> bool:
+def ordered(session: Session, stream: Stream, place: Place | None) -> bool:
     """Nothing that is queued elsewhere, unknown to the stream, uses the block."""
     clock = session.world.order.clock(stream.handle)
     return place is not None and not any(
@@ -249,7 +249,7 @@ def tidy_place(session: Session, stream: Stream, size: int, *, host: bool = Fals
     devices = None if host else stream.mesh.devices
     place = session.place(size, devices=devices, step=step)
     for _ in range(3):
-        if ordered(session, stream.mesh, stream, place) or session.chance(2):
+        if ordered(session, stream, place) or session.chance(2):
             break
         place = session.place(size, devices=devices, step=step)
     else:
@@ -263,15 +263,19 @@ def read_only(written: list[Place]) -> set[Status]:
 
 
 def memcpy(session: Session, stream: int | None = None) -> None:
-    stream = session.any("stream") if stream is None else stream
-    on = session.world.streams.get(stream)
+    on = session.world.streams.get(session.any("stream") if stream is None else stream)
     if on is None:
         return
     direction, size = session.below(3), session.pick((1, 8, 32, 32, 0))
     target = tidy_place(session, on, size, host=direction == 1)
     source = tidy_place(session, on, size, host=direction == 0)
-    if target is None or source is None:
-        return
+    if target is not None and source is not None:
+        move(session, on, direction, target, source)
+
+
+def move(session: Session, on: Stream, direction: int, target: Place, source: Place) -> None:
+    """Queue a copy."""
+    size = source.size
     wrong: set[Status] = set()
     maybe: set[Status] = set()
     if size:
@@ -280,7 +284,7 @@ def memcpy(session: Session, stream: int | None = None) -> None:
     device, host = "device pointer", "host pointer"
     kinds = {"dst": host if direction == 1 else device, "src": host if direction == 0 else device}
     kinds |= {"bytes": "size", "kind": "copy kind", "stream": "stream"}
-    arguments = {"dst": target.address, "src": source.address, "bytes": size, "kind": direction, "stream": stream}
+    arguments = {"dst": target.address, "src": source.address, "bytes": size, "kind": direction, "stream": on.handle}
     unspoilt = () if size else ("dst", "src")
     status, _ = session.call("tessMemcpyAsync", arguments, kinds, wrong, maybe=maybe, unspoilt=unspoilt)
     if status is OK and size:

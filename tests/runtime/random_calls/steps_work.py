@@ -13,8 +13,8 @@ from tessera_reference.runtime.launches import LaunchConfig
 from .memory import Place
 from .order import Use
 from .session import FAST, IMAGES, OK, Session, image
-from .steps_live import INVALID, MISSING, end_module, missing, record, wait
-from .steps_memory import EXHAUSTED, limit_of, memcpy, read_only, tidy_place
+from .steps_live import INVALID, MISSING, end_module, missing, record, synchronized, wait
+from .steps_memory import EXHAUSTED, limit_of, memcpy, move, ordered, read_only, tidy_place
 from .works import KERNELS, WHOLE, buffer, collective, kernel
 from .world import ASYNCHRONOUS, STRICT, Capture, Context, Mesh, Module, Queued, Stream
 
@@ -592,6 +592,26 @@ def launch_captured(session: Session) -> int:
     return 0
 
 
+def relayed(session: Session) -> None:
+    """Work that hangs on that of another stream, which an event orders; then all of it is looked at."""
+    world = session.world
+    pairs = [(a, b) for a in world.streams.values() for b in world.of_mesh(a.mesh) if a is not b]
+    event = session.any("event")
+    if not pairs or not event:
+        return
+    first, second = session.pick(pairs)
+    places = [session.place(8, devices=first.mesh.devices) for _ in range(3)]
+    if first.capture or second.capture or any(each is None or each.block.shared for each in places):
+        return
+    for stream, source, target in ((first, places[0], places[1]), (second, places[1], places[2])):
+        if source is None or target is None or not all(ordered(session, stream, each) for each in (source, target)):
+            return
+        move(session, stream, 2, target, source)
+        record(session, event, stream.handle)
+        wait(session, second.handle, event)
+    synchronized(session, second.handle)
+
+
 STEPS = {
     module_load: 4,
     module_load_damaged: 1,
@@ -607,5 +627,6 @@ STEPS = {
     graph_launch: 5,
     graph_destroy: 1,
     captured: 6,
+    relayed: 6,
 }
 assert set(WHOLE) <= set(SIZES)
