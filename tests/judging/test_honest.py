@@ -33,9 +33,7 @@ OF_LEVELS = ("-k", "not rejections and not fuzz and not schedule and not tile an
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEVELS)
-def test_an_honest_implementation_passes_the_suite_at_its_level(
-    tmp_path: Path, run_suite: RunSuite, name: str
-) -> None:
+def test_an_honest_implementation_passes_the_suite_at_its_level(tmp_path: Path, run_suite: RunSuite, name: str) -> None:
     half = HALVES[list(LEVELS).index(name) % 2]
     report, told = run_suite(f"py:implementations:{name}", LEVELS[name], tmp_path, half, *OF_LEVELS)
     assert [line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS] == [], told

@@ -66,9 +66,9 @@ class Used:
         config = LaunchConfig((1, 1, 1), flags=flags)
         self.ask("tessLaunch", kernel, self.mesh, config, arguments, len(arguments), on)
 
-    def configuration(self) -> LaunchConfig:
-        """That of a launch that asks for nothing."""
-        return LaunchConfig((1, 1, 1))
+    def configuration(self, flags: int = 0) -> LaunchConfig:
+        """That of a launch that asks for nothing but these flags."""
+        return LaunchConfig((1, 1, 1), flags=flags)
 
     def issue(self, rank: int, stream: int, pointer: int | None = None) -> None:
         """Issue an all-reduce of two int32 on one rank."""

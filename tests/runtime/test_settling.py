@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.status import Failure, Status
+from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.mesh.choices import Seeded
 from tessera_reference.mesh.deadlocks import Deadlock
 from tessera_reference.mesh.engine import Signal
@@ -159,3 +160,50 @@ def test_a_synchronization_ends_persistent_kernels_that_have_yet_to_begin(used: 
     assert len(at.runtime.stream(at.stream, "test").residents) == 1
     at.ask("tessStreamSynchronize", at.stream)
     assert at.ask("tessxPeek", at.mesh, 1, at.memory, 4) == bytes([2, 0, 0, 0])
+
+
+def test_a_device_runs_four_kernels_at_once_and_the_fifth_afterwards(used: Maker) -> None:
+    def lasted(count: int) -> int:
+        at = used(1)
+        fill = at.kernel("fill")
+        at.ask(
+            "tessxSetFaults",
+            at.context,
+            [{"kind": "kernel_slow", "nth": n + 1, "nanoseconds": 10**6} for n in range(5)],
+        )
+        streams = [at.ask("tessStreamCreate", at.mesh, 0) for _ in range(count)]
+        for number, stream in enumerate(streams):
+            at.launch(fill, struct.pack("<i4xQ", 1, at.memory + 32 * number), stream)
+        for stream in streams:
+            at.ask("tessStreamSynchronize", stream)
+        return int(at.runtime.machine.engine.now) // 10**9  # milliseconds
+
+    assert [lasted(count) for count in (1, 4, 5)] == [1, 1, 2]
+
+
+def test_three_streams_at_most_keep_persistent_kernels_on_a_device(used: Maker) -> None:
+    """A place is left for others (AMB-RT-65)."""
+    at = used(1)
+    fill, arguments = at.kernel("fill"), struct.pack("<i4xQ", 1, at.memory)
+    streams = [at.ask("tessStreamCreate", at.mesh, 0) for _ in range(4)]
+    for stream in streams[:3]:
+        at.launch(fill, arguments, stream, flags=4)
+    config = at.configuration(flags=4)
+    refused = at.refused("tessLaunch", fill, at.mesh, config, arguments, len(arguments), streams[3])
+    assert refused is Status.TESS_ERR_UNSUPPORTED
+    at.launch(fill, arguments, streams[3])
+    at.ask("tessStreamSynchronize", streams[3])
+    at.ask("tessStreamSynchronize", streams[0])
+    at.launch(fill, arguments, streams[3], flags=4)
+
+
+def test_work_of_a_smaller_mesh_uses_the_copy_on_its_own_device(used: Maker) -> None:
+    at = used(2)
+    mesh = at.ask("tessMeshCreate", at.context, [1], 1, MeshAxes(dp=1))
+    stream = at.ask("tessStreamCreate", mesh, 0)
+    for rank in range(2):
+        at.ask("tessxPoke", at.mesh, rank, at.memory, bytes([rank + 1] * 8 + [0] * 8))
+    at.ask("tessMemcpyAsync", at.memory + 8, at.memory, 8, 2, stream)
+    at.ask("tessStreamSynchronize", stream)
+    held = [at.ask("tessxPeek", at.mesh, rank, at.memory + 8, 8) for rank in range(2)]
+    assert held == [bytes(8), bytes([2] * 8)]

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import steps_live, steps_memory, steps_settings, steps_work
+from . import (
+    steps_collectives,
+    steps_copies,
+    steps_graphs,
+    steps_issues,
+    steps_launches,
+    steps_live,
+    steps_memory,
+    steps_modules,
+    steps_settings,
+)
 from .session import Session
 
 __all__ = ["STEPS", "Step", "begin", "finish", "take"]
 
 Step = Callable[[Session], None]
 
-STEPS: dict[Step, int] = {**steps_live.STEPS, **steps_memory.STEPS, **steps_work.STEPS, **steps_settings.STEPS}
+PARTS = (
+    steps_live,
+    steps_memory,
+    steps_copies,
+    steps_modules,
+    steps_launches,
+    steps_collectives,
+    steps_issues,
+    steps_graphs,
+    steps_settings,
+)
+STEPS: dict[Step, int] = {step: weight for part in PARTS for step, weight in part.STEPS.items()}
 
 
 def begin(session: Session) -> None:
@@ -23,9 +44,9 @@ def begin(session: Session) -> None:
         steps_memory.malloc(session)
         steps_memory.host_memory(session)
     steps_live.event_create(session)
-    steps_work.module_load(session)
+    steps_modules.module_load(session)
     for _ in range(5):
-        steps_work.kernel_get(session)
+        steps_modules.kernel_get(session)
     session.compare()
     session.begun = True
 

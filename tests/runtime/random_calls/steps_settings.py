@@ -237,7 +237,7 @@ def cache_entries(session: Session) -> None:
 
 def cache_damaged(session: Session) -> None:
     """A file of the cache is altered or cut."""
-    if session.scratch is None or not session.chance(20):
+    if session.scratch is None or not session.chance(40):
         return
     files = sorted(session.scratch.glob("cache*/*.tesscache"))
     if not files:
@@ -271,5 +271,5 @@ STEPS = {
     identity: 1,
     told: 1,
     cache_entries: 1,
-    cache_damaged: 1,
+    cache_damaged: 2,
 }
