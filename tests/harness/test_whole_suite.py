@@ -35,7 +35,7 @@ def observations(directory: Path, *options: str) -> list[object]:
     )
     assert done.returncode == 0, done.stdout
     report = read(directory / "report.jsonl")
-    assert (report.problem, report.claim) == (None, "success")
+    assert (report.problem, report.claim) == (None, "partial")  # a part of the suite, and nothing failed
     return [json.dumps(without_run(line)) for line in report.observations]
 
 

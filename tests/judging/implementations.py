@@ -6,11 +6,12 @@ Each class is a factory for `--impl=py:implementations:CLASS`. What is taken fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, ClassVar
 from unittest import mock
 
+from own_runtime import own_collectives, own_executables
 from substitutes import (
     Orders,
     Substitution,
@@ -27,6 +28,8 @@ from tessera_reference.numerics import elementary
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.runtime import collectives as runtime_collectives
+from tessera_reference.runtime.code_cache import CodeCache
 
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""
@@ -96,10 +99,27 @@ class Variant(ReferenceAdapter):
         """Whether a launch is not to be carried out in this implementation's own way."""
         return bool(policy.stableReductions)
 
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return _with(found, self.in_the_runtime) if name.startswith(("runtime_", "binding_")) else found
+
+    @contextmanager
+    def in_the_runtime(self) -> Iterator[None]:
+        """What a runtime carries out meanwhile, it carries out in this implementation's own way."""
+        combined = mock.patch.object(runtime_collectives, "combine", own_collectives(self))
+        with combined, mock.patch.object(CodeCache, "executable", own_executables(self)):
+            yield
+
     @contextmanager
     def substituted(self, context: int | None = None, flags: int = 0) -> Iterator[None]:
         """The substitutes in force, unless the policy of a context wants the canonical order."""
-        canonical = context is not None and self.must_not(self.policy(context, "tessLaunch"), flags)
+        with self.under(None if context is None else self.policy(context, "tessLaunch"), flags):
+            yield
+
+    @contextmanager
+    def under(self, policy: NumericsPolicy | None, flags: int = 0) -> Iterator[None]:
+        """The substitutes in force, unless a policy wants the canonical order."""
+        canonical = policy is not None and self.must_not(policy, flags)
         with ExitStack() as stack:
             for owner, attribute, value in [] if canonical else self.substitutions:
                 stack.enter_context(mock.patch.object(owner, attribute, value))
@@ -123,6 +143,16 @@ class Variant(ReferenceAdapter):
 
 
 _dtype = dtype
+
+
+def _with(method: Any, surrounding: Callable[[], AbstractContextManager[None]]) -> Any:
+    """A method that is called within a context."""
+
+    def call(**params: Any) -> Any:
+        with surrounding():
+            return method(**params)
+
+    return call
 
 
 def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> int:

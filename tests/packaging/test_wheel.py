@@ -67,7 +67,7 @@ def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
     done = run(scripts, tmp_path, "run", "--impl=reference", "--shard=1/8")
     assert done.returncode == 0, done.stdout + done.stderr
     report = read(tmp_path / "report" / "report.jsonl")
-    assert report.claim == "success"
+    assert report.claim == "partial"  # of a shard, and nothing failed
     assert len(report.observations) > 100
 
 

@@ -103,7 +103,7 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
     if not title and isinstance(item, pytest.Function):
         title = (item.obj.__doc__ or "").strip().partition("\n")[0]
     features = [name for marker in item.iter_markers("feature") for name in marker.args]
-    strange = [name for name in features if name not in run.registry.features()]
+    strange = [name for name in features if name not in run.registry.features]
     if strange:
         raise ValueError(f"unknown feature {strange[0]!r}: `tessera-conformance clauses features` lists them")
     named = [run.registry.clause(name) for name in dict.fromkeys(clauses)]

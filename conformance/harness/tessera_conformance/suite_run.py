@@ -97,7 +97,7 @@ class SuiteRun:
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
         claimed = self.hello.capabilities if isinstance(self.hello, Hello) else {}
-        known = self.registry.features()
+        known = self.registry.features
         strange = [name for name in claimed if name not in known]
         return self.deviations.expired(self.today) + [
             f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "

@@ -119,7 +119,7 @@ def _waiting_for_a_test(found: Coverage) -> set[str]:
 def list_features(args: argparse.Namespace) -> int:
     """Print what an implementation can claim, with how many clauses and interpretations ask for it."""
     registry = load_registry(_directory(args))
-    for feature in registry.features():
+    for feature in registry.features:
         clauses = sum(clause.feature == feature for clause in registry.clauses.values())
         cited = [row.id for row in registry.interpretations.values() if row.feature == feature]
         print(f"{feature:<24}{clauses:>5} clauses  {', '.join(cited)}".rstrip())

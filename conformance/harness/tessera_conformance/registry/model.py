@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
@@ -135,7 +136,8 @@ class Registry:
     interpretations: Mapping[str, Interpretation]
     enforced: tuple[Chapter, ...] = ()
 
-    def features(self) -> list[str]:
+    @cached_property
+    def features(self) -> Sequence[str]:
         """Every feature that an implementation can claim beyond the core, in alphabetical order."""
         clauses = {clause.feature for clause in self.clauses.values()}
         return sorted((clauses | {row.feature for row in self.interpretations.values() if row.feature}) - {"core"})

@@ -105,6 +105,7 @@ class _Trial:
         known: Mapping[str, Collection[str]],
     ) -> None:
         self._items = suite.items
+        self._of_clause = _by_clause(suite.items)
         self._registry = registry
         self._control = control
         self._thorough = thorough
@@ -115,8 +116,9 @@ class _Trial:
     def tagged(self, violation: Violation) -> list[pytest.Function]:
         """The tests of the clause that a violation breaks."""
         twin = self._registry.clause(violation.clause).duplicate_of
-        names = {violation.clause, *([twin] if twin else [])}
-        return [item for item in self._items if names & set(item.stash[CASE].clause_ids)]
+        names = [violation.clause, *([twin] if twin else [])]
+        places = {place: item for name in names for place, item in self._of_clause.get(name, {}).items()}
+        return [places[place] for place in sorted(places)]
 
     def judge(self, violation: Violation) -> tuple[Outcome, list[str]]:
         """What becomes of a violation, and in words what the control should have passed."""
@@ -125,7 +127,8 @@ class _Trial:
         found = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
         fate: Fate = "killed" if "fail" in found.values() else "killed_by_fault"
         if not found:
-            others = [item for item in self._items if item not in own]
+            tagged = {item.stash[CASE].id for item in own}
+            others = [item for item in self._items if item.stash[CASE].id not in tagged]
             found = self._kills(violation, level, others, KILLS, failures)
             fate = "killed_by_unrelated" if found else "survived" if own else "untested"
         return (fate, tuple(sorted(found)), len(own), level), failures
@@ -184,6 +187,15 @@ class _Trial:
                 self._controls[level] = SuiteRun(transport, self._registry, level=level, deadlines=deadlines)
             self._passed[key] = judge(self._controls[level], item)
         return self._passed[key]
+
+
+def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:
+    """The tests of each clause, by their places in the suite."""
+    found: dict[str, dict[int, pytest.Function]] = {}
+    for place, item in enumerate(items):
+        for clause in item.stash[CASE].clause_ids:
+            found.setdefault(clause, {})[place] = item
+    return found
 
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
