@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from pathlib import Path
 
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Returned
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Exchange
-from tessera_conformance.suite_run import Case, observation_line
+from tessera_conformance.suite_run import FOLDER, Case, observation_line, observation_text
 from tessera_conformance.verdicts import Judgement
 
 
@@ -49,3 +51,13 @@ def test_a_long_text_is_shown_by_its_beginning_and_digest() -> None:
     shown = plain({"image": text})["image"]
     assert shown == f"{text[:256]}... (10000 characters, SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
     assert plain("0f" * 4096) == "0f" * 4096
+
+
+def test_the_folder_of_a_case_is_not_told() -> None:
+    """Each run has another one, and a report is the same in every run."""
+    case = Case("a/case", "keeps files", [], ["strict"], folder=Path("/some/where"))
+    case.check.equal("entry", "entry", 'what "/some/where" holds')
+    case.check.equal("/some/where/entry", "/some/where/entry", "its path")
+    text = observation_text(case)
+    assert "/some/where" not in text
+    assert [check["expected"] for check in json.loads(text)["checks"]] == ["entry", f"{FOLDER}/entry"]

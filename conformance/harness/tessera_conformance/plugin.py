@@ -7,8 +7,8 @@ workers run the cases and the controller writes the report.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +22,7 @@ from tessera_conformance.report_keeper import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reproduce import write_script
 from tessera_conformance.session import Implementation
-from tessera_conformance.suite_run import Case, SuiteRun, observation_line, planned_line
+from tessera_conformance.suite_run import Case, SuiteRun, observation_text, planned_line
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -178,6 +178,7 @@ def pytest_runtest_makereport(
     error = call.excinfo.value if call.excinfo is not None else None
     case.seconds += call.duration
     if call.when == "call":
+        case.folder = _folder(item)
         _conclude(run, case, run.judge_after(case, error), report)
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
@@ -185,10 +186,15 @@ def pytest_runtest_makereport(
         report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
         # As text: xdist's channel does not carry every whole number.
-        report.user_properties = [(PROPERTY, json.dumps(observation_line(case)))]
+        report.user_properties = [(PROPERTY, observation_text(case))]
         if item.config.option.reproduce and case.judgement is not None:
             write_script(item.config.option.report_dir, run.session.label, case)
     return report
+
+
+def _folder(item: pytest.Item) -> Path | None:
+    folder = item.funcargs.get("tmp_path") if isinstance(item, pytest.Function) else None
+    return folder if isinstance(folder, Path) else None
 
 
 def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.TestReport) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import difflib
 import hashlib
+import json
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
@@ -23,6 +25,8 @@ from tessera_conformance.reports.lines import check_line, ends_of, exchange_line
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
+
+FOLDER = "<folder>"
 
 
 @dataclass
@@ -39,6 +43,8 @@ class Case:
     judgement: Judgement | None = None
     disposition: str = "none"
     seconds: float = 0.0
+    folder: Path | None = None
+    """Where it keeps files, if it does."""
 
     @property
     def clause_ids(self) -> list[str]:
@@ -150,6 +156,12 @@ def _hint(name: str, known: Sequence[str]) -> str:
 def planned_line(case: Case) -> dict[str, Any]:
     """What is known of a case before it runs; enough to report it if its process dies."""
     return {"case": case.id, "title": case.title, "clauses": case.clause_ids, "levels": list(case.levels)}
+
+
+def observation_text(case: Case) -> str:
+    """The report's line for a case, as JSON; the folder of its files, another one in every run, is `FOLDER` there."""
+    text = json.dumps(observation_line(case))
+    return text if case.folder is None else text.replace(json.dumps(str(case.folder))[1:-1], FOLDER)
 
 
 def observation_line(case: Case) -> dict[str, Any]:

@@ -54,7 +54,6 @@ FEATURES = (
     "mesh-collectives",
     "mesh-execution",
     "mesh-selection",
-    "module-signing",
     "normalization",
     "operation-access",
     "per-rank-issue",
@@ -79,8 +78,8 @@ FEATURES = (
 )
 """What the reference has beyond the core of the specifications."""
 
-OF_LLVM = ("native", "target-amdgcn", "target-nvptx")
-"""What it has where llvmlite is installed."""
+OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptography": ("module-signing",)}
+"""What it has where a package is installed."""
 
 
 class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
@@ -89,11 +88,12 @@ class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMeth
     def hello(self) -> dict[str, Any]:
         """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
         check_environment()
+        extra = [feature for name, features in OF_PACKAGES.items() if find_spec(name) for feature in features]
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
             "documents": ["language_ir", "runtime_abi"],
-            "capabilities": dict.fromkeys((*FEATURES, *(OF_LLVM if find_spec("llvmlite") else ())), "enforced"),
+            "capabilities": dict.fromkeys((*FEATURES, *extra), "enforced"),
             "arithmetic": {
                 "level": "strict",
                 "trees": {"matmul": "fold", "sum": "pairwise", "all_reduce": "pairwise"},

@@ -80,7 +80,12 @@ def fraction(found: Number) -> Fraction:
 
 
 def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> Value:
-    """What a real number rounds to: its enclosure is narrowed until both ends round alike.
+    """What a real number rounds to."""
+    return target.decode(rounded_code(enclose, target, nonfinite=nonfinite))
+
+
+def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> int:
+    """The code that a real number rounds to: its enclosure is narrowed until both ends round alike.
 
     This ends unless the number is a tie that no precision represents, and no function here has such a result: ties have
     one bit more than the format, so that MPFR gives them exactly.
@@ -90,5 +95,5 @@ def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: boo
         lower, upper = enclose(*contexts(precision))
         code = target.encode(value(lower), nonfinite=nonfinite)
         if lower == upper or code == target.encode(value(upper), nonfinite=nonfinite):
-            return target.decode(code)
+            return code
         precision *= 2

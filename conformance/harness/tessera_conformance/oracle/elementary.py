@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.formats import float_format, tensor_of
-from tessera_conformance.oracle.functions import evaluate
+from tessera_conformance.oracle.functions import code_of, evaluate
 from tessera_conformance.tensors import Tensor
 
 Overflow: TypeAlias = Literal["saturate", "nonfinite"]
@@ -128,8 +128,7 @@ def _unary(name: str, x: Tensor, overflow: str) -> Tensor:
 
 def _answer(name: str, dtype: str, word: int, nonfinite: bool) -> int:
     target = float_format(dtype)
-    found = evaluate(name, target, target.decode(word), nonfinite=nonfinite)
-    return target.encode(found, nonfinite=nonfinite)
+    return code_of(name, target, target.decode(word), nonfinite=nonfinite)
 
 
 _remembered = cache(_answer)

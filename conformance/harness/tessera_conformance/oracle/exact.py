@@ -29,7 +29,7 @@ NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN = Special
 
 def is_negative(x: Value) -> bool:
     """Whether the sign bit is set; NaN counts as positive."""
-    return x < 0 if isinstance(x, Fraction) else x in (NEGATIVE_ZERO, NEGATIVE_INFINITY)
+    return x.numerator < 0 if isinstance(x, Fraction) else x in (NEGATIVE_ZERO, NEGATIVE_INFINITY)
 
 
 def is_infinite(x: Value) -> bool:

@@ -100,7 +100,7 @@ class FloatFormat:
         if value is NAN:
             return self.nan_code
         sign = self.sign_bit if is_negative(value) else 0
-        magnitude = self.largest_code + 1 if is_infinite(value) else self._nearest(abs(finite(value)))
+        magnitude = self.largest_code + 1 if is_infinite(value) else self._nearest(finite(value))
         if magnitude <= self.largest_code:
             return sign | magnitude
         if self.saturates and not nonfinite:
@@ -112,12 +112,12 @@ class FloatFormat:
         return self.decode(self.encode(value))
 
     def _nearest(self, number: Fraction) -> int:
-        """The code nearest to a number of at least zero, as if there were no largest exponent.
+        """The code nearest to the magnitude of a number, as if there were no largest exponent.
 
         Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade
         needs no care.
         """
-        numerator, denominator = number.numerator, number.denominator
+        numerator, denominator = abs(number.numerator), number.denominator
         if numerator == 0:
             return 0
         exponent = numerator.bit_length() - denominator.bit_length()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-from tessera_conformance.oracle.directed import Context, Number, correctly_rounded, number
+from tessera_conformance.oracle.directed import Context, Number, correctly_rounded, number, rounded_code
 from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
 from tessera_conformance.oracle.formats import FloatFormat
 
@@ -40,10 +40,15 @@ OPERATIONS: Mapping[str, Operation] = {
 
 def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
     """A function of `OPERATIONS`, rounded once to `target`."""
+    return target.decode(code_of(name, target, *operands, nonfinite=nonfinite))
+
+
+def code_of(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> int:
+    """The code of `evaluate`."""
     if name == "rsqrt" and operands[0] is NEGATIVE_ZERO:
-        return target.decode(target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite))
+        return target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite)
     operation, arguments = OPERATIONS[name], [number(operand) for operand in operands]
-    return correctly_rounded(
+    return rounded_code(
         lambda down, up: (operation(down, *arguments), operation(up, *arguments)), target, nonfinite=nonfinite
     )
 
