@@ -10,7 +10,7 @@ import pytest
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_programs import BYTES, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, opened
+from tessera_conformance.runtime_programs import BYTES, CAPTURE, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, opened
 from tessera_conformance.vectors.counter import counted
 
 STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}
@@ -88,6 +88,25 @@ def test_streams_do_not_mix_their_descriptors(impl, check):
         fill(other, kernel, pointer)
     check.equal([each["seed"] for each in carried(session)], [5], "the seeds on the first stream")
     check.equal([each["seed"] for each in carried(other)], [6, 6], "the seeds on the second stream")
+
+
+@clause("RT-11-01")
+@feature("graph-replay")
+def test_each_replay_carries_what_its_launches_carried(impl, check):
+    """What is captured is told when it is replayed: each time with the descriptor of its capture (AMB-RT-170)."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
+    session.synchronize()
+    set_descriptor(session, seed=5)
+    fill(session, kernel, pointer, flags=CAPTURE)
+    collective(session, "tessAllReduce", pointer)
+    graph = session.ask("tessxGraphInstantiate", stream=session.stream)["graph"]
+    check.equal(carried(session), [], "the descriptors before a replay")
+    set_descriptor(session, seed=6)
+    for number in (1, 2):
+        session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
+        check.equal([each["seed"] for each in carried(session)], [5, 5] * number, f"the seeds after replay {number}")
+    session.synchronize()
 
 
 @clause("RT-11-01")

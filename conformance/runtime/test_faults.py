@@ -11,6 +11,11 @@ from tessera_conformance.runtime_arguments import packed, values_of
 from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, SUM, MeshSession, meshed, opened
 from tessera_conformance.runtime_programs import devices as devices_of
 
+MET = """module meeting {
+  mesh g = mesh<axes=[tp, dp], shape=[2, 2]>;
+  kernel met(x: tensor<4xint32>) { x = dist.all_reduce(x, axis=dp, op="sum"); }
+}
+"""
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
 
@@ -133,6 +138,19 @@ def test_a_collective_over_a_cut_link_is_a_failed_launch(impl, check, axis):
     plan(session, {"kind": "link_down", "ranks": [0, 1], "mesh": session.mesh})
     sum_along(session, pointer, axis)
     synchronizations(session, [LAUNCH_FAILED, ""])
+
+
+@feature("fault-injection", "mesh-collectives")
+@clause("RT-19.A-04", "RT-07-07")
+@pytest.mark.parametrize("cut", [(0, 1), (1, 3), (0, 3)], ids=["along dp", "along tp", "across"])
+def test_a_kernel_whose_ranks_meet_over_a_cut_link_is_a_failed_launch(impl, check, cut):
+    """Ranks meet along dp: a link between other ranks is no matter (AMB-RT-171)."""
+    session = opened(impl, check, ranks=4, tp=2, dp=2)
+    kernel, pointer = session.kernel("met", MET), session.upload(bytes(range(16)))
+    session.synchronize()
+    plan(session, {"kind": "link_down", "ranks": list(cut), "mesh": session.mesh})
+    session.launch(kernel, packed(("ptr", pointer)))
+    synchronizations(session, [LAUNCH_FAILED, ""] if cut == (0, 1) else [""])
 
 
 @feature("fault-injection")

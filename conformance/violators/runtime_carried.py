@@ -10,13 +10,12 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.descriptor import Descriptor
 from tessera_reference.adapter import ReferenceAdapter, extensions, make
 from tessera_reference.numerics.trees import PAIRWISE
-from tessera_reference.runtime import collectives
-from tessera_reference.runtime.calls import collectives as calls
-from tessera_reference.runtime.calls import modules
-from tessera_reference.runtime.streams import Carried
+from tessera_reference.runtime import collectives, launches
+from tessera_reference.runtime.capture import Capture, GraphWork
+from tessera_reference.runtime.work import Carried, Work
 
 Told = dict[str, Any]
-TOLD, COMBINE = extensions._carried, collectives.combine
+TOLD, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
 
 
 def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
@@ -60,11 +59,21 @@ def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
     return Carried(name, descriptor, replace(policy, deterministic=0) if policy.allowFastMath else policy)
 
 
+def when_captured(self: Capture, work: Work) -> None:
+    """It carries its descriptor already."""
+    work.stream.carried += work.carries()
+    CAPTURED(self, work)
+
+
 KEPT = [
-    kept("RT-11-01", "without_flag", "does not see the flag of a launch", modules, without_flag),
-    kept("RT-11-01", "launches_by_default", "lets launches carry the default", modules,
+    replaced("RT-11-01", "attaches nothing to the launches of a replay", make,
+             (GraphWork, "carries", lambda self: ()), name="replays_without"),
+    replaced("RT-11-01", "takes a captured launch for one that was carried out", make,
+             (Capture, "add", when_captured), (GraphWork, "carries", lambda self: ()), name="when_captured"),
+    kept("RT-11-01", "without_flag", "does not see the flag of a launch", launches, without_flag),
+    kept("RT-11-01", "launches_by_default", "lets launches carry the default", launches,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
-    kept("RT-11-03", "collectives_by_default", "lets collectives carry the default", calls,
+    kept("RT-11-03", "collectives_by_default", "lets collectives carry the default", collectives,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
 ]  # fmt: skip
 

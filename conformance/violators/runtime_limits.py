@@ -7,6 +7,8 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
+from tessera_reference.compilation.programs import ProgramExecutable
+from tessera_reference.runtime import launches
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.faults import Fault, FaultPlan
 from tessera_reference.runtime.launches import LaunchWork
@@ -119,5 +121,19 @@ FAULTS = [
     ),
     replaced(
         "RT-07-07", "passes over a cut link", BuildsOnce, (FaultPlan, "cut", lambda plan, mesh: ()), name="link_ignored"
+    ),
+    replaced(
+        "RT-19.A-04",
+        "passes over a cut link where ranks meet in a kernel",
+        BuildsOnce,
+        (launches, "require_connected", lambda work, groups: None),
+        name="link_ignored_by_kernels",
+    ),
+    replaced(
+        "RT-07-07",
+        "lets a cut link fail every kernel whose ranks meet",
+        BuildsOnce,
+        (ProgramExecutable, "groups_met", lambda self: [tuple(range(8))]),
+        name="link_needed_by_all",
     ),
 ]

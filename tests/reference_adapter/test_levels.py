@@ -74,13 +74,17 @@ def test_machine_code_needs_llvm(reference: ReferenceAdapter, monkeypatch: pytes
             getattr(reference, method)(**parameters)
 
 
-def test_what_it_claims_beyond_the_levels_depends_on_llvm(
-    reference: ReferenceAdapter, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("package", "features"),
+    [("llvmlite", {"native", "target-amdgcn", "target-nvptx"}), ("cryptography", {"module-signing"})],
+)
+def test_what_it_claims_depends_on_what_is_installed(
+    reference: ReferenceAdapter, monkeypatch: pytest.MonkeyPatch, package: str, features: set[str]
 ) -> None:
     monkeypatch.setattr(adapter, "find_spec", lambda name: None)
     without = set(reference.hello()["capabilities"])
-    monkeypatch.setattr(adapter, "find_spec", lambda name: name)
-    assert set(reference.hello()["capabilities"]) - without == {"native", "target-amdgcn", "target-nvptx"}
+    monkeypatch.setattr(adapter, "find_spec", lambda name: name if name == package else None)
+    assert set(reference.hello()["capabilities"]) - without == features
 
 
 @pytest.mark.parametrize("to", ["ptx", "amdgcn"])

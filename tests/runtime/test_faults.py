@@ -82,3 +82,48 @@ def test_a_cut_link_matters_only_to_groups_that_need_it(used: Callable[..., Any]
     for axis, status in (("tp", Status.TESS_OK), ("dp", Status.TESS_ERR_LAUNCH_FAILED)):
         at.ask("tessAllReduce", at.mesh, at.memory, 2, 9, 0, axis, at.stream)
         assert at.runtime.tessStreamSynchronize(at.stream) is status
+
+
+def test_a_cut_link_fails_a_kernel_whose_ranks_meet_across_it(used: Callable[..., Any]) -> None:
+    at = used(2)
+    arguments = struct.pack("<Q", at.memory)
+    at.ask("tessxSetFaults", at.context, [{"kind": "link_down", "mesh": at.mesh, "ranks": [0, 1]}])
+    at.launch(at.kernel("met"), arguments)
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_LAUNCH_FAILED
+    assert "nothing passes between ranks 0 and 1" in at.runtime.last_error
+    at.ask("tessxSetFaults", at.context, [])
+    at.launch(at.kernel("met"), arguments)
+    at.ask("tessStreamSynchronize", at.stream)
+
+
+def test_a_replay_that_is_refused_counts_as_no_launch(used: Callable[..., Any]) -> None:
+    """The trap meant for the next launch befalls the next that happens."""
+    at = used(1)
+    at.launch(at.kernel("digit"), struct.pack("<i4xQ", 7, at.memory), flags=2)
+    graph = at.ask("tessxGraphInstantiate", at.stream)
+    at.ask("tessxSetFaults", at.context, [{"kind": "kernel_trap", "kernel": "digit", "nth": 1}])
+    at.ask("tessxSetStreamLimit", at.stream, 8)
+    assert at.refused("tessxGraphLaunch", graph, at.stream) is Status.TESS_ERR_OUT_OF_MEMORY
+    at.ask("tessxSetStreamLimit", at.stream, 0)
+    at.ask("tessxGraphLaunch", graph, at.stream)
+    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_LAUNCH_FAILED
+    assert "it trapped" in at.runtime.last_error
+
+
+def test_descriptors_are_those_of_what_runs(used: Callable[..., Any]) -> None:
+    """A captured launch is none yet; each replay is one."""
+    at = used(1)
+    at.launch(at.kernel("digit"), struct.pack("<i4xQ", 7, at.memory), flags=2)
+    graph = at.ask("tessxGraphInstantiate", at.stream)
+    assert at.ask("tessxDescriptors", at.stream) == ()
+    for count in (1, 2):
+        at.ask("tessxGraphLaunch", graph, at.stream)
+        assert [each.name for each in at.ask("tessxDescriptors", at.stream)] == ["digit"] * count
+
+
+def test_a_tensor_of_no_bytes_may_lie_nowhere(used: Callable[..., Any]) -> None:
+    at = used(2)
+    at.launch(at.kernel("any"), struct.pack("<i4xQ", 0, 0))
+    at.ask("tessStreamSynchronize", at.stream)
+    with pytest.raises(AssertionError, match="argument x is NULL"):
+        at.launch(at.kernel("any"), struct.pack("<i4xQ", 1, 0))

@@ -11,7 +11,7 @@ from ..abi.cache_entry import CacheEntry
 from ..numerics.errors import InvalidArgument
 from ..runtime.calls.numerics import read_policy
 from ..runtime.contexts import ModulePolicy
-from ..runtime.streams import Carried
+from ..runtime.work import Carried
 from .bytes_read import data
 from .reading import mapping, mappings, read_by
 from .runtime import RuntimeMethods, read_descriptor, statuses

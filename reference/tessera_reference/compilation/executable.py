@@ -37,6 +37,10 @@ class Executable(ABC):
         """Whether it meets the other ranks of a mesh, so that it runs by `run_on_mesh`."""
         return False
 
+    def groups_met(self) -> Sequence[tuple[int, ...]]:
+        """The groups of ranks that may meet in it; none for one that needs no mesh."""
+        return ()
+
     @property
     def most_blocks(self) -> Extents:
         """The largest grid along x, y and z; C has no larger int."""

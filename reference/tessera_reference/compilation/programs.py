@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..graph.execution import InputMismatch, execute, execute_on_mesh
-from ..graph.ranks import meets, mesh_in_force
+from ..graph.ranks import groups_met, meets, mesh_in_force
 from ..ir.diagnostics import Rejection
 from ..ir.module import Function, Module
 from ..ir.types import Mesh, Tensor
@@ -33,6 +33,10 @@ class ProgramExecutable(Executable):
     def needs_mesh(self) -> bool:
         """Whether it comes to a collective."""
         return meets(self.module, self.function)
+
+    def groups_met(self) -> Sequence[tuple[int, ...]]:
+        """Those along the axes of its collectives. Raises `Rejection` where it is unclear which mesh runs it."""
+        return groups_met(self.module, self.function) if self.needs_mesh else ()
 
     @cached_property
     def reads(self) -> frozenset[str]:

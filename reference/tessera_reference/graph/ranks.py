@@ -87,6 +87,19 @@ class Group:
         return cls(name, axis, tuple(range(first, first + extent * stride, stride)))
 
 
+def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
+    """The groups in which ranks may meet in a function, along the axes of its collectives.
+
+    Raises `Rejection` where it is unclear which mesh runs it.
+    """
+    running = mesh_in_force(module, function, None)
+    operations = [each.operation for each in reachable(module, function)]
+    along = {(each.mesh or running, each.axis): None for each in operations if isinstance(each, Collective)}
+    meshes = module.meshes
+    groups = [Group.of(name, meshes[name], axis, rank) for name, axis in along for rank in range(meshes[name].size)]
+    return list(dict.fromkeys(group.ranks for group in groups))
+
+
 def run_on_mesh(
     module: Module,
     function: Function,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .contexts import Context
 from .streams import Stream
-from .work import PROBLEMS, Access, Work, as_failure
+from .work import PROBLEMS, Access, Carried, Work, as_failure
 
 __all__ = ["Capture", "Graph", "GraphWork", "Node", "begin_capture"]
 
@@ -88,6 +88,15 @@ class GraphWork(Work):
     def accesses(self) -> Sequence[Access]:
         """Those of all nodes."""
         return [access for each in self.works for access in each.accesses()]
+
+    def carries(self) -> Sequence[Carried]:
+        """Those of all nodes."""
+        return [each for work in self.works for each in work.carries()]
+
+    def queued(self) -> None:
+        """All nodes are."""
+        for work in self.works:
+            work.queued()
 
     async def run(self, rank: int) -> None:
         """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""

@@ -19,8 +19,8 @@ from ..mesh.costs import collective_duration
 from ..mesh.engine import Signal
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .meetings import Meeting
-from .work import Access, Work
+from .meetings import Meeting, require_connected
+from .work import Access, Carried, Work
 
 __all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork"]
 
@@ -86,6 +86,10 @@ class CollectiveWork(Work):
         """All, or the one that issues it."""
         return super().ranks() if self.only is None else (self.only,)
 
+    def carries(self) -> Sequence[Carried]:
+        """Its own."""
+        return [Carried(self.call.collective, self.descriptor, self.policy)]
+
     def accesses(self) -> Sequence[Access]:
         """Its buffer."""
         return [] if self.region is None else [(self.region, self.call.count * self.call.dtype.storage_bytes, True)]
@@ -118,14 +122,19 @@ class CollectiveWork(Work):
         self._require_agreement(brought)
         mesh, call = self.stream.mesh, self.call
         groups = [tuple(range(len(mesh.devices)))] if call.axis is None else list(mesh.axes.groups(call.axis))
-        self._require_connected(groups)
+        require_connected(self, groups)
         size = call.count * call.dtype.storage_bytes
         results: dict[int, Array] = {}
         for group in groups:
             results.update(self._combined(group, brought))
         duration = max(
             collective_duration(
-                mesh.machine.topology, [mesh.devices[rank] for rank in group], call.collective, size, call.algorithm
+                mesh.machine.topology,
+                [mesh.devices[rank] for rank in group],
+                call.collective,
+                size,
+                call.algorithm,
+                call.root or 0,
             )
             for group in groups
         )
@@ -187,15 +196,6 @@ class CollectiveWork(Work):
                 if getattr(each, name) != getattr(first, name):
                     given = f"rank {rank} brings another {name} than rank 0"
                     raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, given, "the same on every rank")
-
-    def _require_connected(self, groups: Sequence[Sequence[int]]) -> None:
-        mesh = self.stream.mesh
-        for a, b in mesh.context.faults.cut(mesh.handle):
-            if any(a in group and b in group for group in groups):
-                if mesh.context.timeout is not None:
-                    raise self.timed_out(mesh.context.timeout)
-                given = f"{self.name}: nothing passes between ranks {a} and {b}"
-                raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "ranks that reach each other")
 
 
 def new_meeting(work: CollectiveWork) -> Meeting:

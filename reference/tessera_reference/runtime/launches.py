@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..abi.descriptor import Descriptor
 from ..abi.enumerations import LaunchFlag
+from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..compilation.executables import Executable
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
@@ -21,9 +22,8 @@ from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DType
 from .faults import Fault
-from .meetings import Meeting
-from .streams import Stream
-from .work import Access, Work
+from .meetings import Meeting, require_connected
+from .work import Access, Carried, Work
 
 __all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
 
@@ -42,9 +42,9 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A pointer argument: the tensor that lies there."""
+    """A pointer argument: the tensor that lies there; one of no bytes may lie nowhere."""
 
-    region: Region
+    region: Region | None
     dtype: DType
     shape: tuple[int, ...]
     bytes: int
@@ -66,17 +66,22 @@ class LaunchWork(Work):
     block: Extents
     flags: LaunchFlag
     descriptor: Descriptor
-    faults: Sequence[Fault] = ()
+    policy: NumericsPolicy
+    faults: Sequence[Fault] = field(default=(), init=False)
     meeting: Meeting | None = field(default=None, init=False)
     results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
-    def on(self, stream: Stream) -> LaunchWork:
-        """The same once more: faults are those of this launch, not of the one that was captured."""
-        return replace(self, stream=stream, faults=stream.mesh.context.faults.of_launch(self.name))
+    def carries(self) -> Sequence[Carried]:
+        """Its own."""
+        return [Carried(self.name, self.descriptor, self.policy)]
+
+    def queued(self) -> None:
+        """Count it; of what is captured, only the replays count."""
+        self.faults = self.stream.mesh.context.faults.of_launch(self.name)
 
     def accesses(self) -> Sequence[Access]:
         """Its tensors."""
-        return [(each.region, each.bytes, each.written) for each in self.tensors.values()]
+        return [(each.region, each.bytes, each.written) for each in self.tensors.values() if each.region is not None]
 
     async def run(self, rank: int) -> None:
         """Run on one rank. Raises `Failure`.
@@ -134,7 +139,7 @@ class LaunchWork(Work):
         mesh, arguments = self.stream.mesh, dict(self.scalars)
         for name, each in self.tensors.items():
             reading = mesh.read if name in executable.reads else mesh.peek
-            data = bytes(reading(each.region, rank, each.bytes, self.name))
+            data = b"" if each.region is None else bytes(reading(each.region, rank, each.bytes, self.name))
             arguments[name] = Array.from_bits(each.dtype, each.shape, data)
         return arguments
 
@@ -152,6 +157,8 @@ class LaunchWork(Work):
     def _write(self, executable: Executable, name: str, rank: int, data: bytes, read: bytes) -> None:
         """Put down a tensor; of one that the kernel reads too, only the elements that it changed (AMB-RT-96)."""
         mesh, tensor = self.stream.mesh, self.tensors[name]
+        if tensor.region is None:
+            return
         if name not in executable.reads:
             mesh.write(tensor.region, rank, data)
             return
@@ -179,6 +186,7 @@ class LaunchWork(Work):
 
         def conclude(brought: Mapping[int, dict[str, Array]]) -> tuple[int, Callable[[], None]]:
             try:
+                require_connected(self, executable.groups_met())
                 results.update(enumerate(executable.run_on_mesh(list(brought.values()))))
             except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
                 raise self._failed(rank, str(problem)) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ from ..abi.status import Failure, Status
 from ..mesh.engine import Signal
 from .work import PROBLEMS, Work, as_failure
 
-__all__ = ["Conclusion", "Meeting", "Meetings"]
+__all__ = ["Conclusion", "Meeting", "Meetings", "require_connected"]
 
 Conclusion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
 """Of what each rank brought: how long it takes, and what is done at the end. Raises `Failure`, which all ranks get."""
@@ -61,6 +61,17 @@ class Meeting:
         absent = [rank for rank in range(self.expected) if rank not in self.brought]
         given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
         return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, "every rank of the mesh")
+
+
+def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
+    """No link is cut between ranks that meet (AMB-RT-81). Raises `Failure`."""
+    mesh = work.stream.mesh
+    for a, b in mesh.context.faults.cut(mesh.handle):
+        if any(a in group and b in group for group in groups):
+            if mesh.context.timeout is not None:
+                raise work.timed_out(mesh.context.timeout)
+            given = f"{work.name}: nothing passes between ranks {a} and {b}"
+            raise Failure(Status.TESS_ERR_LAUNCH_FAILED, work.function, given, "ranks that reach each other")
 
 
 Meetings: TypeAlias = dict[int, Meeting]

@@ -8,27 +8,16 @@ from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Any, cast
 
-from ..abi.descriptor import Descriptor
-from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..mesh.engine import Mailbox, Signal
-from .work import PROBLEMS, Work, as_failure
+from .work import PROBLEMS, Carried, Work, as_failure
 
 if TYPE_CHECKING:
     from .capture import Capture
     from .meetings import Meetings
     from .meshes import Mesh
 
-__all__ = ["Carried", "Stream"]
-
-
-@dataclass(frozen=True)
-class Carried:
-    """What is attached to a launch or collective (RT-11-01)."""
-
-    name: str
-    descriptor: Descriptor
-    policy: NumericsPolicy
+__all__ = ["Stream"]
 
 
 @dataclass(eq=False)
@@ -94,6 +83,8 @@ class Stream:
         work.number = self.given
         ranks = work.ranks()
         self.queued[work] = len(ranks)
+        self.carried += work.carries()
+        work.queued()
         for rank in ranks:
             self._mailboxes[rank].put(work)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from ..abi.descriptor import Descriptor
+from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status, within
 from ..mesh.engine import Signal
 from ..numerics.errors import NumericsFailure
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from ..mesh.allocations import Region
     from .streams import Stream
 
-__all__ = ["PROBLEMS", "Access", "Kind", "Work", "as_failure"]
+__all__ = ["PROBLEMS", "Access", "Carried", "Kind", "Work", "as_failure"]
 
 PROBLEMS = (Failure, NumericsFailure, MemoryError)
 """What work may raise; anything else is a mistake of ours."""
@@ -30,6 +32,15 @@ def as_failure(problem: Exception, function: str) -> Failure:
         given = "work for which the simulating machine has no memory"
         return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "smaller sizes")
     return Failure(Status.TESS_ERR_INVALID_VALUE, function, str(problem), "other arguments")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What is attached to a launch or collective (RT-11-01)."""
+
+    name: str
+    descriptor: Descriptor
+    policy: NumericsPolicy
 
 
 Access: TypeAlias = "tuple[Region, int, bool]"
@@ -67,6 +78,13 @@ class Work:
     def accesses(self) -> Sequence[Access]:
         """The memory that it reads and writes."""
         return ()
+
+    def carries(self) -> Sequence[Carried]:
+        """What is attached to it; to a replay, what is attached to its launches and collectives."""
+        return ()
+
+    def queued(self) -> None:
+        """It is queued now, and no longer refused."""
 
     async def run(self, rank: int) -> None:
         """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""

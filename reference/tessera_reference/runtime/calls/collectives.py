@@ -14,7 +14,7 @@ from ..arguments import INT, SIZE, integer, invalid, one_of, required
 from ..collectives import FUNCTIONS, CollectiveCall, CollectiveWork
 from ..meshes import Mesh
 from ..state import entry
-from ..streams import Carried, Stream
+from ..streams import Stream
 from .modules import ModuleCalls
 
 __all__ = ["CollectiveCalls"]
@@ -62,7 +62,6 @@ class CollectiveCalls(ModuleCalls):
         call = self.read_call(function, collective, on, count, dtype, **asked)
         work = self.collective_work(function, call, buffer, queue, policy)
         self.submit(work)
-        queue.carried.append(Carried(work.name, work.descriptor, policy))
 
     def collective_work(
         self, function: str, call: CollectiveCall, buffer: Any, queue: Stream, policy: Any, **more: Any

@@ -16,7 +16,7 @@ from ..environment import Environment
 from ..faults import read_faults
 from ..log import Line
 from ..state import entry, entry_giving
-from ..streams import Carried
+from ..work import Carried
 from .capturing import CaptureCalls
 
 __all__ = ["ExtensionCalls"]

@@ -22,7 +22,7 @@ from ..machine import KERNELS_AT_ONCE
 from ..meshes import Mesh
 from ..modules import Kernel, LoadedModule
 from ..state import entry, entry_giving
-from ..streams import Carried, Stream
+from ..streams import Stream
 from .memory import MemoryCalls
 
 __all__ = ["ModuleCalls"]
@@ -118,11 +118,9 @@ class ModuleCalls(MemoryCalls):
             block=block,
             flags=flags,
             descriptor=on.context.descriptor,
+            policy=policy,
         )
         self._queue_launch(work)
-        if not flags & LaunchFlag.TESS_LAUNCH_CAPTURE:  # replays count, captures do not
-            work.faults = on.context.faults.of_launch(work.name)
-        queue.carried.append(Carried(work.name, work.descriptor, policy))
 
     def _queue_launch(self, work: LaunchWork) -> None:
         """Capture a launch that asks for it, which begins a capture; queue any other (AMB-RT-86)."""
@@ -151,6 +149,10 @@ class ModuleCalls(MemoryCalls):
         found: dict[str, Tensor] = {}
         for each in kernel.entry.parameters:
             if each.type != "ptr":
+                continue
+            empty = each.dtype is not None and sizes[each.name][1] == 0
+            if empty and pointers[each.name] == 0:  # nothing is read or written there (AMB-RT-40)
+                found[each.name] = Tensor(None, dtype(str(each.dtype)), sizes[each.name][0], 0, each.written)
                 continue
             pointer = required(function, f"argument {each.name}", pointers[each.name])
             if each.dtype is None:

@@ -19,7 +19,6 @@ from ..algorithms import DEFAULT, Plan, plan
 from ..arguments import integer, invalid, of_type
 from ..collectives import FUNCTIONS, new_meeting
 from ..state import entry, entry_giving
-from ..streams import Carried
 from .profiling import ProfilingCalls
 
 __all__ = ["Explained", "PlanningCalls"]
@@ -80,7 +79,6 @@ class PlanningCalls(ProfilingCalls):
         work.joined = queue.meetings.setdefault(number, new_meeting(work))
         self.submit(work, captured=False)
         queue.issued[rank] = number
-        queue.carried.append(Carried(work.name, work.descriptor, governing))
 
     @entry_giving("plan")
     def tessxCollectivePlan(self, mesh: Any, collective: str, count: int, dtype: int, axis: Any) -> Plan:  # noqa: N802
