@@ -13,8 +13,9 @@ from typing import Any
 from ..abi.enumerations import CollOp
 from ..abi.status import Status
 from ..numerics.errors import shown
+from ..runtime.api import Runtime
 from .device_arrays import DeviceArray
-from .errors import invalid
+from .errors import invalid, require
 from .host_arrays import host_array
 from .meshes import Mesh
 from .streams import DefaultStream, Stream, stream_on
@@ -28,7 +29,7 @@ def all_reduce(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """tessAllReduce: on every rank the reduction over the ranks along an axis. Raises `TesseraError`."""
-    runtime = mesh.context.runtime
+    runtime = _runtime(mesh, "tessAllReduce")
     return _queue("tessAllReduce", runtime.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
 
 
@@ -36,7 +37,7 @@ def reduce_scatter(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """tessReduceScatter: each rank along an axis has its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
-    runtime = mesh.context.runtime
+    runtime = _runtime(mesh, "tessReduceScatter")
     return _queue(
         "tessReduceScatter", runtime.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis
     )
@@ -44,12 +45,19 @@ def reduce_scatter(
 
 def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
     """tessAllGather: every rank has the shares of all ranks along an axis (AMB-RT-04). Raises `TesseraError`."""
-    return _queue("tessAllGather", mesh.context.runtime.tessAllGather, mesh, array, stream, axis)
+    return _queue("tessAllGather", _runtime(mesh, "tessAllGather").tessAllGather, mesh, array, stream, axis)
 
 
 def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
     """tessBroadcast: every rank has the root's array (AMB-RT-02). Raises `TesseraError`."""
-    return _queue("tessBroadcast", mesh.context.runtime.tessBroadcast, mesh, array, stream, root)
+    return _queue("tessBroadcast", _runtime(mesh, "tessBroadcast").tessBroadcast, mesh, array, stream, root)
+
+
+def _runtime(mesh: Any, function: str) -> Runtime:
+    """That of a mesh. Raises `TesseraError` for anything else."""
+    require(function, "mesh", mesh, Mesh)
+    runtime: Runtime = mesh.context.runtime
+    return runtime
 
 
 def _queue(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from types import TracebackType
+from dataclasses import asdict, fields, replace
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ..abi.policy import NumericsPolicy
@@ -14,7 +14,7 @@ from ..abi.status import Status
 from ..mesh.findings import Finding
 from ..mesh.topology import Topology
 from ..runtime.api import Runtime
-from .errors import TesseraError, failures_raised
+from .errors import TesseraError, failures_raised, invalid, require
 
 if TYPE_CHECKING:
     from .meshes import Mesh
@@ -29,6 +29,8 @@ class Context:
 
     def __init__(self, topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> None:
         """A machine of its own: the default one of eight devices, and the variables of Appendix C as they are set."""
+        require("tessInit", "topology", topology, Topology, NoneType)
+        require("tessInit", "environment", environment, Mapping, NoneType)
         variables = os.environ if environment is None else environment
         self.runtime = Runtime(topology, dict(variables))
         self.handle = self.value(self.runtime.tessInit())
@@ -55,16 +57,22 @@ class Context:
 
     @policy.setter
     def policy(self, policy: NumericsPolicy) -> None:
+        require("tessSetNumericsPolicy", "policy", policy, NumericsPolicy)
         self.check(self.runtime.tessSetNumericsPolicy(self.handle, asdict(policy)))
 
     def set_policy(self, **switches: int) -> None:
-        """Change some switches of the policy. Raises `TesseraError` for values other than 0 and 1."""
+        """Change some switches of the policy. Raises `TesseraError` for others, and for values other than 0 and 1."""
+        known = [field.name for field in fields(NumericsPolicy)]
+        for name in switches:
+            if name not in known:
+                raise invalid("tessSetNumericsPolicy", f"switch {name}", "one of " + ", ".join(known))
         with failures_raised():
             self.policy = replace(self.policy, **switches)
 
     @contextmanager
     def profile(self, path: str | os.PathLike[str]) -> Iterator[None]:
         """Write a trace of what is submitted in the `with` statement; open it in Perfetto."""
+        require("tessProfilerStop", "path", path, str, os.PathLike)
         profiler = self.value(self.runtime.tessProfilerStart(self.handle))
         try:
             yield
@@ -112,6 +120,7 @@ def init(topology: Topology | None = None, environment: Mapping[str, str] | None
 
 def current(function: str, context: Context | None = None) -> Context:
     """The context given, or the default one. Raises `TesseraError` with TESS_ERR_NOT_INITIALIZED without any."""
+    require(function, "context", context, Context, NoneType)
     if context is not None:
         return context
     if not _Default.made:

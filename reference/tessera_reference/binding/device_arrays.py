@@ -14,7 +14,7 @@ from ..abi.enumerations import CopyKind, MemKind
 from ..numerics.formats import DType
 from .contexts import Context, current
 from .element_types import dtype_of, numpy_dtype
-from .errors import invalid
+from .errors import invalid, require
 from .host_arrays import HostArray, host_array
 from .meshes import Mesh
 from .streams import DefaultStream, Stream, stream_on
@@ -87,6 +87,7 @@ class DeviceArray(_Allocated):
 
     def __init__(self, mesh: Mesh, shape: Sequence[int], dtype: Any = "fp32") -> None:
         """tessMalloc. Its bytes are nobody's until they are written. Raises `TesseraError`."""
+        require("tessMalloc", "mesh", mesh, Mesh)
         super().__init__(shape, dtype, "tessMalloc")
         self.mesh = mesh
         self.pointer: int = mesh.context.value(mesh.context.runtime.tessMalloc(mesh.handle, max(self.nbytes, 1)))
@@ -172,6 +173,7 @@ def _pointer(array: Any, like: DeviceArray, function: str) -> int:
 
 
 def _shape(shape: Sequence[int], function: str) -> tuple[int, ...]:
+    require(function, "shape", shape, int, tuple, list)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     if not all(type(each) is int and each >= 0 for each in extents):
         raise invalid(function, f"shape {extents}", "whole numbers from 0")

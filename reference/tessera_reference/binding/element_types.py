@@ -48,6 +48,8 @@ def dtype_of(named: Any, function: str) -> DType:
     """A dtype given as a name of the ABI ("bf16"), or as anything that numpy takes for one. Raises `TesseraError`."""
     if isinstance(named, str) and named in DTYPES:
         return dtype_called(named).storage
+    if named is None:  # which numpy takes for a default
+        raise invalid(function, "no dtype", _supported("None"))
     try:
         name = named if isinstance(named, str) else np.dtype(named).name
         return dtype_called(NUMPY_NAMES.get(name, name))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..abi.status import Failure, Status
 
-__all__ = ["TesseraError", "failures_raised", "invalid"]
+__all__ = ["TesseraError", "failures_raised", "invalid", "require"]
 
 
 class TesseraError(Exception):
@@ -25,6 +26,13 @@ class TesseraError(Exception):
 def invalid(function: str, given: str, allowed: str) -> TesseraError:
     """The error for an argument that a function does not take."""
     return _error(Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed))
+
+
+def require(function: str, name: str, given: Any, *types: type) -> None:
+    """Refuse an argument that is of none of these types. Raises `TesseraError`."""
+    if not isinstance(given, types):
+        allowed = " or ".join(each.__name__ for each in types)
+        raise invalid(function, f"{name} of type {type(given).__name__}", allowed)
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 
 from ..abi.enumerations import LaunchFlag
 from ..runtime.launches import LaunchConfig
 from .arguments import ArgumentBuffer, pack_args
-from .errors import invalid
+from .errors import invalid, require
 from .meshes import Mesh
 from .modules import Kernel
 from .streams import DefaultStream, Stream, stream_on
@@ -31,6 +32,9 @@ def launch(
     Arrays of the caller are used where they lie, by all ranks: leave them alone until the stream is synchronized.
     Raises `TesseraError`; what fails while the kernel runs is raised by `synchronize`.
     """
+    for name, given, wanted in (("kernel", kernel, Kernel), ("mesh", mesh, Mesh), ("flags", flags, int)):
+        require("tessLaunch", name, given, wanted)
+    require("tessLaunch", "args", args, ArgumentBuffer, NoneType)
     context = mesh.context
     on = stream_on(mesh, stream, "tessLaunch")
     config = LaunchConfig(_three("grid", grid, 1), _three("block", block, 1), shmem_bytes, int(flags))
@@ -42,7 +46,8 @@ def launch(
 
 def _three(name: str, extents: Sequence[int], rest: int) -> tuple[int, int, int]:
     """Extents in three dimensions, those left out being `rest`. Raises `TesseraError`."""
-    given = tuple(extents) if isinstance(extents, Sequence) else (extents,)
+    require("tessLaunch", name, extents, int, tuple, list)
+    given = (extents,) if isinstance(extents, int) else tuple(extents)
     if not 1 <= len(given) <= 3:
         raise invalid("tessLaunch", f"{name} {given}", "one to three extents")
     x, y, z = (*given, *[rest] * (3 - len(given)))

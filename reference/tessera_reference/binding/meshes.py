@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Literal
 
 from ..mesh.axes import AXES, MeshAxes
 from .contexts import Context, current
-from .errors import TesseraError, failures_raised, invalid
+from .errors import TesseraError, failures_raised, invalid, require
 from .host_arrays import HostArray
 from .streams import DefaultStream, Stream
 
@@ -38,6 +38,8 @@ class Mesh:
     def __init__(self, devices: Iterable[int], axes: Mapping[str, int], context: Context | None = None) -> None:
         """tessMeshCreate. Raises `TesseraError`."""
         self.context = current("tessMeshCreate", context)
+        require("tessMeshCreate", "devices", devices, Iterable)
+        require("tessMeshCreate", "axes", axes, Mapping)
         unknown = [name for name in axes if name not in AXES]
         if unknown:
             raise invalid("tessMeshCreate", f"axes {', '.join(map(str, unknown))}", "some of " + ", ".join(AXES))
@@ -142,6 +144,7 @@ def mesh(devices: Iterable[int], axes: Mapping[str, int], context: Context | Non
 
 def synchronize(stream: Stream | DefaultStream | None = None, context: Context | None = None) -> None:
     """Wait for a stream, or else for all work of the context. Raises as `TesseraError` what failed in it."""
+    require("tessStreamSynchronize", "stream", stream, Stream, DefaultStream, NoneType)
     if isinstance(stream, Stream):
         stream.synchronize()
         return

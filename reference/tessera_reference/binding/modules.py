@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..abi.fatbin import KernelEntry, read
 from ..runtime.calls.planning import Explained
 from .contexts import Context, current
-from .errors import failures_raised
+from .errors import failures_raised, require
 
 __all__ = ["Kernel", "Kernels", "Module"]
 
@@ -37,6 +37,7 @@ class Kernels:
 
     def __getitem__(self, name: str) -> Kernel:
         """The kernel called `name`. Raises `TesseraError` where the module has none."""
+        require("tessKernelGet", "name", name, str)
         if name not in self._kernels:
             self._kernels[name] = Kernel(self._module, name)
         return self._kernels[name]
@@ -54,6 +55,7 @@ class Module:
     def __init__(self, image: bytes, context: Context | None = None) -> None:
         """tessModuleLoad. Raises `TesseraError`."""
         self.context = current("tessModuleLoad", context)
+        require("tessModuleLoad", "image", image, bytes, bytearray, memoryview)
         self.handle = self.context.value(self.context.runtime.tessModuleLoad(self.context.handle, image, len(image)))
         with failures_raised():
             self.entries = {entry.name: entry for entry in read(image).metadata.kernels}

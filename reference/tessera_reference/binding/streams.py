@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .contexts import Context, current
-from .errors import invalid
+from .errors import invalid, require
 
 if TYPE_CHECKING:
     from .meshes import Mesh
@@ -18,6 +18,9 @@ class Stream:
 
     def __init__(self, mesh: Mesh, priority: int = 0) -> None:
         """tessStreamCreate. Raises `TesseraError`."""
+        from .meshes import Mesh  # which imports this module
+
+        require("tessStreamCreate", "mesh", mesh, Mesh)
         self.mesh = mesh
         self.handle = mesh.context.value(mesh.context.runtime.tessStreamCreate(mesh.handle, priority))
         self._is_open = True
@@ -32,10 +35,12 @@ class Stream:
 
     def record(self, event: Event) -> None:
         """tessEventRecord. Raises `TesseraError`."""
+        require("tessEventRecord", "event", event, Event)
         self.mesh.context.check(self.mesh.context.runtime.tessEventRecord(event.handle, self.handle))
 
     def wait(self, event: Event) -> None:
         """tessStreamWaitEvent: what is queued later starts once the event has come. Raises `TesseraError`."""
+        require("tessStreamWaitEvent", "event", event, Event)
         self.mesh.context.check(self.mesh.context.runtime.tessStreamWaitEvent(self.handle, event.handle))
 
     def close(self) -> None:

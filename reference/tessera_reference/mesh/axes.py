@@ -92,7 +92,7 @@ class MeshAxes:
 
 
 def _position(axis: str | None, function: str) -> int:
-    if axis not in AXES:
+    if not isinstance(axis, str) or axis not in AXES:
         hint = did_you_mean(axis, AXES) if isinstance(axis, str) else ""
         given = "a NULL axis" if axis is None else f"axis {shown(axis)}"
         allowed = ", ".join(AXES) + (f": {hint}" if hint else "")
