@@ -9,6 +9,8 @@ from pathlib import PurePosixPath
 from tessera_conformance.locations import suite_directory
 
 CHAPTERS = ("abi", "ir", "runtime", "collectives")
+ABOVE = ("", suite_directory().name)
+"""What a chapter's folder lies in: nothing, or the folder of the suite."""
 
 
 def case_id(node_id: str) -> str | None:
@@ -18,8 +20,7 @@ def case_id(node_id: str) -> str | None:
     """
     place, _, test = node_id.partition("::")
     parts = PurePosixPath(place).parts
-    above = ("", suite_directory().name)
-    positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in above]
+    positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in ABOVE]
     if not positions or not test:
         return None
     name, _, parameters = test.replace("::", "-").partition("[")

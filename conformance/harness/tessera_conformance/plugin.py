@@ -71,11 +71,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make a case of every test of the suite, and leave out what was not asked for."""
-    run = config.stash[RUN]
+    run, suite = config.stash[RUN], suite_directory()
     problems: list[str] = []
     seen: dict[str, str] = {}
     for item in items:
-        identifier = case_id(item.nodeid) if suite_directory() in item.path.parents else None
+        identifier = case_id(item.nodeid) if suite in item.path.parents else None
         if identifier is None:
             continue
         if identifier in seen:

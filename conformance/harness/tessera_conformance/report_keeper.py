@@ -56,8 +56,10 @@ class ReportKeeper:
         self._begin(ids)
 
     def _begin(self, node_ids: Sequence[str]) -> None:
+        if self._writer is not None or self._config.option.collectonly:
+            return
         cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
-        if not cases or self._writer is not None or self._config.option.collectonly:
+        if not cases:
             return
         self._complete = self._is_complete(cases)
         header = self._run.header(self._complete)

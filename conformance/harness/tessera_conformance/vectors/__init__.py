@@ -26,7 +26,7 @@ def load(topic: str, folder: Path | None = None) -> list[Vector]:
     """
     read = reader(folder or locations.vectors_directory())
     try:
-        return list(parse(path_of(topic), read).vectors)
+        return list(parse(path_of(topic), read, thorough=False).vectors)
     except FileNotFoundError:
         raise Unanswerable(
             "no vectors of this topic are frozen", topic, "run `tessera-conformance vectors fill`"
