@@ -27,8 +27,13 @@ OF_ITS_OWN = {
 QUARTERS = tuple(f"--shard={part}/4" for part in (1, 2, 3, 4))
 """Parts of the suite, by the digests of case ids: whole runs at each level would take as long as all else."""
 
-OF_LEVELS = ("-k", "not rejections and not fuzz and not schedule and not tile and not target")
-"""Whether a program or a kernel is refused does not depend on the level of numerics, nor what a kernel's text does."""
+OTHERS = "rejections or fuzz or schedule or tile or target or abi"
+"""Whether something is refused does not depend on the level of numerics, nor what the text of a kernel does."""
+
+COMPUTING = "collective or policy or flags or random or replay or sample or binding"
+"""What of the runtime's chapter compares results of arithmetic."""
+
+OF_LEVELS = ("-k", f"not ({OTHERS}) and (not runtime or {COMPUTING})")
 
 
 @pytest.mark.slow
