@@ -18,9 +18,8 @@ class Stream:
 
     def __init__(self, mesh: Mesh, priority: int = 0) -> None:
         """tessStreamCreate. Raises `TesseraError`."""
-        from .meshes import Mesh  # which imports this module
-
-        require("tessStreamCreate", "mesh", mesh, Mesh)
+        if not hasattr(mesh, "context"):  # the module of meshes imports this one
+            raise invalid("tessStreamCreate", f"mesh of type {type(mesh).__name__}", "Mesh")
         self.mesh = mesh
         self.handle = mesh.context.value(mesh.context.runtime.tessStreamCreate(mesh.handle, priority))
         self._is_open = True

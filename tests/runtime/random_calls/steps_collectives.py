@@ -86,11 +86,10 @@ def collective_call(session: Session, stream: int | None = None) -> None:
     status, _ = session.call(function, arguments, kinds, wrong or must, maybe=maybe, unspoilt=unspoilt)
     if status is not OK:
         return
-    on.carried.append(mesh.context.seed)
     places = [place if count else None] * len(mesh.devices)
     work = collective(mesh, name, places, dtype, operator=operator, axis=axis, root=root, cut=cut_of(mesh))
     uses = [Use(place, True)] if count else []
-    world.submit(on, Queued(uses, work.apply, "collective"))
+    world.submit(on, Queued(uses, work.apply, "collective", seeds=(mesh.context.seed,)))
 
 
 STEPS = {collective_call: 12}

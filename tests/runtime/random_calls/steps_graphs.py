@@ -11,7 +11,6 @@ from .steps_collectives import collective_call
 from .steps_copies import limit_of, memcpy, move, ordered, tidy_place
 from .steps_launches import CAPTURE, launch_problems, queue_launch
 from .steps_live import INVALID, missing, record, synchronized, wait
-from .steps_memory import EXHAUSTED
 from .works import buffer
 from .world import Queued
 
@@ -68,10 +67,12 @@ def graph_launch(session: Session) -> None:
     kinds = {"graph": "graph", "stream": "stream"}
     arguments = {"graph": graph, "stream": stream}
     status, _ = session.call("tessxGraphLaunch", arguments, kinds, wrong or must, maybe=maybe)
-    if status in (OK, EXHAUSTED) and on is not None:  # a replay that a limit refuses has counted as launches too
-        works = [each.work.again() if each.work.again else each.work for each in world.graphs[graph][1]]
-        if status is OK:
-            world.enqueue(on, Queued(uses, lambda: [error for each in works for error in each.apply()], "graph"))
+    if status is OK and on is not None:
+        nodes = world.graphs[graph][1]
+        works = [each.work.again() if each.work.again else each.work for each in nodes]
+        seeds = [seed for each in nodes for seed in each.work.seeds]
+        apply = lambda: [error for each in works for error in each.apply()]  # noqa: E731
+        world.enqueue(on, Queued(uses, apply, "graph", seeds=seeds))
 
 
 def graph_destroy(session: Session) -> None:
@@ -119,7 +120,6 @@ def launch_captured(session: Session) -> int:
             arguments |= {"argSize": 16, "stream": stream.handle}
             status, _ = session.judged("tessLaunch", arguments, maybe or {OK})
             if status is OK:
-                stream.carried.append(stream.mesh.context.seed)
                 queue_launch(session, stream, "fill", 9, [place], CAPTURE, [])
             return stream.handle
     return 0

@@ -10,6 +10,7 @@ from tessera_reference.runtime.launches import LaunchConfig
 
 from .memory import Place
 from .session import OK, Session
+from .steps_collectives import cut_of
 from .steps_copies import limit_of, read_only, tidy_place
 from .steps_live import INVALID
 from .works import buffer, kernel
@@ -78,7 +79,6 @@ def launch(session: Session) -> None:
     status, _ = session.call("tessLaunch", arguments, kinds, wrong or must, maybe=maybe, unspoilt=unspoilt)
     if status is not OK:
         return
-    on.carried.append(mesh.context.seed)
     faults = [] if flags & CAPTURE else befalls(session, mesh.context, name)
     queue_launch(session, on, name, scalar, places, flags, faults)
 
@@ -113,7 +113,8 @@ def queue_launch(
     flags: int,
     faults: list[dict[str, Any]],
 ) -> None:
-    work = launch_work(session, on.mesh, name, scalar, places, faults)
+    seeds = (on.mesh.context.seed,)
+    work = replace(launch_work(session, on.mesh, name, scalar, places, faults), seeds=seeds)
     if flags & CAPTURE:
         mesh = on.mesh
         work = replace(
@@ -135,7 +136,7 @@ def launch_work(
     """A launch that meets these faults."""
     bad = [each for each in faults if each["kind"] in ("kernel_trap", "kernel_hang")]
     trapped = [rank for rank in range(len(mesh.devices)) if any(each.get("rank") in (None, rank) for each in bad)]
-    work = kernel(mesh, name, scalar, places, trapped)
+    work = kernel(mesh, name, scalar, places, trapped, cut_of(mesh))
     hangs = any(each["kind"] == "kernel_hang" for each in bad) and bool(trapped)
     return clouded(session, work) if hangs or (name == "met" and trapped) else work
 
@@ -148,7 +149,7 @@ def clouded(session: Session, work: Queued) -> Queued:
         session.world.cloud()
         return errors
 
-    return Queued(work.uses, apply, work.kind)
+    return replace(work, apply=apply)
 
 
 STEPS = {launch: 24}

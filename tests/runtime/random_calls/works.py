@@ -30,6 +30,9 @@ SOURCE = """module kernels {
 Numbers = list[int | None]
 """None is not known."""
 
+Cut = Callable[[], Sequence[tuple[int, int]]]
+"""The pairs of ranks between which nothing passes when work runs."""
+
 Kernel = Callable[[int, Sequence[Numbers]], Numbers | None]
 
 
@@ -104,7 +107,7 @@ def copy(mesh: Mesh, direction: int, target: Place, source: Place) -> Queued:
     return Queued(uses, apply)
 
 
-def kernel(mesh: Mesh, name: str, scalar: int, tensors: Sequence[Place], trapped: Sequence[int]) -> Queued:
+def kernel(mesh: Mesh, name: str, scalar: int, tensors: Sequence[Place], trapped: Sequence[int], cut: Cut) -> Queued:
     """A launch, which fails on some ranks."""
     uses = [Use(place, name != "copy" or place is tensors[-1]) for place in tensors]
 
@@ -130,6 +133,8 @@ def kernel(mesh: Mesh, name: str, scalar: int, tensors: Sequence[Place], trapped
         if trapped:
             missing = [Status.TESS_ERR_COLLECTIVE_MISMATCH] if len(trapped) < len(mesh.devices) else []
             return [Status.TESS_ERR_LAUNCH_FAILED, *missing]
+        if (0, 1) in map(tuple, map(sorted, cut())):
+            return [Status.TESS_ERR_TIMEOUT if mesh.context.timeout else Status.TESS_ERR_LAUNCH_FAILED]  # AMB-RT-171
         if len(mesh.devices) != 2:
             return [Status.TESS_ERR_LAUNCH_FAILED]
         if shares(uses, mesh):
@@ -169,7 +174,7 @@ def collective(
     operator: int = 0,
     axis: str | None = None,
     root: int = 0,
-    cut: Callable[[], Sequence[tuple[int, int]]] = lambda: (),
+    cut: Cut = lambda: (),
     uses: Sequence[Use] = (),
 ) -> Queued:
     """A collective in which rank r brings `places[r]`."""

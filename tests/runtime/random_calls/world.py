@@ -78,6 +78,8 @@ class Queued:
     kind: str = "copy"
     again: Callable[[], Queued] | None = None
     """What a replay of it is, where that is not the same."""
+    seeds: Sequence[int] = ()
+    """Of the descriptors that it carries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +192,7 @@ class World:
     def enqueue(self, stream: Stream, work: Queued) -> None:
         """Queue work on a stream, and do it at once."""
         stream.busy = True
+        stream.carried += work.seeds
         stream.queued += [use.place.block for use in work.uses if use.place.block.of_device]
         errors = work.apply()
         if self.order.note(stream.handle, stream.mesh.devices, work.uses):
