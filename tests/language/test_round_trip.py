@@ -214,7 +214,7 @@ def generated(examples: int) -> settings:
     )
 
 
-@pytest.mark.parametrize("examples", [100, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [100, pytest.param(250, marks=pytest.mark.slow)])
 def test_what_is_printed_parses_to_the_same_tree(bare: Bare, examples: int) -> None:
     """Up to places; what is printed prints as itself; and no class of the tree is left out."""
     seen: set[type] = set()

@@ -189,6 +189,7 @@ def pytest_runtest_makereport(
         report.user_properties = [(PROPERTY, observation_text(case))]
         if item.config.option.reproduce and case.judgement is not None:
             write_script(item.config.option.report_dir, run.session.label, case)
+        case.forget()
     return report
 
 

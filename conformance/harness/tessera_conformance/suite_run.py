@@ -51,6 +51,11 @@ class Case:
         """The ids of the clauses it is tagged with."""
         return [clause.id for clause in self.clauses]
 
+    def forget(self) -> None:
+        """Let go of what the report has by now: the messages of a whole run are large."""
+        self.exchanges.clear()
+        self.check.records.clear()
+
 
 class SuiteRun:
     """The implementation, the selection and the deviations of a run; starts the implementation when first asked."""
