@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
 from types import TracebackType
@@ -29,7 +30,7 @@ KINDS = {
 """By whether destination and source are of a device."""
 
 
-class _Allocated:
+class _Allocated(ABC):
     """An array whose memory the runtime holds: its dtype, its shape, and one life."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, function: str) -> None:
@@ -58,8 +59,9 @@ class _Allocated:
             self._is_open = False
             self._free()
 
+    @abstractmethod
     def _free(self) -> None:
-        raise NotImplementedError
+        """Give the memory back, unless what it belongs to has ended."""
 
     def __enter__(self) -> Any:
         return self

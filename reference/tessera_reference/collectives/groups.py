@@ -12,7 +12,7 @@ from ..abi.policy import NumericsPolicy
 from ..numerics.array import Array
 from .all_reduce import all_reduce
 
-__all__ = ["combine"]
+__all__ = ["combine", "share_of"]
 
 
 def combine(
@@ -39,18 +39,19 @@ def combine(
     return [_with_share(buffer, reduced, rank, len(buffers)) for rank, buffer in enumerate(buffers)]
 
 
-def _slice(count: int, rank: int, ranks: int) -> slice:
+def share_of(count: int, rank: int, ranks: int) -> slice:
+    """Which of so many elements the rank at a place in its group owns (AMB-RT-04)."""
     return slice(rank * count // ranks, (rank + 1) * count // ranks)
 
 
 def _share(buffer: Array, rank: int, ranks: int) -> Array:
     """The elements that a rank owns."""
-    return Array(buffer.dtype, buffer.values[_slice(buffer.values.size, rank, ranks)])
+    return Array(buffer.dtype, buffer.values[share_of(buffer.values.size, rank, ranks)])
 
 
 def _with_share(buffer: Array, reduced: Array, rank: int, ranks: int) -> Array:
     """A buffer in which the own share is that of the reduction; the rest stays as it was."""
-    own = _slice(buffer.values.size, rank, ranks)
+    own = share_of(buffer.values.size, rank, ranks)
     values = buffer.values.copy()
     values[own] = reduced.values[own]
     return Array(buffer.dtype, values)

@@ -93,10 +93,10 @@ class GraphWork(Work):
         """Those of all nodes."""
         return [each for work in self.works for each in work.carries()]
 
-    def queued(self) -> None:
+    def when_queued(self) -> None:
         """All nodes are."""
         for work in self.works:
-            work.queued()
+            work.when_queued()
 
     async def run(self, rank: int) -> None:
         """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""

@@ -13,7 +13,7 @@ from ..abi.descriptor import Descriptor
 from ..abi.enumerations import CollOp
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
-from ..collectives.groups import combine
+from ..collectives.groups import combine, share_of
 from ..mesh.allocations import Region
 from ..mesh.costs import collective_duration
 from ..mesh.engine import Signal
@@ -105,12 +105,16 @@ class CollectiveWork(Work):
 
     def _link(self, rank: int) -> str | None:
         """The link on which a rank's data leaves it for the next rank of its group."""
-        mesh, axis = self.stream.mesh, self.call.axis
-        groups = [tuple(range(len(mesh.devices)))] if axis is None else mesh.axes.groups(axis)
-        group = next(each for each in groups if rank in each)
+        mesh = self.stream.mesh
+        group = next(each for each in self._groups() if rank in each)
         follower = group[(group.index(rank) + 1) % len(group)]
         way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
         return way[0].name if way else None
+
+    def _groups(self) -> Sequence[tuple[int, ...]]:
+        """The ranks that combine: all, or those of each group along the axis."""
+        mesh, axis = self.stream.mesh, self.call.axis
+        return [tuple(range(len(mesh.devices)))] if axis is None else mesh.axes.groups(axis)
 
     def _meeting(self) -> Meeting:
         if self.meeting is None:
@@ -121,7 +125,7 @@ class CollectiveWork(Work):
         """Compare what the ranks bring, combine it, and say how long that takes."""
         self._require_agreement(brought)
         mesh, call = self.stream.mesh, self.call
-        groups = [tuple(range(len(mesh.devices)))] if call.axis is None else list(mesh.axes.groups(call.axis))
+        groups = self._groups()
         require_connected(self, groups)
         size = call.count * call.dtype.storage_bytes
         results: dict[int, Array] = {}
@@ -149,9 +153,9 @@ class CollectiveWork(Work):
         return duration, finish
 
     def _share(self, place: int, ranks: int) -> tuple[int, int]:
-        """The bytes of the elements that a place in a group owns (AMB-RT-04)."""
-        size, count = self.call.dtype.storage_bytes, self.call.count
-        return place * count // ranks * size, (place + 1) * count // ranks * size
+        """The bytes of the elements that a place in a group owns."""
+        size, own = self.call.dtype.storage_bytes, share_of(self.call.count, place, ranks)
+        return own.start * size, own.stop * size
 
     def _brings(self, place: int, ranks: int) -> tuple[int, int]:
         """The bytes of its buffer that a rank contributes."""

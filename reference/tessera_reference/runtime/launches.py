@@ -75,7 +75,7 @@ class LaunchWork(Work):
         """Its own."""
         return [Carried(self.name, self.descriptor, self.policy)]
 
-    def queued(self) -> None:
+    def when_queued(self) -> None:
         """Count it; of what is captured, only the replays count."""
         self.faults = self.stream.mesh.context.faults.of_launch(self.name)
 

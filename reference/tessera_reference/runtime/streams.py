@@ -84,7 +84,7 @@ class Stream:
         ranks = work.ranks()
         self.queued[work] = len(ranks)
         self.carried += work.carries()
-        work.queued()
+        work.when_queued()
         for rank in ranks:
             self._mailboxes[rank].put(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -58,7 +59,7 @@ RECORDED_AS: Mapping[Kind, RecordKind] = {
 
 
 @dataclass(eq=False, kw_only=True)
-class Work:
+class Work(ABC):
     """One thing to do, on every rank of a stream. Subclasses say what it is in `run`."""
 
     kind: ClassVar[Kind]
@@ -83,12 +84,12 @@ class Work:
         """What is attached to it; to a replay, what is attached to its launches and collectives."""
         return ()
 
-    def queued(self) -> None:
-        """It is queued now, and no longer refused."""
+    def when_queued(self) -> None:  # noqa: B027, most work does nothing then
+        """What happens once it is queued, and no longer refused."""
 
+    @abstractmethod
     async def run(self, rank: int) -> None:
         """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
-        raise NotImplementedError
 
     def on(self, stream: Stream) -> Work:
         """The same once more, on another stream: how a captured graph is replayed."""

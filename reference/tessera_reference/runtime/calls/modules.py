@@ -150,15 +150,15 @@ class ModuleCalls(MemoryCalls):
         for each in kernel.entry.parameters:
             if each.type != "ptr":
                 continue
-            empty = each.dtype is not None and sizes[each.name][1] == 0
-            if empty and pointers[each.name] == 0:  # nothing is read or written there (AMB-RT-40)
-                found[each.name] = Tensor(None, dtype(str(each.dtype)), sizes[each.name][0], 0, each.written)
-                continue
-            pointer = required(function, f"argument {each.name}", pointers[each.name])
+            pointer = pointers[each.name]
             if each.dtype is None:
                 found[each.name] = self._opaque(each.name, pointer, each.written, stream)
                 continue
             held, (shape, size) = dtype(each.dtype), sizes[each.name]
+            if size == 0 and pointer == 0:  # nothing is read or written there (AMB-RT-172)
+                found[each.name] = Tensor(None, held, shape, 0, each.written)
+                continue
+            required(function, f"argument {each.name}", pointer)
             step = min(held.storage_bytes, 8)
             if pointer % step:
                 raise invalid(
@@ -170,6 +170,7 @@ class ModuleCalls(MemoryCalls):
 
     def _opaque(self, name: str, pointer: int, written: bool, stream: Stream) -> Tensor:
         """Of a pointer without a tensor, the bytes from there to the end of the allocation."""
+        required("tessLaunch", f"argument {name}", pointer)
         region = self.region("tessLaunch", f"argument {name}", pointer, 1, "device", stream)
         size = region.allocation.bytes - region.offset
         return Tensor(region, dtype("int8"), (size,), size, written)
