@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from measurement import Measurement, Outcome, in_turns
 
-from tessera_conformance.probe.asking import Subject
-from tessera_conformance.probe.finding import probe
+from tessera_conformance.probe.calls import Subject
+from tessera_conformance.probe.run import probe
 from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import locate
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements
+from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, SUM, opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements
-from tessera_conformance.runtime_programs import DTYPE_IDS, SUM, opened
 
 COLLECTIVES = {
     "tessBroadcast": ("buffer", {"root": 0}),

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.abi.kit.c_names import (
+    COLLECTIVE_OPERATORS,
+    COPY_KINDS,
+    LAUNCH_FLAGS,
+    MEMORY_KINDS,
+    STATUSES,
+)
 
-from tessera_conformance.c_names import COLLECTIVE_OPERATORS, COPY_KINDS, LAUNCH_FLAGS, MEMORY_KINDS, STATUSES
 from tessera_conformance.marks import clause
 
 CONSTANTS = {

@@ -6,10 +6,10 @@ import re
 import struct
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, KERNELS, compiled, opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import DETERMINISTIC, KERNELS, compiled, opened
 
 NAMES = ["k", "flash_attention_fused", "Q", "_leading", "with_2_digits", "z9", "a" * 63, "_Z3fooi", "operator_new"]
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -6,10 +6,10 @@ The container is the implementation's own: it is judged by what the adapter repo
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.programs import compiled, devices
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
-from tessera_conformance.runtime_programs import compiled, devices
 
 ONE = "module m { kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; } }"
 THREE = """module m {

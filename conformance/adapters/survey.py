@@ -21,7 +21,7 @@ import numpy as np
 
 from tessera_conformance.probe import CannotProbe, Finding, Subject, probe
 from tessera_conformance.probe.commands import draw, name_of
-from tessera_conformance.probe.telling import as_markdown
+from tessera_conformance.probe.rendering import as_markdown
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import locate

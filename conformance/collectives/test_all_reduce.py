@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.programs import tensor_of
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.programs import FIRST_STATEMENT, evaluate, program, returning, tensor_of, value_of
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 

@@ -1,9 +1,10 @@
 """Collectives in the language and in Graph IR, without running them (language spec, sections 2, 4, 5, 9 and 15)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type
 
+from tessera_conformance.dsl import func, module
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import SYNTAX, func, graph_of, module, tensor_type
 
 MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 UNDECLARED = ("distributed", "types")

@@ -6,21 +6,11 @@ Malformed declarations and types, unknown and circular aliases are in `rejection
 import itertools
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, graph_of, value_of
 
+from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
 from tessera_conformance.observations import Fault
-from tessera_conformance.programs import (
-    SYNTAX,
-    evaluate,
-    func,
-    graph_of,
-    integers,
-    kernel,
-    module,
-    program,
-    tensor_of,
-    value_of,
-)
 
 DECLARATIONS = {
     "func": "  func a() { }",

@@ -1,19 +1,10 @@
 """Primaries, calls and operators (language spec, section 2.3)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, value_of
 
+from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    SYNTAX,
-    evaluate,
-    func,
-    module,
-    parameters_of,
-    program,
-    returning,
-    tensor_of,
-    value_of,
-)
 
 SCALARS = parameters_of("ab", "int32")
 MATRICES = parameters_of("AB", "tensor<2x2xint32>")

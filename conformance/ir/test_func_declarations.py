@@ -4,18 +4,10 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 """
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, value_of
 
+from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, pair
-from tessera_conformance.programs import (
-    SYNTAX,
-    declared,
-    func,
-    module,
-    program,
-    returning,
-    tensor_of,
-    value_of,
-)
 
 ONE, TWO, THREE = (tensor_of("int32", value) for value in (1, 2, 3))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tessera_conformance.fuzz.judging import Tally, judge
+from tessera_conformance.fuzz.properties import Tally, judge
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.marks import clause, feature, level
 

@@ -4,18 +4,10 @@ Kernels with results, defaults or returned values are in `rejections/`.
 """
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import declared, evaluate, returns
 
+from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    declared,
-    evaluate,
-    func,
-    integers,
-    kernel,
-    module,
-    returns,
-    tensor_of,
-)
 
 VECTOR = "tensor<4xint32>"
 MATRIX = "tensor<2x2xint32>"

@@ -1,20 +1,10 @@
 """Layouts of tensors (language spec, sections 2.3, 3.3, 5.3 and 15)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type, value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    FIRST_STATEMENT,
-    SYNTAX,
-    func,
-    graph_of,
-    module,
-    program,
-    returning,
-    tensor_of,
-    tensor_type,
-    value_of,
-)
 
 LAYOUTS = [
     pytest.param("row_major", marks=clause("LANG-02.3-40"), id="row-major"),

@@ -1,9 +1,10 @@
 """Tokens: identifiers, literals, comments and white space (language spec, sections 2.1 and 14.1)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, value_of
 
+from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import SYNTAX, declared, func, module, program, returning, tensor_of, value_of
 
 IDENTIFIERS = [
     pytest.param("a", id="small-letter"),

@@ -1,16 +1,10 @@
 """Literals of numbers, strings and truth values as expressions (language spec, section 2.3)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, value_of
 
+from tessera_conformance.dsl import parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    SYNTAX,
-    parameters_of,
-    program,
-    returning,
-    tensor_of,
-    value_of,
-)
 
 SCALARS = parameters_of("ab", "int32")
 

@@ -1,9 +1,10 @@
 """Meshes: how they are declared, and what belongs to them (language spec, sections 2.3, 5, 9 and 13.2)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of
 
+from tessera_conformance.dsl import func, module, parameters_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import SYNTAX, func, graph_of, module, parameters_of
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 MESH_RULES = ("distributed", "types", "shapes", "syntax")

@@ -6,9 +6,10 @@ What these operations refuse for its type or shape is in `rejections/`, but for 
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import FIRST_STATEMENT, program, returning, tensor_of, value_of
 from tessera_conformance.vectors.cases import golden, judge
 
 

@@ -1,9 +1,10 @@
 """Precedence and associativity, told by the values of integer expressions (language spec, section 14.2)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.dsl import func, module, parameters_of, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import func, module, parameters_of, returning, tensor_of, value_of
 
 SCALARS = {"a": 17, "b": 5, "c": 3}
 MATRICES = {"A": [[1, 2], [3, 4]], "B": [[0, 1], [2, 3]], "C": [[5, -1], [1, 2]]}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tessera_conformance.dsl import func, module, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce
-from tessera_conformance.programs import func, module, tensor_of
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 

@@ -3,7 +3,7 @@
 Sections 2.1 to 3.3, 9 to 11, 14 and 15, by phase; a case names the mistake.
 """
 
-from tessera_conformance.rejection_cases import judge, rejected
+from tessera_conformance.chapters.ir.kit.rejection_cases import judge, rejected
 
 
 @rejected("lex")

@@ -3,18 +3,10 @@
 from fractions import Fraction
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    FIRST_STATEMENT,
-    func,
-    module,
-    parameters_of,
-    program,
-    returning,
-    tensor_of,
-    value_of,
-)
 
 
 def matrices(left, right, dtype="fp32"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
 from tessera_conformance.differences import values_of
+from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import returning, tensor_of, value_of
 from tessera_conformance.tensors import ELEMENT_FORMATS
 from tessera_conformance.vectors.cases import golden, judge
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import FIRST_STATEMENT, evaluate, graph_of, program, returning, tensor_of, value_of
 from tessera_conformance.vectors.cases import golden, judge
 
 PARAMETERS = (

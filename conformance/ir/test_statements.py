@@ -4,20 +4,10 @@ Malformed statements are in `rejections/`.
 """
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, returns, value_of
 
+from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    SYNTAX,
-    evaluate,
-    func,
-    integers,
-    kernel,
-    module,
-    program,
-    returns,
-    tensor_of,
-    value_of,
-)
 
 CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
 """An assertion that does not hold belongs to none of the groups of section 11; any is accepted."""

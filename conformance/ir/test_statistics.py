@@ -10,10 +10,11 @@ At the level deterministic the same results have the bits of their declaration, 
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.statistics import judge_products
-from tessera_conformance.programs import returning, tensor_of, value_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared

@@ -1,20 +1,10 @@
 """Every expression has a type, and types are not converted silently (language spec, sections 3.1, 5 and 11)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of
 
+from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import (
-    FIRST_STATEMENT,
-    evaluate,
-    func,
-    graph_of,
-    module,
-    parameters_of,
-    program,
-    returning,
-    tensor_of,
-    value_of,
-)
 
 NAMES = ("types", "syntax")
 HELPER = func("return a + 1;", parameters="a: int32", result="int32", name="helper")

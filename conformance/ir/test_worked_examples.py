@@ -1,9 +1,10 @@
 """The worked examples, corrected and as printed (language spec, section 13)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, graph_of, tensor_type
 
+from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import SYNTAX, declared, graph_of, program, returning, tensor_type
 
 SAMPLE = """\
 module demo {

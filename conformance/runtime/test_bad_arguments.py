@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import MeshSession, opened, refused
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
-from tessera_conformance.runtime_programs import MeshSession, opened, refused
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import KERNELS, MeshSession, opened, refused
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected, Returned
-from tessera_conformance.runtime_calls import HANDLES, legal_call
-from tessera_conformance.runtime_programs import KERNELS, MeshSession, opened, refused
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 REFUSALS = {"context": (INVALID, "TESS_ERR_NOT_INITIALIZED"), "mesh": (INVALID, "TESS_ERR_NOT_INITIALIZED")}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.programs import compiled, devices, refused
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.programs import tensor_of
-from tessera_conformance.runtime_programs import compiled, devices, refused
 
 SOURCE = """module listing {
   kernel scaled(X: tensor<4x8xfp32>, Y: tensor<4x8xfp32>, O: tensor<4x8xfp32>, B: int32, L: int32, scale: fp32) {

@@ -9,20 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed
+from tessera_conformance.chapters.runtime.kit.cache import FILL, caching, ended, entries, filled, image_of, use, used
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, DTYPE_IDS, SUM
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed
-from tessera_conformance.runtime_cache import (
-    FILL,
-    caching,
-    ended,
-    entries,
-    filled,
-    image_of,
-    use,
-    used,
-)
-from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, SUM
 
 OTHER_DTYPE = """module caching {
   kernel fill(N: int32, v: int32, x: tensor<Nxint64>) { x[0:N] = 7; }

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_cache import (
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.cache import (
     caching,
     ended,
     entries,
@@ -18,7 +16,9 @@ from tessera_conformance.runtime_cache import (
     use,
     used,
 )
-from tessera_conformance.runtime_programs import DETERMINISTIC, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, compiled, opened, refused
+
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 
 STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}

@@ -6,11 +6,19 @@ Those of single operations are in `test_descriptor`.
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.programs import (
+    BYTES,
+    CAPTURE,
+    COUNT,
+    DETERMINISTIC,
+    DTYPE_IDS,
+    SUM,
+    opened,
+)
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_programs import BYTES, CAPTURE, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, opened
 from tessera_conformance.vectors.counter import counted
 
 STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_collectives import (
+from tessera_conformance.chapters.runtime.kit.collectives import (
     OPERATORS,
     contributions,
     done,
@@ -18,7 +16,9 @@ from tessera_conformance.runtime_collectives import (
     mapping_of_ranks,
     share,
 )
-from tessera_conformance.runtime_programs import DTYPE_IDS, SUM
+from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, SUM
+
+from tessera_conformance.marks import clause, feature
 
 ALL = [
     (dtype, op)

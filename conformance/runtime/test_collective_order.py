@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_collectives import (
+from tessera_conformance.chapters.runtime.kit.collectives import (
     FUNCTIONS,
     GUARD,
     contributions,
@@ -19,9 +17,11 @@ from tessera_conformance.runtime_collectives import (
     policy_of,
     share,
 )
-from tessera_conformance.runtime_programs import MAX, SUM, MeshSession, meshed
-from tessera_conformance.runtime_programs import devices as devices_of
-from tessera_conformance.runtime_schedules import seeded
+from tessera_conformance.chapters.runtime.kit.programs import MAX, SUM, MeshSession, meshed
+from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.schedules import seeded
+
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_collectives import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.collectives import (
     FUNCTIONS,
     OPERATORS,
     asking,
@@ -19,7 +17,9 @@ from tessera_conformance.runtime_collectives import (
     judge_reduced,
     parts_of,
 )
-from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, MAX, MIN, SUM, opened
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, DTYPE_IDS, MAX, MIN, SUM, opened
+
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 
 REDUCED = [pytest.param(SUM, marks=clause("RT-04.6-08"), id="sum")]

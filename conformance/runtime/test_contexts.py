@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2H, opened, refused
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_calls import HANDLES, legal_call
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2H, opened, refused
 
 TAKE_A_CONTEXT = [name for name, handles in HANDLES.items() if "context" in handles]
 PARTS = ("major", "minor", "patch")

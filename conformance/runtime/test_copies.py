@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_orders import under_every_schedule, under_seeds
-from tessera_conformance.runtime_programs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.orders import under_every_schedule, under_seeds
+from tessera_conformance.chapters.runtime.kit.programs import (
     BYTES,
     COUNT,
     D2D,
@@ -19,6 +17,8 @@ from tessera_conformance.runtime_programs import (
     compiled,
     opened,
 )
+
+from tessera_conformance.marks import clause, feature
 
 DIGIT = "module m { kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; } }"
 """A kernel of `KERNELS` by itself."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.cache import caching, filled, image_of
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, DTYPE_IDS, MAX, compiled, opened, refused
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
-from tessera_conformance.runtime_cache import caching, filled, image_of
-from tessera_conformance.runtime_programs import DETERMINISTIC, DTYPE_IDS, MAX, compiled, opened, refused
 
 VALUES = [
     *(

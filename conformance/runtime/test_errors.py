@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import (
+    BYTES,
+    COUNT,
+    D2D,
+    DTYPE_IDS,
+    SUM,
+    MeshSession,
+    meshed,
+    opened,
+    refused,
+)
+from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, DTYPE_IDS, SUM, MeshSession, meshed, opened, refused
-from tessera_conformance.runtime_programs import devices as devices_of
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements
+from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D
+from tessera_conformance.chapters.runtime.kit.schedules import Desk, seeded, under_every_schedule, under_seeds, workshop
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements
-from tessera_conformance.runtime_programs import D2D, D2H, H2D
-from tessera_conformance.runtime_schedules import (
-    Desk,
-    seeded,
-    under_every_schedule,
-    under_seeds,
-    workshop,
-)
 
 # Programs: two streams, and what has been found when both are done
 

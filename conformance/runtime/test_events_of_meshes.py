@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements
+from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.programs import meshed
+from tessera_conformance.chapters.runtime.kit.schedules import Desk, Program, seeded, under_seeds, workshop
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements
-from tessera_conformance.runtime_programs import devices as devices_of
-from tessera_conformance.runtime_programs import meshed
-from tessera_conformance.runtime_schedules import (
-    Desk,
-    Program,
-    seeded,
-    under_seeds,
-    workshop,
-)
 
 
 def on_every_rank(desk: Desk) -> list[int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.programs import opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_programs import opened
 
 ONE = """module one {
   kernel product(a: tensor<64x64xfp32>, b: tensor<64x64xfp32>, c: tensor<64x64xfp32>) { c = a @ b; }

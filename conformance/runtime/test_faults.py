@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, DTYPE_IDS, SUM, MeshSession, meshed, opened
+from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, SUM, MeshSession, meshed, opened
-from tessera_conformance.runtime_programs import devices as devices_of
 
 MET = """module meeting {
   mesh g = mesh<axes=[tp, dp], shape=[2, 2]>;

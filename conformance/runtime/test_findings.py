@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Observation, Rejected, Returned
-from tessera_conformance.runtime_arguments import elements, packed
-from tessera_conformance.runtime_programs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed
+from tessera_conformance.chapters.runtime.kit.programs import (
     BYTES,
     COUNT,
     D2D,
@@ -22,6 +19,9 @@ from tessera_conformance.runtime_programs import (
     opened,
     refused,
 )
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Observation, Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 ONES = elements("int32", *[1] * COUNT)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_graphs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
     captured_digits,
     digits,
@@ -16,14 +14,9 @@ from tessera_conformance.runtime_graphs import (
     replay,
     streams_under,
 )
-from tessera_conformance.runtime_programs import (
-    BYTES,
-    CAPTURE,
-    COUNT,
-    DETERMINISTIC,
-    opened,
-    refused,
-)
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
+
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.counter import counted
 
 PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"

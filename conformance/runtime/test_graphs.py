@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_graphs import (
-    before,
-    digits,
-    instantiated,
-    join,
-    nodes_of,
-    replay,
-)
-from tessera_conformance.runtime_programs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.graphs import before, digits, instantiated, join, nodes_of, replay
+from tessera_conformance.chapters.runtime.kit.programs import (
     BYTES,
     CAPTURE,
     COUNT,
@@ -25,6 +16,8 @@ from tessera_conformance.runtime_programs import (
     LOW_LATENCY,
     opened,
 )
+
+from tessera_conformance.marks import clause
 
 # Capture
 

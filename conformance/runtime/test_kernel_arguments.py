@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, opened
 
 MIXED = """module m {
   kernel mixed(a: int32, x: tensor<2xint64>, b: int64, y: tensor<2xint32>, c: int32, d: int64) {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, HANDLES, OUTPUTS, POINTERS, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, MeshSession, opened, refused
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_calls import ADDRESSES, HANDLES, OUTPUTS, POINTERS, legal_call
-from tessera_conformance.runtime_programs import BYTES, MeshSession, opened, refused
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Observation, Rejected
-from tessera_conformance.oracle.reductions import sum_
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_calls import STRICT
-from tessera_conformance.runtime_programs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.calls import STRICT
+from tessera_conformance.chapters.runtime.kit.programs import (
     BYTES,
     CAPTURE,
     COUNT,
@@ -21,6 +17,10 @@ from tessera_conformance.runtime_programs import (
     MeshSession,
     opened,
 )
+
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared

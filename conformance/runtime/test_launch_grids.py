@@ -6,11 +6,11 @@ from math import prod
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, Value, buffer
+from tessera_conformance.chapters.runtime.kit.arguments import packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import MeshSession, opened
 
-from tessera_conformance.kernel_texts import KernelText, Value, buffer
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import packed, values_of
-from tessera_conformance.runtime_programs import MeshSession, opened
 
 ROOM = 2048
 """The elements of the buffer of the kernels that count threads."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, opened
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, opened
 
 # Kernels of the language
 

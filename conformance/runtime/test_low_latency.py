@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.graphs import digits
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, LOW_LATENCY, opened
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_graphs import digits
-from tessera_conformance.runtime_programs import DETERMINISTIC, LOW_LATENCY, opened
 
 
 @feature("low-latency-launch")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D, PINNED_HOST, MeshSession, opened, refused
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_programs import D2D, D2H, H2D, PINNED_HOST, MeshSession, opened, refused
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_calls import HANDLES, legal_call
-from tessera_conformance.runtime_programs import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import (
     BYTES,
     COUNT,
     D2H,
@@ -20,6 +18,8 @@ from tessera_conformance.runtime_programs import (
     opened,
     refused,
 )
+
+from tessera_conformance.marks import clause, feature
 
 NAMES = ("tp", "pp", "dp", "ep")
 SHAPES = {

@@ -8,11 +8,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed, values_of
+from tessera_conformance.chapters.runtime.kit.cache import caching, entries, filled, image_of
+from tessera_conformance.chapters.runtime.kit.programs import (
+    BYTES,
+    COUNT,
+    DETERMINISTIC,
+    DTYPE_IDS,
+    SUM,
+    compiled,
+    opened,
+    refused,
+)
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import packed, values_of
-from tessera_conformance.runtime_cache import caching, entries, filled, image_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, DETERMINISTIC, DTYPE_IDS, SUM, compiled, opened, refused
 
 KEYS = {
     "first": (

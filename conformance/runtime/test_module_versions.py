@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS
+from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
+from tessera_conformance.chapters.runtime.kit.programs import COUNT, MeshSession, compiled, opened, refused
 
-from tessera_conformance.level_programs import WARPS
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_modules import PROGRAMS, filled, loading
-from tessera_conformance.runtime_programs import COUNT, MeshSession, compiled, opened, refused
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 ARCH_MISMATCH = "TESS_ERR_ARCH_MISMATCH"

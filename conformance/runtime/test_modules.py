@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_modules import PROGRAMS, filled, loading
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 

@@ -6,10 +6,10 @@ A persistent kernel is resident from when it starts until its stream is synchron
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.graphs import digits
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, LOW_LATENCY, PERSISTENT, opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_graphs import digits
-from tessera_conformance.runtime_programs import DETERMINISTIC, LOW_LATENCY, PERSISTENT, opened
 
 TRIES = 100
 """How often other work is done to give a kernel time to start."""

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
-from tessera_conformance.programs import tensor_of
 from tessera_conformance.vectors.counter import counted
 
 FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")

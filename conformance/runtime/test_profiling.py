@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.calls import legal_call
+from tessera_conformance.chapters.runtime.kit.programs import MeshSession, opened, refused
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_calls import legal_call
-from tessera_conformance.runtime_programs import MeshSession, opened, refused
 
 WORK = {
     "nothing": (),

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.collectives import FUNCTIONS, parts_of
+from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, MAX, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.schedules import SIZE, seeded, workshop
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_collectives import FUNCTIONS, parts_of
-from tessera_conformance.runtime_programs import DTYPE_IDS, MAX, SUM, MeshSession, opened
-from tessera_conformance.runtime_schedules import SIZE, seeded, workshop
 
 MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
 VIOLATION = "TESS_ERR_DETERMINISM_VIOLATION"

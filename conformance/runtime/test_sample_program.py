@@ -7,15 +7,15 @@ launched with grid 256 and block 128 under the deterministic flag. The attention
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.collectives import GUARD, held
+from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, MeshSession, axes_of, compiled, devices
 
 from tessera_conformance.check import Check
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.attention import flash_attention
-from tessera_conformance.programs import value_of
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_collectives import GUARD, held
-from tessera_conformance.runtime_programs import DETERMINISTIC, MeshSession, axes_of, compiled, devices
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted

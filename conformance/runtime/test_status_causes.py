@@ -10,12 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.calls import collective, legal_call
+from tessera_conformance.chapters.runtime.kit.programs import (
+    BYTES,
+    COUNT,
+    DTYPE_IDS,
+    MAX,
+    MIN,
+    SUM,
+    MeshSession,
+    opened,
+)
 
 from tessera_conformance.marks import clause
 from tessera_conformance.observations import Observation
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_calls import collective, legal_call
-from tessera_conformance.runtime_programs import BYTES, COUNT, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
 
 Cause = Callable[[MeshSession], Observation]
 

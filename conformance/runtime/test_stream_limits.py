@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, DTYPE_IDS, SUM, MeshSession, opened
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, DTYPE_IDS, SUM, MeshSession, opened
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_arguments import elements
-from tessera_conformance.runtime_programs import D2D, D2H, H2D
-from tessera_conformance.runtime_schedules import (
+from tessera_conformance.chapters.runtime.kit.arguments import elements
+from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D
+from tessera_conformance.chapters.runtime.kit.schedules import (
     Desk,
     Program,
     explored,
@@ -16,6 +14,8 @@ from tessera_conformance.runtime_schedules import (
     under_seeds,
     workshop,
 )
+
+from tessera_conformance.marks import clause, feature
 
 ORDERS = [(1, 2), (2, 1), (3, 1, 2), (9, 8, 7, 6, 5, 4, 3, 2), (1, 1, 2, 1, 1), (4,)]
 

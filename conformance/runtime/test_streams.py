@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.calls import legal_call
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2H, opened
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import elements, packed, values_of
-from tessera_conformance.runtime_calls import legal_call
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2H, opened
 
 PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))
 

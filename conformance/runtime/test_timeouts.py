@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.graphs import digits
+from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, SUM, opened, refused
 
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.runtime_graphs import digits
-from tessera_conformance.runtime_programs import DTYPE_IDS, SUM, opened, refused
 
 MILLISECOND = 1_000_000
 SECOND = 1000 * MILLISECOND

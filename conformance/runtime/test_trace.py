@@ -6,12 +6,12 @@ import math
 from itertools import pairwise
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.arguments import packed
+from tessera_conformance.chapters.runtime.kit.graphs import join
+from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, D2H, DTYPE_IDS, H2D, SUM, opened
+from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
 
 from tessera_conformance.marks import clause
-from tessera_conformance.runtime_arguments import packed
-from tessera_conformance.runtime_graphs import join
-from tessera_conformance.runtime_programs import BYTES, COUNT, D2D, D2H, DTYPE_IDS, H2D, SUM, opened
-from tessera_conformance.runtime_traces import PHASES, number, overlapping, slices, started, stopped
 
 TIMES = [
     pytest.param("enqueue", marks=clause("RT-17-01")),

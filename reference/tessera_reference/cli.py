@@ -17,20 +17,10 @@ from typing import Any
 
 from .abi.fatbin.container import MAGIC
 from .abi.status import Failure
-from .array_files import BadInput
-from .explain import event_tracer, explain, tracer
-from .fatbin_commands import (
-    add_compile_options,
-    add_explain_options,
-    compile_image,
-    explain_image,
-    inspect_image,
-)
-from .graph.execution import InputMismatch, UnknownFunction
-from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
-from .ir.targets import DEFAULT
-from .language import CompiledModule, compile_source, decode, format_program, parse, print_tree
-from .level_commands import (
+from .commands.array_files import BadInput
+from .commands.explain import event_tracer, explain, tracer
+from .commands.fatbin import add_compile_options, add_explain_options, compile_image, explain_image, inspect_image
+from .commands.levels import (
     add_lowering_options,
     add_shape_options,
     compare,
@@ -39,12 +29,16 @@ from .level_commands import (
     show_lowered,
     target_named,
 )
-from .level_emission import TEXTS, OtherVendor
-from .level_texts import read_at
-from .levels import EXECUTIONS, LEVELS, MissingTool
+from .commands.run import How, run
+from .graph.execution import InputMismatch, UnknownFunction
+from .ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
+from .ir.targets import DEFAULT
+from .language import CompiledModule, compile_source, decode, format_program, parse, print_tree
+from .levels.emission import TEXTS, OtherVendor
+from .levels.execution import EXECUTIONS, LEVELS, MissingTool
+from .levels.texts import read_at
 from .numerics.environment import check_environment
 from .numerics.errors import NumericsFailure
-from .run_files import How, run
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 

@@ -13,6 +13,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import SeededChooser, TapeChooser
@@ -27,7 +28,6 @@ from tessera_conformance.fuzz.slots import ends
 from tessera_conformance.fuzz.spacing import odd, plain
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.fuzz.variants import VARIANTS, vary
-from tessera_conformance.programs import DTYPES, RESERVED
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 TOKEN = re.compile(

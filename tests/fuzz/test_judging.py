@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.generator import Output
-from tessera_conformance.fuzz.judging import Problem, Tally, judge
+from tessera_conformance.fuzz.properties import Problem, Tally, judge
 from tessera_conformance.fuzz.trials import Subject, Trial
 from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
-from tessera_conformance.programs import tensor_of
 
 SOURCE = "module m {\n  func f() { }\n}\n"
 OTHER = "module m { func f() { } }"

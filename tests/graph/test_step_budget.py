@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_reference.graph.machine import Machine
+from tessera_reference.graph.interpreter import Machine
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array

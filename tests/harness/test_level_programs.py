@@ -8,10 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.ir.kit import level_programs
+from tessera_conformance.chapters.ir.kit.kernel_texts import (
+    FIRST_OPERATION,
+    KernelText,
+    buffer,
+    line,
+    returning,
+    scheduled,
+)
 
-from tessera_conformance import level_programs
 from tessera_conformance.check import Check
-from tessera_conformance.kernel_texts import FIRST_OPERATION, KernelText, buffer, line, returning, scheduled
 from tessera_conformance.observations import Returned
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import Tensor, to_wire

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.collected import CollectedSuite
-from tessera_conformance.locations import clauses_directory, violators_directory
+from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength.matrix import kill_matrix
@@ -90,7 +90,7 @@ def test_each_fate_is_told_and_fails_the_run(tmp_path: Path) -> None:
 def test_what_the_control_does_not_pass_kills_nothing() -> None:
     """A violator of which the control is no better survives, and the control's failure is told."""
     registry = load_registry(clauses_directory())
-    (violation,) = [each for each in load_violations(violators_directory()) if each.name == "language_syntax.octal"]
+    (violation,) = [each for each in load_violations() if each.name == "ir/language_syntax.octal"]
     suite = CollectedSuite()
     suite.items = [item for item in suite.items if item.stash[CASE].id.startswith("ir/lexical/an-integer")]
     sound = kill_matrix(suite, registry, [violation], lambda: load_adapter("reference"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SUITE = ("abi", "ir", "runtime", "collectives", "harness", "vector_sources")
+SUITE = ("abi", "ir", "runtime", "collectives", "harness")
 BRIDGES = {"tessera_reference.adapter", "tessera_reference.cli", "tessera_reference.serve"}
 ROOMS = (
     "numerics",
@@ -19,6 +19,7 @@ ROOMS = (
     "schedule",
     "tile",
     "target",
+    "levels",
     "abi",
     "compilation",
     "mesh",
@@ -92,6 +93,7 @@ def test_suite_and_harness_do_not_import_the_reference(root: Path, folder: str) 
     offenders = [
         str(path.relative_to(root))
         for path in [*sorted((root / "conformance" / folder).rglob("*.py")), root / "conformance" / "conftest.py"]
+        if "violators" not in path.relative_to(root).parts
         if any(name.split(".")[0] == "tessera_reference" for name in imported_names(ast.parse(path.read_text())))
     ]
     assert offenders == []

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tessera_conformance.chapters.ir.kit.rejections import PHASES, MalformedRejections, Rejection, load, read
 
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.rejections import PHASES, MalformedRejections, Rejection, load, read
 
 TABLE = [entry for phase in PHASES for entry in load(phase)]
 LEAST = {"lex": 60, "parse": 250, "type": 150, "shape": 80, "layout": 30, "distributed": 35, "numerics": 50}
@@ -157,7 +157,7 @@ def test_a_phase_without_file_is_told() -> None:
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "ir" / "rejections"
     folder.mkdir(parents=True)
-    monkeypatch.setattr("tessera_conformance.rejections.suite_directory", lambda: tmp_path)
+    monkeypatch.setattr("tessera_conformance.chapters.ir.kit.rejections.suite_directory", lambda: tmp_path)
     for text, message in (('phase = "lex"', "the key 'group' is missing"), ("phase =", "Invalid value")):
         (folder / "lex.toml").write_text(text)
         with pytest.raises(MalformedRejections, match=f"lex.toml: {message}"):

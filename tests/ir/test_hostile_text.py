@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_reference.ir.descent import Walk, descend
 from tessera_reference.ir.diagnostics import Diagnostic, UnsupportedConstruct
 from tessera_reference.ir.text_reader import read_modules
+from tessera_reference.ir.trampoline import Walk, descend
 
 Reject = Callable[[str], list[Diagnostic]]
 

@@ -36,8 +36,8 @@ def honest() -> ModuleType:
 @pytest.fixture(scope="session")
 def violators() -> dict[str, Violation]:
     """The violators of levels, by name."""
-    found = load_violations(ROOT / "conformance" / "violators")
-    named = [(*each.name.split(".", 1), each) for each in found]
+    found = load_violations()
+    named = [(*each.name.removeprefix("ir/").split(".", 1), each) for each in found]
     return {name: each for module, name, each in named if module in ("levels", "level_fast")}
 
 

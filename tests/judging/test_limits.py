@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
 from tessera_conformance.check import Check, CheckFailed
+from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds.special import settled
 from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.oracle.statistics import judge_products
-from tessera_conformance.programs import returning, tensor_of, value_of
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.allowances import flushed, judge_flushing

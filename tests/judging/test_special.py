@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tessera_conformance.chapters.ir.kit.programs import value_of
 
 from tessera_conformance.check import Check, CheckFailed
+from tessera_conformance.dsl import returning
 from tessera_conformance.oracle.formats import component_format
-from tessera_conformance.programs import returning, value_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.allowances import are_nan
 from tessera_conformance.vectors.counter import counted

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from tessera_reference.mesh.choices import Choices, FirstCome, Replayed, Seeded
+from tessera_reference.mesh.choice_policies import Choices, FirstCome, Replayed, Seeded
 from tessera_reference.mesh.engine import Deadlock, Engine, Mailbox, Process, Resource, Signal
 
 

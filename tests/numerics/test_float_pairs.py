@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import float_pairs
+from tessera_reference.numerics import double_double as float_pairs
 
 
 def exact(pair: tuple[np.ndarray, np.ndarray]) -> list[Fraction]:

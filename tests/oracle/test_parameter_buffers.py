@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.parameter_buffers import arguments_of, by_the_rule, padding_of
-from tessera_conformance.parameter_buffers import SAMPLE, signature, without_padding
+from tessera_conformance.oracle.parameter_buffers import arguments_of, by_the_rule, padding_of, without_padding
 
 
 def test_the_sample_is_laid_out_as_the_specification_says() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.probe import Finding, Subject
-from tessera_conformance.probe.telling import as_text
+from tessera_conformance.probe.rendering import as_text
 
 SUM = Subject("sum", (64,), "fp32")
 PRODUCT = Subject("matmul", (1, 24, 1), "fp32")

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tessera_conformance.arithmetic import FOLD, PAIRWISE, Tree, ring
-from tessera_conformance.probe.drawing import drawing
 from tessera_conformance.probe.pattern import abbreviated, pattern
+from tessera_conformance.probe.tree_svg import drawing
 
 
 def blocks(count: int, size: int) -> Tree:

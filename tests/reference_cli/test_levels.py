@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tessera_reference.levels.comparison import Comparison, Difference
 
-from tessera_reference import level_commands
 from tessera_reference.cli import main
-from tessera_reference.comparison import Comparison, Difference
+from tessera_reference.commands import levels as level_commands
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 
 PROGRAM = """module m {

@@ -12,7 +12,7 @@ import pytest
 
 from tessera_conformance.check import CheckFailed, Unanswered
 from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
-from tessera_conformance.reproduce import start_command, write_script
+from tessera_conformance.reports.reproduce import start_command, write_script
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire

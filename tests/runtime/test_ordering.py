@@ -9,7 +9,7 @@ import pytest
 
 from tessera_reference.abi.status import Status
 from tessera_reference.mesh.axes import MeshAxes
-from tessera_reference.mesh.choices import FirstCome, Seeded
+from tessera_reference.mesh.choice_policies import FirstCome, Seeded
 
 Maker = Callable[..., Any]
 

@@ -22,7 +22,7 @@ from tessera_reference.target.emission.machine_code import amdgcn, amdgcn_object
 from tessera_reference.target.operations.arithmetic import Constant
 from tessera_reference.target.operations.pointers import GetElementPtr, Load, Store
 from tessera_reference.target.operations.registers import REGISTERS
-from tessera_reference.tile.machine import run_kernel
+from tessera_reference.tile.interpreter import run_kernel
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
 BUFFER = Pointer(1)

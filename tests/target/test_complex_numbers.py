@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tessera_reference.levels.execution import lower
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
@@ -17,7 +18,6 @@ from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
-from tessera_reference.levels import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target.emission import emit
@@ -25,7 +25,7 @@ from tessera_reference.target.emission.host import native
 from tessera_reference.target.lowering import to_target
 from tessera_reference.target.operations.vectors import ExtractElement
 from tessera_reference.target.verifier import verify_target_kernel
-from tessera_reference.tile.machine import Uninitialised, run_kernel
+from tessera_reference.tile.interpreter import Uninitialised, run_kernel
 
 TARGETS = ["sm_90", "gfx942"]
 DTYPES_OF_BOTH = ["complex64", "complex128"]

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
+from tessera_reference.levels.emission import emit
+from tessera_reference.levels.execution import lower, specialized
 
-from tessera_conformance.equality_corpus import PROGRAMS
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
-from tessera_reference.level_emission import emit
-from tessera_reference.levels import lower, specialized
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -23,7 +23,7 @@ from tessera_reference.tile.control import If
 from tessera_reference.tile.copies import CopyAsync, CopyCommit, CopyWait
 from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
 from tessera_reference.tile.indices import ThreadId
-from tessera_reference.tile.machine import run_kernel
+from tessera_reference.tile.interpreter import run_kernel
 from tessera_reference.tile.memory import Load, SharedAlloc, Store
 from tessera_reference.tile.synchronization import Barrier, ShuffleSync
 

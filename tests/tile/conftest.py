@@ -22,7 +22,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.tile.control import For, If
 from tessera_reference.tile.indices import BlockId, ThreadId
-from tessera_reference.tile.machine import run_kernel
+from tessera_reference.tile.interpreter import run_kernel
 from tessera_reference.tile.memory import Load, SharedAlloc, Store
 from tessera_reference.tile.verifier import shared_bound, verify_kernel
 

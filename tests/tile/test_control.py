@@ -8,7 +8,7 @@ import pytest
 
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
 from tessera_reference.ir.module import Block
-from tessera_reference.tile.machine import run_kernel
+from tessera_reference.tile.interpreter import run_kernel
 
 
 def test_a_loop_carries_values_from_turn_to_turn(kernel):

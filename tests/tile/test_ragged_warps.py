@@ -7,7 +7,7 @@ import pytest
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.text_reader import read_module
-from tessera_reference.tile.machine import run_kernel
+from tessera_reference.tile.interpreter import run_kernel
 
 KERNEL = """"builtin.module"() ({{
   "tessera.tile.kernel"() ({{

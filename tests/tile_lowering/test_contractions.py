@@ -17,11 +17,11 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import round_operand
+from tessera_reference.tile.interpreter import run_kernel
 from tessera_reference.tile.lowering.contractions import require_accumulator
 from tessera_reference.tile.lowering.kernel import KernelBuilder
 from tessera_reference.tile.lowering.lane_products import rounded_to_tf32
 from tessera_reference.tile.lowering.matrix_units import Share
-from tessera_reference.tile.machine import run_kernel
 
 DTYPE_NAMES = [name for name in DTYPES if name != "bool"]
 SCHEDULES: list[dict[str, Any]] = [

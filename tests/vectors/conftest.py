@@ -74,14 +74,14 @@ class Project:
     """Where the fixture put things, and the command to run on them."""
 
     vectors: Path
-    sources: Path
+    sources: Path | None
     capsys: pytest.CaptureFixture[str]
 
     def __call__(self, action: str, *arguments: str) -> tuple[int, str]:
         """Exit code and output of a subcommand on this project."""
         parser = argparse.ArgumentParser()
         add_parser(parser.add_subparsers())
-        places = [f"--vectors={self.vectors}", f"--sources={self.sources}"]
+        places = [f"--vectors={self.vectors}", *([] if self.sources is None else [f"--sources={self.sources}"])]
         parsed = parser.parse_args(["vectors", action, *places, *arguments])
         self.capsys.readouterr()
         code: int = parsed.handler(parsed)

@@ -6,9 +6,8 @@ import hashlib
 import re
 from pathlib import PurePosixPath
 
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.locations import CHAPTERS, suite_directory
 
-CHAPTERS = ("abi", "ir", "runtime", "collectives")
 ABOVE = ("", suite_directory().name)
 """What a chapter's folder lies in: nothing, or the folder of the suite."""
 

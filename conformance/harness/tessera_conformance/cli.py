@@ -7,7 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tessera_conformance import __version__, first_steps, run, serve_command
+from tessera_conformance import __version__
+from tessera_conformance.commands import new_adapter as first_steps
+from tessera_conformance.commands import run
+from tessera_conformance.commands import serve as serve_command
 from tessera_conformance.fuzz import commands as fuzz
 from tessera_conformance.probe import commands as probe
 from tessera_conformance.registry import commands as clauses

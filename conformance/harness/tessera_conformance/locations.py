@@ -12,6 +12,9 @@ _PACKAGE = Path(__file__).resolve().parent
 _PACKAGED_SUITE = _PACKAGE / "suite"
 _CHECKOUT = _PACKAGE.parents[2]
 
+CHAPTERS = ("abi", "ir", "runtime", "collectives")
+"""The top folders of the suite."""
+
 
 def suite_directory() -> Path:
     """The folder that holds the chapters of tests: `abi`, `ir`, `runtime`, `collectives`."""
@@ -23,9 +26,12 @@ def clauses_directory() -> Path:
     return suite_directory() / "clauses"
 
 
-def violators_directory() -> Path:
-    """The implementations that break one clause each."""
-    return suite_directory() / "violators"
+def rooms(name: str) -> dict[str, Path]:
+    """The folders of this name, `violators` or `vector_sources`, by the path of the chapter that holds each."""
+    suite = suite_directory()
+    found = sorted(suite / chapter for chapter in CHAPTERS)
+    nested = [path for chapter in found for path in sorted(chapter.rglob(name))]
+    return {path.parent.relative_to(suite).as_posix(): path for path in nested}
 
 
 def schemas_directory() -> Path:

@@ -18,9 +18,9 @@ from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
-from tessera_conformance.report_keeper import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.reproduce import write_script
+from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation_text, planned_line
 from tessera_conformance.transports import ImplementationUnavailable

@@ -1,10 +1,10 @@
 """IR at every level, for people to read (language spec, section 12)."""
 
 import pytest
+from tessera_conformance.chapters.ir.kit.level_programs import lowered
 
-from tessera_conformance.level_programs import lowered
+from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import returning
 
 SOURCE = returning("op.softmax(A @ B)", "A: tensor<24x20xbf16>, B: tensor<20x18xbf16>")
 SPOKEN = {

@@ -6,12 +6,12 @@ What is right is known: exact rational arithmetic along the fold of the canon, o
 from math import inf, nan
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
+from tessera_conformance.chapters.ir.kit.level_programs import executed_text, results_at
 
-from tessera_conformance.kernel_texts import line, returning, scheduled
-from tessera_conformance.level_programs import executed_text, results_at
+from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
-from tessera_conformance.programs import program, tensor_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import tensor
 from tessera_conformance.vectors.counter import counted

@@ -4,11 +4,11 @@ Whether a schedule of a whole function is legal is in `test_schedule_legality`.
 """
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
+from tessera_conformance.chapters.ir.kit.level_programs import executed_text, verified
 
-from tessera_conformance.kernel_texts import line, returning, scheduled
-from tessera_conformance.level_programs import executed_text, verified
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import tensor_of
 
 pytestmark = feature("schedule-ir-text")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, emitted
 
-from tessera_conformance.level_programs import BOTH_VENDORS, emitted
+from tessera_conformance.dsl import func, module, returning
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import func, module, returning
 
 NVIDIA, AMD = ("sm_80", "sm_90"), ("gfx90a", "gfx942")
 ASSEMBLY = {**dict.fromkeys(NVIDIA, "ptx"), **dict.fromkeys(AMD, "amdgcn")}

@@ -6,11 +6,11 @@ A loop is the same for all threads of a block; a branch is taken by each lane fo
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, verified
 
-from tessera_conformance.kernel_texts import KernelText, buffer
-from tessera_conformance.level_programs import WARPS, buffers_after, executed_text, verified
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import tensor_of
 
 pytestmark = feature("tile-ir-text")
 

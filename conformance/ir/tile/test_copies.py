@@ -7,11 +7,11 @@ finishes what no group holds.
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, executed_text, verified
 
-from tessera_conformance.kernel_texts import KernelText, buffer, shared
-from tessera_conformance.level_programs import BOTH_VENDORS, buffers_after, executed_text, verified
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import tensor_of
 
 pytestmark = [feature("tile-ir-text"), clause("LANG-07.2-04")]
 

@@ -6,8 +6,7 @@ import re
 from math import prod
 
 import pytest
-
-from tessera_conformance.level_programs import (
+from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     WARPS,
     executed_text,
@@ -15,8 +14,9 @@ from tessera_conformance.level_programs import (
     results_at,
     verified,
 )
+
+from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import func, module, program, returning, tensor_of
 
 SAMPLE = module(
     func(

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
+from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
+from tessera_conformance.chapters.ir.kit.level_programs import (
+    BOTH_VENDORS,
+    WARPS,
+    buffers_after,
+    executed_text,
+    verified,
+)
 
-from tessera_conformance.kernel_texts import KernelText, buffer
-from tessera_conformance.level_programs import BOTH_VENDORS, WARPS, buffers_after, executed_text, verified
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.programs import tensor_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 pytestmark = feature("tile-ir-text")

@@ -26,9 +26,9 @@ from ..numerics.attributes import one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
 from ..runtime.calls.numerics import read_policy
-from .bytes_read import data
+from .hex_bytes import data
 from .outcomes import outcomes
-from .reading import mapping, mappings, read_by
+from .requests import mapping, mappings, read_by
 from .runtime import statuses
 
 __all__ = ["AbiMethods", "device_targets"]

@@ -14,8 +14,8 @@ from tessera_conformance.tensors import Tensor
 from .. import binding as ts
 from ..binding.element_types import numpy_dtype
 from ..numerics.formats import dtype
-from .bytes_read import data
-from .reading import mapping, read_by, tensors
+from .hex_bytes import data
+from .requests import mapping, read_by, tensors
 
 __all__ = ["BindingMethods"]
 

@@ -10,7 +10,7 @@ from tessera_conformance.tensors import Tensor
 from ..collectives import all_reduce
 from .extensions import ExtensionMethods
 from .outcomes import array, tensor
-from .reading import HANDLE, LEVEL, mappings, read_by, tensors
+from .requests import HANDLE, LEVEL, mappings, read_by, tensors
 from .runtime import read_descriptor, statuses
 
 __all__ = ["CollectivesMethods"]

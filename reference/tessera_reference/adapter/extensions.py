@@ -12,8 +12,8 @@ from ..numerics.errors import InvalidArgument
 from ..runtime.calls.numerics import read_policy
 from ..runtime.contexts import ModulePolicy
 from ..runtime.work import Carried
-from .bytes_read import data
-from .reading import mapping, mappings, read_by
+from .hex_bytes import data
+from .requests import mapping, mappings, read_by
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["ExtensionMethods"]

@@ -14,13 +14,13 @@ from ..ir.module import Module
 from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, compile_source, parse, syntax
-from ..level_emission import OtherVendor, emit_all
-from ..level_texts import read_at, run_text
-from ..levels import LEVELS, Execution, Level, Options, execute_at, lower
+from ..levels.emission import OtherVendor, emit_all
+from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
+from ..levels.texts import read_at, run_text
 from ..numerics.attributes import text
 from .levels import AT, IR_LEVEL, TO, function_message, schedule, target
 from .outcomes import array, diagnostic, outcomes, tensor
-from .reading import LEVEL, read_by, tensors_by_name, tensors_by_rank
+from .requests import LEVEL, read_by, tensors_by_name, tensors_by_rank
 
 __all__ = ["LanguageMethods"]
 

@@ -8,11 +8,11 @@ from typing import Any
 from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
-from ..levels import EXECUTIONS, LEVELS, Options
+from ..levels.execution import EXECUTIONS, LEVELS, Options
 from ..numerics.attributes import one_of, switch, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DType
-from .reading import mapping
+from .requests import mapping
 
 __all__ = ["AT", "IR_LEVEL", "TO", "function_message", "schedule", "target"]
 

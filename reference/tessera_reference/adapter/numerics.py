@@ -17,7 +17,7 @@ from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
 from .outcomes import array, tensor
-from .reading import FLAGS, HANDLE, INDEX, LEVEL, mapping, read_by, shapes, tensors
+from .requests import FLAGS, HANDLE, INDEX, LEVEL, mapping, read_by, shapes, tensors
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["NumericsMethods"]

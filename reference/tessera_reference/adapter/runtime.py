@@ -19,8 +19,8 @@ from ..numerics.attributes import tree
 from ..numerics.errors import InvalidArgument, NumericsFailure
 from ..runtime import Runtime
 from ..runtime.launches import LaunchConfig
-from .bytes_read import memory
-from .reading import HANDLE, mapping, read_by
+from .hex_bytes import memory
+from .requests import HANDLE, mapping, read_by
 
 __all__ = ["RuntimeMethods", "read_descriptor", "statuses"]
 

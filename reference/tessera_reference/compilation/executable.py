@@ -14,7 +14,7 @@ from ..ir.targets import Target
 from ..ir.types import Mesh, Scalar
 from ..numerics.array import Array
 from .kernels import abi_name
-from .refusing import invalid
+from .refusals import invalid
 
 __all__ = ["Arguments", "Executable", "Extents", "held_as"]
 

@@ -13,15 +13,15 @@ from ..abi.fatbin import Explanation, Fatbin, KernelEntry
 from ..abi.status import Failure, Status
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..level_texts import read_at
-from ..levels import lower
+from ..levels.execution import lower
+from ..levels.texts import read_at
 from .executable import Executable
 from .explanation import explanation_of
 from .extents import named_dimensions, shapes_of
 from .images import special
 from .kernels import Offered, offered
 from .programs import ProgramExecutable
-from .refusing import invalid
+from .refusals import invalid
 from .sources import canonical_text
 from .tile_kernels import TileExecutable
 

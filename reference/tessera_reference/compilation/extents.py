@@ -13,7 +13,7 @@ from ..ir.diagnostics import Diagnostic
 from ..ir.dimensions import own_dims
 from ..ir.module import Function
 from ..ir.types import Scalar, is_unknown
-from .refusing import invalid, refusal_at
+from .refusals import invalid, refusal_at
 
 __all__ = ["is_open", "named_dimensions", "shapes_of", "untellable"]
 

@@ -12,7 +12,7 @@ from itertools import chain
 
 from ..abi.fatbin import KernelEntry, KernelParameter
 from ..abi.identifiers import is_c_identifier
-from ..graph.machine import reachable
+from ..graph.interpreter import reachable
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
 from ..ir.module import Block, Function, Module, Value
 from ..ir.types import Memref, Pointer, Scalar, Tensor
@@ -22,7 +22,7 @@ from ..tile.program import prepare
 from ..tile.verifier import SYMBOL
 from .extents import is_open, untellable
 from .pointers import stored_to
-from .refusing import refusal_at
+from .refusals import refusal_at
 
 __all__ = ["Offered", "entry_of", "offered", "require_kernels", "with_resources"]
 

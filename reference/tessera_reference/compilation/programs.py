@@ -17,7 +17,7 @@ from ..ir.module import Function, Module
 from ..ir.types import Mesh, Tensor
 from ..numerics.array import Array
 from .executable import Arguments, Executable, Extents, held_as
-from .refusing import invalid, refusal_at
+from .refusals import invalid, refusal_at
 
 __all__ = ["ProgramExecutable"]
 

@@ -11,10 +11,10 @@ from ..ir.operation import Refusal
 from ..ir.targets import Target
 from ..ir.text import print_module
 from ..language import compile_source
-from ..level_texts import read_at
+from ..levels.texts import read_at
 from ..schedule.options import Options, annotated
 from ..schedule.specialize import lowering_refused
-from .refusing import invalid
+from .refusals import invalid
 
 __all__ = ["Start", "canonical_text", "made_for", "read_graph", "read_kernels", "with_options"]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.descent import Walk, descend
 from ..ir.module import Block, Instruction, Module
+from ..ir.trampoline import Walk, descend
 from ..tile.launch import Launch
 from ..tile.verifier import SYMBOL
 

@@ -14,11 +14,11 @@ from ..ir.types import Pointer, Scalar
 from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DType
-from ..tile.machine import run_kernel
+from ..tile.interpreter import run_kernel
 from ..tile.verifier import MOST_BLOCKS
 from .executable import Arguments, Executable, Extents, held_as
 from .pointers import BYTE, accessed_dtypes
-from .refusing import invalid
+from .refusals import invalid
 
 __all__ = ["TileExecutable", "as_bytes", "of_bytes"]
 

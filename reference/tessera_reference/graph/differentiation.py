@@ -23,7 +23,7 @@ from .elementwise import Add
 from .tape import Executed, on_types_of, type_of
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .interpreter import Machine
 
 Contributions = dict[int, list[Array]]
 """What each array, by identity, is given by its uses, the last use first."""

@@ -8,7 +8,7 @@ from ..ir.diagnostics import UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
 from ..numerics.array import Array
 from .binding import InputMismatch, bind, describe
-from .machine import Machine, Observer
+from .interpreter import Machine, Observer
 from .ranks import Choice, RankObserver, meets, mesh_in_force, run_on_mesh
 
 __all__ = ["InputMismatch", "UnknownFunction", "describe", "execute", "execute_on_mesh"]

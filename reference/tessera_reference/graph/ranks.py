@@ -20,7 +20,7 @@ from ..ir.types import Mesh
 from ..numerics.array import Array
 from .collectives import Collective, resolve_axis
 from .disagreement import Standing, brought, deadlock, mismatch, on_ranks, refused
-from .machine import Machine, reachable
+from .interpreter import Machine, reachable
 from .tape import on_types_of
 
 Choice = Callable[[Sequence[int]], int]

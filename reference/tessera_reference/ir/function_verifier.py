@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .common_attributes import check_common
-from .descent import Walk, descend
 from .diagnostics import Diagnostic, Location, UnsupportedConstruct
 from .dimensions import Dims, agrees, fits, own_dims
 from .module import Block, Exit, Function, Instruction, Module, Value
 from .operation import NotCarriedOut, Operation, Refusal, Shown, require
 from .refusals import diagnostic_of, other_type
 from .spelling import counted
+from .trampoline import Walk, descend
 from .types import ROW_MAJOR, Scalar, Tensor, Type
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from .attributes import array_value, attribute_text, string_text
 from .common_attributes import COMMON_ATTRIBUTES
-from .descent import Walk, descend
 from .diagnostics import Location
 from .module import Block, Exit, Function, Instruction, Module, Value
 from .naming import Names
 from .operation import AttributeValue
+from .trampoline import Walk, descend
 from .type_text import exported
 from .types import Type
 

@@ -12,7 +12,6 @@ from typing import Any
 from ..numerics.array import Array
 from .attributes import Mismatch, array_of
 from .builder import fields_of
-from .descent import Walk, descend
 from .diagnostics import UnsupportedConstruct
 from .dimensions import joined_all, shown, with_marks
 from .module import Block, Exit, Function, Instruction, Value
@@ -24,6 +23,7 @@ from .text_attributes import MisplacedAttribute, common_of, own_and_common, stat
 from .text_findings import Findings
 from .text_scope import Operands, TextScope
 from .text_tree import Given, Signature, TextBlock, TextOperation
+from .trampoline import Walk, descend
 from .types import Mesh, Scalar, Tensor, Type
 
 OF_FUNCTIONS = {"schedule": tuple[Any, ...]}

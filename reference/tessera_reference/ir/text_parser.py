@@ -12,11 +12,11 @@ import re
 from typing import Any, NoReturn
 
 from .attributes import float_of_bits, string_of
-from .descent import Walk, descend
 from .diagnostics import Location, Span, UnsupportedConstruct
 from .operation import Refusal
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
+from .trampoline import Walk, descend
 from .type_text import DIALECT, read_type
 from .types import FunctionType, Type
 

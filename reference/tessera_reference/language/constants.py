@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..graph.machine import Machine
+from ..graph.interpreter import Machine
 from ..ir.diagnostics import Location, Rejection
 from ..ir.module import Function, Module
 from ..ir.operation import SPELLINGS

@@ -15,7 +15,7 @@ from operator import itemgetter
 from types import coroutine
 from typing import Any, Protocol
 
-from .choices import Choices, FirstCome
+from .choice_policies import Choices, FirstCome
 from .deadlocks import Deadlock, report
 
 __all__ = ["Deadlock", "Engine", "Mailbox", "Process", "Resource", "Signal"]

@@ -21,7 +21,7 @@ import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
-from .float_pairs import Float64s, Int64s
+from .double_double import Float64s, Int64s
 from .formats import DType
 from .rounding import Overflow, round_exact, round_to
 

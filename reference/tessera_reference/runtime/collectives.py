@@ -19,7 +19,7 @@ from ..mesh.costs import collective_duration
 from ..mesh.engine import Signal
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .meetings import Meeting, require_connected
+from .rendezvous import Meeting, require_connected
 from .work import Access, Carried, Work
 
 __all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork"]

@@ -22,7 +22,7 @@ from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DType
 from .faults import Fault
-from .meetings import Meeting, require_connected
+from .rendezvous import Meeting, require_connected
 from .work import Access, Carried, Work
 
 __all__ = ["LaunchConfig", "LaunchWork", "Tensor"]

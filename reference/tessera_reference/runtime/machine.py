@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..abi.status import Failure
-from ..mesh.choices import Choices
+from ..mesh.choice_policies import Choices
 from ..mesh.deadlocks import held_up_by
 from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from ..abi.status import Failure, Status, within
-from ..mesh.choices import Choices
+from ..mesh.choice_policies import Choices
 from ..mesh.topology import Topology, default
 from ..numerics.errors import NumericsFailure
 from .code_cache import CodeCache

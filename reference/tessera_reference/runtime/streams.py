@@ -14,8 +14,8 @@ from .work import PROBLEMS, Carried, Work, as_failure
 
 if TYPE_CHECKING:
     from .capture import Capture
-    from .meetings import Meetings
     from .meshes import Mesh
+    from .rendezvous import Meetings
 
 __all__ = ["Stream"]
 

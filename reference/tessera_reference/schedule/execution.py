@@ -17,7 +17,7 @@ from ..ir.operation import Environment, Operation
 from ..ir.targets import Target
 from ..ir.types import Type
 from ..numerics.array import Array
-from .carrying import carry_out
+from .nest_executor import carry_out
 from .nests import Nest
 from .rewriting import with_nests_replaced
 from .staging import Event, Observer, Told

@@ -14,16 +14,16 @@ from typing import Any
 from ..graph.directive import Directive
 from ..graph.layouts import LayoutCast as GraphLayoutCast
 from ..ir.builder import fields_of
-from ..ir.descent import Walk, descend
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Operation, Refusal
 from ..ir.targets import Target
+from ..ir.trampoline import Walk, descend
 from .annotations import host_functions
 from .casts import LayoutCast
 from .choices import Choices
 from .expansion import expanded, names_of
-from .fusing import Fusing, directed_fusions
+from .fusion import Fusing, directed_fusions
 from .operations import Fuse, Pipeline, Prefetch, Tile
 from .options import Options, annotated
 from .specialize import lowering_refused

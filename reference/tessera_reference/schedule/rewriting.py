@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..ir.descent import Walk, descend
 from ..ir.module import Block, Function, Instruction, Module
 from ..ir.targets import Target
+from ..ir.trampoline import Walk, descend
 from .annotations import host_functions
 from .nests import Nest, Plan
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir.builder import fields_of
-from ..ir.descent import Walk, descend
 from ..ir.diagnostics import Location, Rejection
 from ..ir.dimensions import Dims, fits, substituted
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Operation, Refusal, Role, Shown, require
 from ..ir.refusals import diagnostic_of
+from ..ir.trampoline import Walk, descend
 from ..ir.types import Tensor, Type
 from .kinds import is_known
 

@@ -10,7 +10,7 @@ from ..ir.spelling import did_you_mean
 from ..ir.targets import target_of
 from ..ir.types import LAYOUTS, Memref, Numeric, Pointer, Scalar, Tensor, Type
 from ..numerics.array import Array
-from .machine import Uninitialised, run_kernel
+from .interpreter import Uninitialised, run_kernel
 
 
 @operation("tessera.tile.launch", clauses=("LANG-08.1-01", "LANG-08.2-03"))

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 from tessera_conformance.cases import parse_shard
+from tessera_conformance.commands.cli_errors import guarded
 from tessera_conformance.fuzz.findings import Finding, MalformedFinding, load, save
-from tessera_conformance.fuzz.judging import Tally
-from tessera_conformance.fuzz.running import Outcome, Plan, run, tried
+from tessera_conformance.fuzz.properties import Tally
+from tessera_conformance.fuzz.run import Outcome, Plan, run, tried
 from tessera_conformance.fuzz.trials import KINDS, Trial
-from tessera_conformance.guarded import guarded
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session

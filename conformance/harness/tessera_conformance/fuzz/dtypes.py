@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.choices import Chooser
 from tessera_conformance.fuzz.tree import Extent, Type
-from tessera_conformance.programs import tensor_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.counter import counter_bits
 

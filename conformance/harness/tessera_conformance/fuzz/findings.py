@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.fuzz.judging import Problem
+from tessera_conformance.fuzz.properties import Problem
 from tessera_conformance.fuzz.trials import Trial, trial_from, trial_message
 from tessera_conformance.tensors import MalformedTensor
 

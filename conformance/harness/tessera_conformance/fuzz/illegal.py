@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tessera_conformance.dsl import RESERVED
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import Chooser
 from tessera_conformance.fuzz.generator import GeneratedProgram
@@ -15,7 +16,6 @@ from tessera_conformance.fuzz.mistakes import MISTAKES, MISTAKES_WITH_NAMES
 from tessera_conformance.fuzz.rendering import Style, render
 from tessera_conformance.fuzz.slots import ends, slots_of, with_statements
 from tessera_conformance.fuzz.spacing import plain
-from tessera_conformance.programs import RESERVED
 
 Broken = tuple[str, str, tuple[str, ...]]
 """What was done, the text, and the categories."""

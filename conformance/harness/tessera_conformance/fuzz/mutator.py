@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz.choices import Chooser
-from tessera_conformance.programs import DTYPES, RESERVED
 
 LONGEST = 20_000
 """Characters; a text is cut here, so that piling up does not make one text as slow as a thousand."""

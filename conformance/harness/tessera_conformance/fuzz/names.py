@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz.choices import Chooser
-from tessera_conformance.programs import DTYPES, RESERVED
 
 VALUES = ("v", "a", "T", "x", "_", "e", "x2x", "E1", "letter", "in_", "If", "opx", "axes", "shape", "X_x", "_9", "fp")
 FUNCTIONS = ("f", "g", "step", "_f", "modules", "func_", "x", "Tensor", "e5")

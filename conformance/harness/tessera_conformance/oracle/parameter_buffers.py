@@ -25,6 +25,7 @@ __all__ = [
     "padding_of",
     "parameter_buffer",
     "parameter_layout",
+    "without_padding",
 ]
 
 SIZES = {
@@ -135,3 +136,10 @@ def _bytes(place: Place, value: Any) -> bytes:
 
 def _next_multiple(number: int, of: int) -> int:
     return -(-number // of) * of
+
+
+def without_padding(text: str, buffer: bytes) -> bytes:
+    """A buffer of that signature with zeros for padding (AMB-RT-55); one of another size as it is."""
+    layout = by_the_rule(arguments_of(text))
+    padding = frozenset(padding_of(layout)) if len(buffer) == layout.size else frozenset()
+    return bytes(0 if place in padding else byte for place, byte in enumerate(buffer))

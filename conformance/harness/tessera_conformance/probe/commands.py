@@ -10,11 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from tessera_conformance.guarded import guarded
-from tessera_conformance.probe.asking import DTYPES, OPERATIONS, CannotProbe, Subject
-from tessera_conformance.probe.drawing import drawing
-from tessera_conformance.probe.finding import Finding, probe
-from tessera_conformance.probe.telling import as_json, as_markdown, as_text
+from tessera_conformance.commands.cli_errors import guarded
+from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
+from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
+from tessera_conformance.probe.run import Finding, probe
+from tessera_conformance.probe.tree_svg import drawing
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable

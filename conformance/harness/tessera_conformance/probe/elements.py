@@ -11,7 +11,7 @@ from typing import Any
 
 from tessera_conformance.arithmetic.tree import Tree
 from tessera_conformance.differences import values_of
-from tessera_conformance.probe.asking import Box
+from tessera_conformance.probe.calls import Box
 from tessera_conformance.probe.evidence import NotATree
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.pattern import abbreviated, pattern

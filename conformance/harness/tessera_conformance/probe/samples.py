@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
-from tessera_conformance.probe.asking import Words, words_of
+from tessera_conformance.probe.calls import Words, words_of
 from tessera_conformance.tensors import Tensor
 
 Style: TypeAlias = Literal["plain", "cancelling", "wide", "ties"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
-from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
-from tessera_conformance.guarded import UNANSWERABLE, Handler, guarded
+from tessera_conformance.collection import CollectedSuite, SuiteNotCollected
+from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, guarded
 from tessera_conformance.registry import emit, lock, source
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tessera_conformance.guarded import guarded
+from tessera_conformance.commands.cli_errors import guarded
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, compare

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.collected import CollectedSuite, SuiteNotCollected
-from tessera_conformance.locations import clauses_directory, violators_directory
+from tessera_conformance.collection import CollectedSuite, SuiteNotCollected
+from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
@@ -32,7 +32,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="TEXT",
         help="only cases whose id contains TEXT; may be repeated",
     )
-    parser.add_argument("--violators", type=Path, default=None, metavar="DIR", help="the folder of violators")
+    parser.add_argument(
+        "--violators",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="a folder of them (default: the chapters')",
+    )
     parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="write kill-matrix.json and .md there")
     parser.add_argument(
         "--jobs", type=int, default=None, metavar="N", help="processes to share the work (all processors)"
@@ -54,7 +60,7 @@ def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed, 1 where one survives or the control fails, 2 where it cannot be run."""
     try:
         registry = load_registry(clauses_directory())
-        violations = load_violations(arguments.violators or violators_directory())
+        violations = load_violations(arguments.violators)
         for violation in violations:
             registry.clause(violation.clause)
         suite = CollectedSuite()

@@ -17,7 +17,7 @@ from typing import Literal
 import pytest
 
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.collected import CollectedSuite
+from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.session import Implementation

@@ -1,8 +1,8 @@
 """A violation: the clause it breaks, what it does wrong, and how to get an adapter that does so.
 
-A module in `conformance/violators/` declares violations in one of two ways: an adapter class under `@violates`, which
-changes what the adapter itself does, or `replaced(...)` at module level, which swaps one function or constant of the
-implementation's code while the violation is in force.
+A module in the folder `violators` of a chapter declares violations in one of two ways: an adapter class under
+`@violates`, which changes what the adapter itself does, or `replaced(...)` at module level, which swaps one function
+or constant of the implementation's code while the violation is in force.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
+from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
+from tessera_conformance.locations import rooms
 
 PACKAGE = "tessera_violators"
-"""The name under which the files of the violators' folder are imported."""
+"""The name under which the files of a folder that is no chapter's are imported."""
 
 AdapterClass = TypeVar("AdapterClass", bound=type[Any])
 
@@ -68,23 +70,39 @@ def replaced(
     return Violation(name, clause, description, broken)
 
 
-def load_violations(directory: Path) -> list[Violation]:
-    """Every violation declared in the files of a folder, in order of file and place.
+def load_violations(directory: Path | None = None) -> list[Violation]:
+    """Every violation of the files of a folder, or of every chapter, in order of file and place.
+
+    Those of the chapters are called like `runtime/streams.null_stream`.
 
     Raises:
         ValueError: two violations share a name.
     """
+    if directory is None:
+        chapter_packages = {name: _chapter_package(name) for name in rooms("violators")}
+        declared = [(f"{name}/", package) for name, package in chapter_packages.items()]
+    else:
+        declared = [("", _package_of(directory))]
+    found: dict[str, Violation] = {}
+    for prefix, package in declared:
+        for path in sorted(Path(package.__path__[0]).glob("*.py")):
+            for violation in _declared_in(importlib.import_module(f"{package.__name__}.{path.stem}")):
+                name = f"{prefix}{path.stem}.{violation.name}"
+                if name in found:
+                    raise ValueError(f"{path.name}: two violations are called {violation.name}")
+                found[name] = Violation(name, violation.clause, violation.description, violation.broken)
+    return list(found.values())
+
+
+def _chapter_package(chapter: str) -> types.ModuleType:
+    return importlib.import_module(f"{chapters.__name__}.{chapter.replace('/', '.')}.violators")
+
+
+def _package_of(directory: Path) -> types.ModuleType:
     package = types.ModuleType(PACKAGE)
     package.__path__ = [str(directory)]
     sys.modules[PACKAGE] = package
-    found: dict[str, Violation] = {}
-    for path in sorted(directory.glob("*.py")):
-        for violation in _declared_in(importlib.import_module(f"{PACKAGE}.{path.stem}")):
-            name = f"{path.stem}.{violation.name}"
-            if name in found:
-                raise ValueError(f"{path.name}: two violations are called {violation.name}")
-            found[name] = Violation(name, violation.clause, violation.description, violation.broken)
-    return list(found.values())
+    return package
 
 
 def _declared_in(module: types.ModuleType) -> Iterator[Violation]:

@@ -1,7 +1,7 @@
 """Golden vectors: questions to an implementation with the bits of the only right answer, frozen and confirmed twice.
 
 `load("ir/matmul")` gives the vectors of a topic. They are written by `tessera-conformance vectors fill` from the
-modules in `conformance/vector_sources/`, never by hand; `vectors check` notices any edited byte.
+modules in `vector_sources` of each chapter, never by hand; `vectors check` notices any edited byte.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.parameter_buffers import without_padding
+from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.tensors import Tensor
 
 __all__ = ["outputs_of"]

@@ -6,12 +6,12 @@ Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
-from tessera_conformance.guarded import Handler, guarded
+from tessera_conformance.commands.cli_errors import Handler, guarded
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -42,9 +42,9 @@ def add_parser(subparsers: Subparsers) -> None:
     diffing.add_argument("new", nargs="?", metavar="NEW", help="the same (default: the folder of vectors)")
 
 
-def default_sources() -> Path:
-    """The sources of this checkout's vectors."""
-    return locations.suite_directory() / "vector_sources"
+def default_sources() -> Mapping[str, Path]:
+    """The sources of this checkout's vectors, by chapter."""
+    return locations.rooms("vector_sources")
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
@@ -60,7 +60,9 @@ def fill(args: argparse.Namespace) -> int:
     sources, wanted = _sources(args), tuple(args.names)
     topics = list(load_sources(sources, wanted))
     if not topics:
-        raise Unanswerable("no source is called that", " ".join(wanted) or str(sources), "see the files of the sources")
+        raise Unanswerable(
+            "no source is called that", " ".join(wanted) or "the sources", "see the files of the sources"
+        )
     session = Session(locate(args.impl))
     freezer = Freezer(session, _vectors(args), wanted, args.reason)
     try:
@@ -118,9 +120,10 @@ def _vectors(args: argparse.Namespace) -> Path:
     return folder
 
 
-def _sources(args: argparse.Namespace) -> Path:
-    sources: Path = args.sources or default_sources()
-    if not sources.is_dir():
+def _sources(args: argparse.Namespace) -> Mapping[str, Path]:
+    sources = default_sources() if args.sources is None else {"": args.sources}
+    missing = [folder for folder in sources.values() if not folder.is_dir()]
+    if missing or not sources:
         remedy = "run this in a source checkout, or name the folder with --sources"
-        raise Unanswerable("the sources of the vectors are not here", str(sources), remedy)
+        raise Unanswerable("the sources of the vectors are not here", " ".join(map(str, missing)), remedy)
     return sources

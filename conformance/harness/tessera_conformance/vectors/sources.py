@@ -1,11 +1,11 @@
-"""The sources of the vectors: Python modules under `vector_sources/`, one for each topic, loaded from their path."""
+"""The sources of the vectors: Python modules in the folders `vector_sources` of the chapters, one for each topic."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import SourceCase, Topic
@@ -21,16 +21,19 @@ class SourceTopic:
     cases: tuple[SourceCase, ...]
 
 
-def load_sources(folder: Path, wanted: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
-    """Every topic under `folder` in order of its path; only those that `wanted` names, when it names any.
+def load_sources(folders: Mapping[str, Path], wanted: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
+    """Every topic of the folders in order of its path; only those that `wanted` names, when it names any.
+
+    A topic is called after its chapter, the key of its folder, and its place there: `ir/matmul`.
 
     Raises:
         BrokenSource: a module fails to load or declares nothing usable.
     """
-    for path in sorted(folder.rglob("*.py")):
-        name = path.relative_to(folder).with_suffix("").as_posix()
-        if concerns(name, wanted):
-            yield _load(name, path)
+    for chapter, folder in folders.items():
+        for path in sorted(folder.rglob("*.py")):
+            name = (PurePosixPath(chapter) / path.relative_to(folder).with_suffix("").as_posix()).as_posix()
+            if concerns(name, wanted):
+                yield _load(name, path)
 
 
 def concerns(topic: str, wanted: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
-from ..float_pairs import (
+from ..double_double import (
     Float64s,
     Int64s,
     Pair,

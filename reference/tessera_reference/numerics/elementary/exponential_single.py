@@ -17,7 +17,7 @@ import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
-from ..float_pairs import nearest
+from ..double_double import nearest
 from ..ziv import rational
 from .constants import BITS, LN2
 

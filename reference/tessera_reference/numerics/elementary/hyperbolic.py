@@ -9,7 +9,7 @@ from __future__ import annotations
 import mpmath.libmp as mp
 import numpy as np
 
-from ..float_pairs import Float64s, add_float, divide, fast_two_sum, two_sum
+from ..double_double import Float64s, add_float, divide, fast_two_sum, two_sum
 from ..formats import DType
 from ..rounding import Overflow
 from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure

@@ -14,7 +14,7 @@ import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
-from ..float_pairs import Float64s, multiply_float
+from ..double_double import Float64s, multiply_float
 from ..formats import DType
 from ..limits import broadcast_shape
 from ..rounding import Overflow

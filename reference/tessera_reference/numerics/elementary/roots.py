@@ -13,7 +13,7 @@ from typing import Any
 import mpmath.libmp as mp
 import numpy as np
 
-from ..float_pairs import Float64s, fast_two_sum, two_product
+from ..double_double import Float64s, fast_two_sum, two_product
 from ..formats import DType
 from ..rounding import Overflow, round_to
 from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure

@@ -14,7 +14,7 @@ from typing import Any
 import mpmath.libmp as mp
 import numpy as np
 
-from ..float_pairs import (
+from ..double_double import (
     Float64s,
     Int64s,
     Pair,

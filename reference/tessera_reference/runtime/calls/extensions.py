@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...abi.descriptor import Descriptor
-from ...mesh.choices import Choices, FirstCome, Replayed, Seeded
+from ...mesh.choice_policies import Choices, FirstCome, Replayed, Seeded
 from ...mesh.findings import Finding
 from ...mesh.foreign import flat
 from ...numerics.errors import shown

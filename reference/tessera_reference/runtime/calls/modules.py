@@ -16,8 +16,8 @@ from ...numerics.formats import dtype
 from ..arguments import SIZE, integer, invalid, required
 from ..capture import GraphWork, begin_capture
 from ..contexts import Context
+from ..launch_arguments import configuration_of, extents_of, flags_of, require_targets, scalars_of, tensor_bytes
 from ..launches import LaunchConfig, LaunchWork, Tensor
-from ..launching import configuration_of, extents_of, flags_of, require_targets, scalars_of, tensor_bytes
 from ..machine import KERNELS_AT_ONCE
 from ..meshes import Mesh
 from ..modules import Kernel, LoadedModule

@@ -23,8 +23,8 @@ from ...numerics.array import Array
 from ...numerics.errors import DivisionByZero
 from ...numerics.formats import DType
 from ...tile.indices import AXES
+from ...tile.interpreter import Uninitialised
 from ...tile.launch import Launch
-from ...tile.machine import Uninitialised
 from ..operation import TargetOperation
 from ..operations.calls import CALLEES, Call, passed_type
 from ..operations.pointers import AddressOf

@@ -1,0 +1,120 @@
+"""What a C header declares: prototypes, structures, enumerations and handles, compared as C compares types.
+
+Names of parameters, tags and further typedefs are the header's own affair: a type is written out with every typedef
+resolved, so that `unsigned int` is `unsigned`, an array parameter is a pointer, and a name that the specification gives
+stands for whatever the header declares under it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pycparser import c_ast
+from pycparser.c_parser import CParser, ParseError
+
+from .constants import evaluate, evaluate_text
+from .errors import UnreadableHeader
+from .preprocessing import expanded, preprocess
+from .types import FUNDAMENTAL, Types, adjusted
+
+__all__ = ["CHeader", "Prototype", "read_header"]
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """The types of a function's result and parameters."""
+
+    result: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CHeader:
+    """The declarations of a header; what it lacks is None."""
+
+    functions: Mapping[str, c_ast.FuncDecl]
+    types: Types
+    macros: Mapping[str, str]
+
+    def prototype(self, name: str) -> Prototype | None:
+        """The prototype of a function."""
+        function = self.functions.get(name)
+        return None if function is None else self._prototype(function)
+
+    def expected(self, declaration: str) -> Prototype:
+        """What a prototype means where the header's types are those that it names."""
+        names = sorted(self.types.typedefs.keys() | _names(declaration))
+        unit = _parsed("".join(f"typedef int {name};\n" for name in names) + declaration)
+        return self._prototype(unit.ext[-1].type)
+
+    def members(self, name: str) -> tuple[tuple[str, str], ...] | None:
+        """The members of the structure of that name and their types, in order."""
+        structure = self.types.structure(name)
+        if structure is None:
+            return None
+        return tuple((each.name, self.types.text(each.type)) for each in structure.decls or ())
+
+    def enumerators(self, name: str) -> tuple[tuple[str, int], ...] | None:
+        """The enumerators of the enumeration of that name and their values, in order."""
+        found = self.types.enumeration(name)
+        return None if found is None else tuple((each.name, self.constants[each.name]) for each in found)
+
+    def is_opaque_handle(self, name: str) -> bool:
+        """Whether a name is that of a pointer to a structure whose members the header does not tell."""
+        return self.types.points_to_incomplete(name)
+
+    def value(self, name: str) -> int | None:
+        """The value of an enumerator, or of a macro that is an integer."""
+        if name in self.constants or name not in self.macros:
+            return self.constants.get(name)
+        try:
+            return evaluate_text(expanded(self.macros[name], self.macros), self.constants)
+        except UnreadableHeader:
+            return None
+
+    @cached_property
+    def constants(self) -> Mapping[str, int]:
+        """Every enumerator of the header."""
+        known: dict[str, int] = {}
+        for enumeration in self.types.every_enumeration:
+            last = -1
+            for each in enumeration.enumerators:
+                last = last + 1 if each.value is None else evaluate(each.value, known)
+                known[each.name] = last
+        return known
+
+    def _prototype(self, function: c_ast.FuncDecl) -> Prototype:
+        given = function.args.params if function.args is not None else []
+        types = [
+            "..." if isinstance(each, c_ast.EllipsisParam) else self.types.text(adjusted(each.type)) for each in given
+        ]
+        return Prototype(self.types.text(function.type), () if types == ["void"] else tuple(types))
+
+
+def read_header(text: str) -> CHeader:
+    """The declarations of a header. Raises `UnreadableHeader`."""
+    preprocessed = preprocess(text)
+    preamble = "".join(f"typedef int {name};" for name in sorted(FUNDAMENTAL))
+    unit = _parsed(f"{preamble}\n{preprocessed.code}")
+    functions = {
+        each.name: each.type
+        for each in unit.ext
+        if isinstance(each, c_ast.Decl) and isinstance(each.type, c_ast.FuncDecl)
+    }
+    return CHeader(functions, Types.of(unit), preprocessed.macros)
+
+
+def _parsed(text: str) -> c_ast.FileAST:
+    try:
+        return CParser().parse(text)
+    except (ParseError, RecursionError, AssertionError) as error:
+        raise UnreadableHeader(f"this cannot be read as C: {error}") from None
+
+
+def _names(declaration: str) -> set[str]:
+    """The names of types in a prototype of the specification, whose second word is the name of the function."""
+    words = re.findall(r"\w+", declaration)
+    return {word for word in words if re.match("tess[A-Z]", word) and word != words[1]} | FUNDAMENTAL

@@ -1,0 +1,1 @@
+"""Implementations that break one clause each, of chapter abi."""

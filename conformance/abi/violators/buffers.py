@@ -1,0 +1,262 @@
+"""Parameter buffers that are laid out or filled wrongly in one way (runtime specification, 9, 10.1, 18)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi import Parameter, ParameterLayout, parameter_types, parameters, signatures
+from tessera_reference.abi.parameter_types import PARAMETER_TYPES, ParameterType
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import abi as methods
+
+from ...ir.violators.changes import changed
+
+_layout_of = parameters.layout_of
+
+
+def laid(clause: str, name: str, description: str, lay: Callable[[Sequence[Parameter]], ParameterLayout]) -> Violation:
+    """Layouts that another function makes, for questions about signatures."""
+    return changed(clause, name, description, (methods, "layout_of", lay))
+
+
+def aligned(clause: str, name: str, description: str, rule: Callable[[int], int]) -> Violation:
+    """Arguments aligned by another rule of their size."""
+    return changed(clause, name, description, (ParameterType, "alignment", property(lambda self: rule(self.size))))
+
+
+def rounded(clause: str, name: str, description: str, to: int) -> Violation:
+    """Buffers whose size is a multiple of another number."""
+    return changed(clause, name, description, (parameters, "BUFFER_ALIGNMENT", to))
+
+
+def sized(clause: str, type_: str, size: int, letter: str) -> Violation:
+    """A type of another size."""
+    types = PARAMETER_TYPES | {type_: replace(PARAMETER_TYPES[type_], size=size, letter=letter)}
+    told = f"gives {type_} {size} bytes"
+    return changed(clause, f"{type_}_of_{size}", told, (parameter_types, "PARAMETER_TYPES", types))
+
+
+def spelled(clause: str, spelling: str, dtype: str) -> Violation:
+    """A spelling of C that stands for another dtype."""
+    types = signatures._SCALAR_TYPES | {spelling: dtype}
+    return changed(
+        clause, f"{spelling}_is_{dtype}", f"reads {spelling} as {dtype}", (signatures, "_SCALAR_TYPES", types)
+    )
+
+
+def moved(layout: ParameterLayout, by: int, which: Callable[[Parameter], bool] = lambda _: True) -> ParameterLayout:
+    """A layout whose arguments, some or all, lie further back."""
+    offsets = tuple(
+        offset + by * which(parameter) for parameter, offset in zip(layout.parameters, layout.offsets, strict=True)
+    )
+    end = max((o + s for o, s in zip(offsets, layout.sizes, strict=True)), default=0)
+    return ParameterLayout(layout.parameters, offsets, layout.sizes, end, (end + 7) // 8 * 8)
+
+
+def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]], ParameterLayout]:
+    """Arguments told in declared order that lie in another."""
+
+    def lay(given: Sequence[Parameter]) -> ParameterLayout:
+        layout = _layout_of(sorted(given, key=key))
+        places = dict(zip((each.name for each in layout.parameters), layout.offsets, strict=True))
+        offsets = tuple(places[each.name] for each in given)
+        return replace(layout, parameters=tuple(given), offsets=offsets, sizes=tuple(each.kind.size for each in given))
+
+    return lay
+
+
+def last_forgotten(given: Sequence[Parameter]) -> ParameterLayout:
+    """All arguments but the last one of many."""
+    return _layout_of(given[:-1] if len(given) > 9 else given)
+
+
+def overlapping(given: Sequence[Parameter]) -> ParameterLayout:
+    """The last argument over the one before it."""
+    layout = _layout_of(given)
+    return replace(layout, offsets=(*layout.offsets[:-1], layout.offsets[-2])) if len(given) > 9 else layout
+
+
+def right_justified(given: Sequence[Parameter]) -> ParameterLayout:
+    """A last argument of four bytes at the end of the buffer."""
+    layout = _layout_of(given)
+    if not given or given[-1].kind.size != 4 or layout.size == layout.end_of_last_argument:
+        return layout
+    return replace(layout, offsets=(*layout.offsets[:-1], layout.size - 4), end_of_last_argument=layout.size)
+
+
+def big_endian(layout: ParameterLayout) -> struct.Struct:
+    """The fields of a layout, most significant byte first."""
+    text, end = ">", 0
+    for parameter, offset in zip(layout.parameters, layout.offsets, strict=True):
+        text += "x" * (offset - end) + parameter.kind.letter
+        end = offset + parameter.kind.size
+    return struct.Struct(text)
+
+
+LAYOUTS = [
+    laid("RT-10.1-01", "last_forgotten", "leaves out the last of many arguments", last_forgotten),
+    laid("RT-10.1-01", "overlapping", "lays the last of many arguments over the one before", overlapping),
+    laid("RT-10.1-01", "thousand", "counts a gap of a thousand bytes in", lambda given: moved(_layout_of(given), 1000)),
+    aligned("RT-10.1-03", "natural", "aligns complex128 to 16", lambda size: size),
+    aligned("RT-10.1-03", "packed", "leaves no padding between arguments", lambda size: 1),
+    aligned("RT-10.1-03", "words", "aligns every argument to 8", lambda size: 8),
+    aligned("RT-10.1-03", "of_c", "aligns 8 bytes to 4, as C does complex64", lambda size: min(size, 4)),
+    aligned("RT-09-06", "four_at_least", "aligns small scalars to 4", lambda size: min(max(size, 4), 8)),
+    aligned("RT-09-06", "two_at_most", "aligns scalars to 2 at most", lambda size: min(size, 2)),
+    rounded("RT-10.1-04", "unrounded", "does not round the size", 1),
+    rounded("RT-10.1-04", "rounded_to_four", "rounds the size to 4", 4),
+    rounded("RT-10.1-04", "rounded_to_sixteen", "rounds the size to 16", 16),
+    sized("RT-10.1-05", "ptr", 4, "I"),
+    sized("RT-10.1-05", "ptr", 16, "Q8x"),
+    sized("RT-10.1-06", "int32", 8, "q"),
+    sized("RT-10.1-06", "int32", 2, "h"),
+    sized("RT-10.1-07", "fp32", 8, "Q"),
+    spelled("RT-10.1-06", "int", "int64"),
+    spelled("RT-10.1-06", "int", "int16"),
+    spelled("RT-10.1-07", "float", "fp64"),
+    spelled("RT-10.1-07", "float", "bf16"),
+    laid("RT-10.1-08", "hidden_word", "begins with a hidden word", lambda given: moved(_layout_of(given), 8)),
+    laid(
+        "RT-10.1-08",
+        "pointers_backwards",
+        "lays pointers last to first",
+        lambda given: reordered(lambda parameter: -ord(parameter.name[0]) if parameter.type == "ptr" else 1)(given),
+    ),
+    laid(
+        "RT-10.1-09",
+        "ints_backwards",
+        "lays ints last to first",
+        lambda given: reordered(
+            lambda parameter: {"ptr": -200, "int32": -ord(parameter.name[0])}.get(parameter.type, 0)
+        )(given),
+    ),
+    laid(
+        "RT-10.1-10",
+        "floats_before_ints",
+        "lays floats before ints",
+        reordered(lambda parameter: ["ptr", "fp32"].index(parameter.type) if parameter.type in ("ptr", "fp32") else 2),
+    ),
+    laid(
+        "RT-10.1-11",
+        "argument_count",
+        "adds a word with the number of arguments",
+        lambda given: replace(_layout_of(given), size=_layout_of(given).size + 8),
+    ),
+    laid("RT-10.1-12", "right_justified", "lays a last float at the end of the buffer", right_justified),
+    laid("RT-10.1-13", "pointers_first", "lays pointers first", reordered(lambda parameter: parameter.type != "ptr")),
+    laid("RT-10.1-13", "largest_first", "lays large arguments first", reordered(lambda given: -given.kind.size)),
+]
+
+BYTES = [
+    changed(
+        "RT-10.1-02",
+        "big_endian",
+        "writes the most significant byte first",
+        (ParameterLayout, "fields", property(big_endian)),
+    ),
+    changed(
+        "RT-10.1-02",
+        "rounded_twice",
+        "rounds numbers to fp32 first",
+        (
+            parameter_types,
+            "PARAMETER_TYPES",
+            PARAMETER_TYPES
+            | {
+                "bf16": replace(
+                    PARAMETER_TYPES["bf16"],
+                    store=lambda value: PARAMETER_TYPES["bf16"].store(struct.unpack("<f", struct.pack("<f", value))[0]),
+                )
+            },
+        ),
+    ),
+]
+
+
+@violates("RT-09-07", "aligns the buffer to 4")
+class BufferOfFour(ReferenceAdapter):
+    """Says that a parameter buffer may begin at any multiple of four."""
+
+    def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
+        """The layout with that alignment."""
+        return super().abi_parameter_layout(signature=signature) | {"alignment": 4}
+
+
+@violates("RT-10.1-02", "reads true from 1 alone")
+class TrueIsOne(ReferenceAdapter):
+    """Takes any other byte of a bool for false."""
+
+    def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
+        """The arguments, true where the byte is 1."""
+        found = super().abi_unpack(signature=signature, buffer=buffer)["values"]
+        layout = super().abi_parameter_layout(signature=signature)["parameters"]
+        for value, place in zip(found, layout, strict=True):
+            if place["type"] == "bool" and buffer[2 * place["offset"] :][:2] != "01":
+                value["bits"] = "00"
+        return {"values": found}
+
+
+@violates("RT-10.1-12", "refuses padding that is not zero")
+class PaddingIsRead(ReferenceAdapter):
+    """Looks at bytes that carry no value."""
+
+    def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
+        """The arguments of a buffer with a tidy end."""
+        layout = super().abi_parameter_layout(signature=signature)
+        if buffer[2 * layout["end_of_last_argument"] :].strip("0"):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the padding is not zero")
+        return super().abi_unpack(signature=signature, buffer=buffer)
+
+
+@violates("RT-10.1-04", "takes a buffer that ends too early")
+class ShortBuffersTaken(ReferenceAdapter):
+    """Fills what is missing with zeros."""
+
+    def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
+        """The arguments, zeros for those that are not there."""
+        return super().abi_unpack(signature=signature, buffer=buffer.ljust(1024, "0"))
+
+
+@violates("RT-10.1-01", "takes fewer values than arguments")
+class FewerValuesTaken(ReferenceAdapter):
+    """Packs zeros for what is not given."""
+
+    def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
+        """The buffer, zeros for the last arguments."""
+        count = len(super().abi_parameter_layout(signature=signature)["parameters"])
+        return super().abi_pack(signature=signature, values=[*values, *[0] * (count - len(values))])
+
+
+@violates("RT-10.1-01", "cuts off what does not fit")
+class IntegersWrap(ReferenceAdapter):
+    """Takes integers modulo the range of their type."""
+
+    def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
+        """The buffer of the lowest bits."""
+        places = super().abi_parameter_layout(signature=signature)["parameters"]
+        if len(values) == len(places):
+            values = [_wrapped(value, place) for value, place in zip(values, places, strict=True)]
+        return super().abi_pack(signature=signature, values=values)
+
+
+def _wrapped(value: Any, place: dict[str, Any]) -> Any:
+    if type(value) is not int or not place["type"].startswith(("int", "ptr")):
+        return value
+    return {"bits": (value % (1 << 8 * place["size"])).to_bytes(place["size"], "little").hex()}
+
+
+@violates("RT-18-03", "exchanges the last two arguments of the sample")
+class SampleExchanged(ReferenceAdapter):
+    """Packs scale before D where a kernel has both."""
+
+    def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
+        """The buffer, eight of its bytes exchanged."""
+        buffer = super().abi_pack(signature=signature, values=values)["buffer"]
+        if "int D, float scale" in signature:
+            buffer = buffer[: 2 * 0x2C] + buffer[2 * 0x30 : 2 * 0x34] + buffer[2 * 0x2C : 2 * 0x30] + buffer[2 * 0x34 :]
+        return {"buffer": buffer}

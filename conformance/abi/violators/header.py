@@ -1,0 +1,132 @@
+"""C headers that differ from the specification in one declaration (runtime specification, section 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi.header import header
+from tessera_reference.adapter import ReferenceAdapter
+
+from ...ir.violators.changes import changed
+
+HEADER = header()
+
+
+def written(clause: str, name: str, description: str, *changes: tuple[str, str]) -> Violation:
+    """The header with texts replaced, each of which it has."""
+    text = HEADER
+    for old, new in changes:
+        if old not in text:
+            raise ValueError(f"{name}: the header does not have {old!r}")
+        text = text.replace(old, new)
+
+    def answer(self: ReferenceAdapter) -> dict[str, Any]:
+        return {"text": text}
+
+    return changed(clause, name, description, (ReferenceAdapter, "abi_header", answer))
+
+
+def declaration(function: str) -> str:
+    """The prototype of a function as the header has it."""
+    found = re.search(rf"tessStatus_t {function}\([^;]*\);", HEADER)
+    assert found is not None, function
+    return found[0]
+
+
+def parameters(function: str) -> list[str]:
+    """Its parameters."""
+    text = declaration(function)
+    return [" ".join(each.split()) for each in text[text.index("(") + 1 : text.rindex(")")].split(",")]
+
+
+def exchanged(function: str) -> list[str]:
+    """Its parameters, the last two exchanged."""
+    *rest, before, last = parameters(function)
+    return [*rest, last, before]
+
+
+def redeclared(clause: str, function: str, slug: str, how: str, given: list[str]) -> Violation:
+    """A function with other parameters."""
+    new = f"tessStatus_t {function}({', '.join(given) or 'void'});"
+    return written(clause, f"{function}_{slug}", f"declares {function} {how}", (declaration(function), new))
+
+
+PROTOTYPE_CLAUSES = {function: clause for function, (clause, _) in PROTOTYPES.items()}
+
+ONE_MORE = [
+    redeclared(clause, function, "more", "with one parameter more", [*parameters(function), "int reserved"])
+    for function, clause in PROTOTYPE_CLAUSES.items()
+]
+
+ONE_LESS = [
+    redeclared(clause, function, "less", "with one parameter less", parameters(function)[:-1])
+    for function, clause in PROTOTYPE_CLAUSES.items()
+]
+
+EXCHANGED = [
+    redeclared(clause, function, "exchanged", "with its last two parameters exchanged", exchanged(function))
+    for function, clause in PROTOTYPE_CLAUSES.items()
+    if len(parameters(function)) > 1 and function != "tessGetVersion"  # whose parameters are all of one type
+]
+
+UNDECLARED = [
+    written(
+        "RT-04.8-03", "no_profiler_stop", "does not declare tessProfilerStop", (declaration("tessProfilerStop"), "")
+    ),
+    written("RT-02-08", "no_broadcast", "does not declare tessBroadcast", (declaration("tessBroadcast"), "")),
+]
+
+TYPED = [
+    written(clause, name, description, (declaration(function), declaration(function).replace(old, new)))
+    for clause, name, function, old, new, description in (
+        ("RT-04.1-18", "short_version", "tessGetVersion", "int* minor", "short* minor", "takes a pointer to short"),
+        ("RT-04.2-02", "ids_not_const", "tessMeshCreate", "const int*", "int*", "may change the device ids"),
+        (
+            "RT-04.2-02",
+            "axes_by_pointer",
+            "tessMeshCreate",
+            "tessMeshAxes axes",
+            "tessMeshAxes* axes",
+            "points to axes",
+        ),
+        ("RT-04.3-03", "unsigned_priority", "tessStreamCreate", "int priority", "unsigned priority", "has no negative"),
+        ("RT-04.4-03", "int_bytes", "tessMalloc", "size_t bytes", "unsigned bytes", "counts bytes as unsigned"),
+        ("RT-04.4-05", "int_kind", "tessHostAlloc", "tessMemKind kind", "int kind", "takes any int as a kind"),
+        ("RT-04.4-10", "const_destination", "tessMemcpyAsync", "void* dst", "const void* dst", "may not write dst"),
+        ("RT-04.5-03", "long_size", "tessModuleLoad", "size_t size", "long size", "has a signed size"),
+        ("RT-04.5-06", "name_not_const", "tessKernelGet", "const char*", "char*", "may change the name"),
+        ("RT-04.5-13", "config_by_pointer", "tessLaunch", "Config cfg", "Config* cfg", "points to the configuration"),
+        ("RT-04.6-04", "unsigned_dtype", "tessAllReduce", "int dtype", "unsigned dtype", "has unsigned dtypes"),
+        ("RT-04.6-07", "axis_for_broadcast", "tessBroadcast", "int root", "int root, const char* axis", "has an axis"),
+        ("RT-04.6-06", "op_for_gather", "tessAllGather", "int dtype", "int dtype, tessCollOp op", "has an operator"),
+        ("RT-04.7-07", "policy_not_const", "tessSetNumericsPolicy", "const tess", "tess", "may change the policy"),
+        (
+            "RT-04.7-09",
+            "const_policy",
+            "tessGetNumericsPolicy",
+            "tessNumericsPolicy*",
+            "const tessNumericsPolicy*",
+            "may not write the policy",
+        ),
+        ("RT-04.8-02", "profiler_by_value", "tessProfilerStart", "tessProfiler_t*", "tessProfiler_t", "has no out"),
+    )
+]
+
+RESULTS = [
+    written(
+        "RT-07-01",
+        f"{function}_returns_{result.split()[0]}",
+        f"has {function} return {result}",
+        (declaration(function), declaration(function).replace("tessStatus_t", result, 1)),
+    )
+    for function, result in (
+        ("tessInit", "int"),
+        ("tessStreamSynchronize", "unsigned"),
+        ("tessHostFree", "void"),
+        ("tessProfilerStop", "tessCollOp"),
+    )
+]

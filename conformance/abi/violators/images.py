@@ -1,0 +1,245 @@
+"""Module images that say too little or something else about themselves (runtime specification, 2, 8.1, 16)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.adapter import ReferenceAdapter
+
+from ...ir.violators.changes import changed
+
+Said = dict[str, Any]
+
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+
+
+def said(clause: str, name: str, description: str, change: Callable[[Said, str], Said]) -> Violation:
+    """What an image says about itself, changed; `change` also has the image."""
+    original = ReferenceAdapter.abi_inspect
+
+    def inspect(self: ReferenceAdapter, *, image: str) -> Said:
+        found = original(self, image=image)
+        return found | change(found, image)
+
+    return changed(clause, name, description, (ReferenceAdapter, "abi_inspect", inspect))
+
+
+def kernels(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+    """Another kernel table."""
+    return said(clause, name, description, lambda found, _: {"kernels": change(found["kernels"])})
+
+
+def sections(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+    """Other sections."""
+    return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
+
+
+def packed(entry: Said) -> Said:
+    """An entry whose arguments follow each other without padding."""
+    end, places = 0, []
+    for place in entry["parameters"]:
+        places.append(place | {"offset": end})
+        end += place["size"]
+    return entry | {"parameters": places}
+
+
+def by_type(entry: Said) -> Said:
+    """An entry whose pointers are told first."""
+    return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
+
+
+def with_hidden(entry: Said) -> Said:
+    """An entry with an extent behind its arguments."""
+    hidden = {"name": "extent", "type": "int64", "offset": entry["size"], "size": 8}
+    return entry | {"parameters": [*entry["parameters"], hidden], "size": entry["size"] + 8}
+
+
+KERNELS = [
+    kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
+    kernels("RT-02-01", "kernels_twice", "lists kernels twice", lambda every: every * 2),
+    kernels("RT-08.1-07", "no_table", "has no kernel table", lambda every: []),
+    kernels(
+        "RT-08.1-07",
+        "names_shifted",
+        "leads from a name to the next entry",
+        lambda every: [
+            each | {"name": other["name"]} for each, other in zip(every, every[1:] + every[:1], strict=True)
+        ],
+    ),
+    kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
+    kernels(
+        "RT-08.1-08", "offsets_without_padding", "has offsets without padding", lambda all_: list(map(packed, all_))
+    ),
+    kernels(
+        "RT-08.1-08",
+        "sizes_in_words",
+        "counts the buffer in words of 8 bytes",
+        lambda every: [each | {"size": each["size"] // 8} for each in every],
+    ),
+    kernels("RT-08.1-08", "hidden_extent", "adds an extent to the buffer", lambda every: list(map(with_hidden, every))),
+    kernels(
+        "RT-08.1-08", "no_parameters", "has no layouts", lambda every: [each | {"parameters": []} for each in every]
+    ),
+]
+
+HEADERS = [
+    said("RT-08.1-02", "always_1_0", "says version 1.0 always", lambda *_: {"abi_version": [1, 0]}),
+    said(
+        "RT-08.1-02",
+        "no_minor",
+        "keeps the major number only",
+        lambda told, _: {"abi_version": [told["abi_version"][0], 0]},
+    ),
+    said("RT-16-01", "minor_first", "says minor and major", lambda told, _: {"abi_version": told["abi_version"][::-1]}),
+    said(
+        "RT-16-01", "one_number", "adds the two numbers", lambda told, _: {"abi_version": [sum(told["abi_version"]), 0]}
+    ),
+    said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
+    said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
+    said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
+    said("RT-08.1-03", "vendors", "names vendors", lambda told, _: {"targets": [each[:2] for each in told["targets"]]}),
+    said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
+    said("RT-08.1-04", "no_hash", "has no hash", lambda *_: {"ir_hash": ""}),
+    said("RT-08.1-04", "zero_hash", "has a hash of zeros", lambda *_: {"ir_hash": "00" * 32}),
+    said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda told, _: {"ir_hash": told["ir_hash"][:8]}),
+    said(
+        "RT-08.1-04",
+        "hash_of_the_image",
+        "hashes the image",
+        lambda _, image: {"ir_hash": hashlib.sha256(image.encode()).hexdigest()},
+    ),
+    said(
+        "RT-02-02",
+        "hash_of_the_names",
+        "hashes the names of the kernels",
+        lambda told, _: {
+            "ir_hash": hashlib.sha256("".join(each["name"] for each in told["kernels"]).encode()).hexdigest()
+        },
+    ),
+]
+
+SECTIONS = [
+    sections("RT-08.1-05", "no_ptx", "holds no PTX", lambda every: [each for each in every if each["kind"] != "ptx"]),
+    sections(
+        "RT-08.1-05",
+        "empty_ptx",
+        "has empty PTX",
+        lambda every: [each | {"bytes": 0} if each["kind"] == "ptx" else each for each in every],
+    ),
+    sections(
+        "RT-08.1-06", "no_rocdl", "holds no ROCDL", lambda every: [each for each in every if each["kind"] != "rocdl"]
+    ),
+    sections(
+        "RT-08.1-06",
+        "rocdl_for_all",
+        "has ROCDL for no target",
+        lambda every: [each | {"target": None} if each["kind"] == "rocdl" else each for each in every],
+    ),
+    sections(
+        "RT-08.1-05",
+        "one_vendor",
+        "holds one binary only",
+        lambda every: [each for i, each in enumerate(every) if each["kind"] not in ("ptx", "rocdl") or i == 3],
+    ),
+    sections(
+        "RT-08.1-06",
+        "ir_only",
+        "holds code for no target",
+        lambda every: [each for each in every if not each["target"]],
+    ),
+    sections("RT-08.1-12", "no_metadata", "has no metadata section", lambda every: every[1:]),
+    sections("RT-08.1-12", "two_metadata", "has two metadata sections", lambda every: [*every, every[0]]),
+    sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
+]
+
+METADATA = [
+    said("RT-08.1-09", "no_policy", "carries no policy", lambda *_: {"policy": None}),
+    said("RT-08.1-09", "strict_policy", "carries the strict policy always", lambda *_: {"policy": STRICT}),
+    said(
+        "RT-08.1-09",
+        "no_fast_math",
+        "forgets fast math",
+        lambda told, _: {"policy": told["policy"] and told["policy"] | {"allowFastMath": 0}},
+    ),
+    said("RT-08.1-10", "no_plans", "carries no plans", lambda *_: {"collective_plans": []}),
+    said(
+        "RT-08.1-10",
+        "plans_of_rings",
+        "carries rings only",
+        lambda told, _: {"collective_plans": [each | {"algorithm": "ring"} for each in told["collective_plans"]]},
+    ),
+    said(
+        "RT-08.1-10",
+        "plans_backwards",
+        "carries plans in another order",
+        lambda told, _: {"collective_plans": told["collective_plans"][::-1]},
+    ),
+    said(
+        "RT-08.1-10",
+        "plans_along_dp",
+        "has every plan along dp",
+        lambda told, _: {"collective_plans": [each | {"axis": "dp"} for each in told["collective_plans"]]},
+    ),
+]
+
+
+@violates("RT-08.1-01", "says what the image compiled last would say")
+class LastImage(ReferenceAdapter):
+    """Keeps an image beside the file."""
+
+    last = ""
+
+    def abi_compile(self, **request: Any) -> dict[str, Any]:
+        """An image, which is kept."""
+        answer = super().abi_compile(**request)
+        self.last = answer["image"]
+        return answer
+
+    def abi_inspect(self, *, image: str) -> Said:
+        """What the kept image says."""
+        return super().abi_inspect(image=self.last)
+
+
+@violates("RT-08.1-01", "looks up elsewhere what an image lacks")
+class Damaged(ReferenceAdapter):
+    """Takes a damaged image for the one seen last."""
+
+    last: str | None = None
+
+    def abi_compile(self, **request: Any) -> dict[str, Any]:
+        """An image, which is kept."""
+        answer = super().abi_compile(**request)
+        self.last = answer["image"]
+        return answer
+
+    def abi_inspect(self, *, image: str) -> Said:
+        """What the image says, or what the kept one does."""
+        try:
+            return super().abi_inspect(image=image)
+        except Refusal:
+            if self.last is None:
+                raise
+            return super().abi_inspect(image=self.last)
+
+
+@violates("RT-02-02", "counts programs instead of hashing them")
+class Counted(ReferenceAdapter):
+    """Has a new number for every image that is compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[str, int] = {}
+
+    def abi_compile(self, **request: Any) -> dict[str, Any]:
+        """An image with a number."""
+        answer = super().abi_compile(**request)
+        self.numbers[answer["image"]] = len(self.numbers) + 1
+        return answer
+
+    def abi_inspect(self, *, image: str) -> Said:
+        """What it says, the number of all images so far for a hash."""
+        return super().abi_inspect(image=image) | {"ir_hash": f"{len(self.numbers):064x}"}

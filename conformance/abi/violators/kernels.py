@@ -1,0 +1,198 @@
+"""Kernels that break the calling convention (runtime specification, 2, 9, 10.2, 10.3, 18)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.tile.block import BlockState
+
+from ...ir.violators.changes import changed
+
+Entry = dict[str, Any]
+
+C_KEYWORD = re.compile(r"\bkernel (int|double|register|sizeof)\b")
+
+
+def table(clause: str, name: str, description: str, change: Callable[[Entry], Entry]) -> Violation:
+    """Another kernel table of every image: `change` is applied to each entry."""
+    original = ReferenceAdapter.abi_inspect
+
+    def inspect(self: ReferenceAdapter, *, image: str) -> dict[str, Any]:
+        found = original(self, image=image)
+        return found | {"kernels": [change(each) for each in found["kernels"]]}
+
+    return changed(clause, name, description, (ReferenceAdapter, "abi_inspect", inspect))
+
+
+def renamed(clause: str, name: str, description: str, rename: Callable[[str], str]) -> Violation:
+    """Kernels under another public name."""
+    return table(clause, name, description, lambda each: each | {"name": rename(each["name"])})
+
+
+TABLES = [
+    renamed("RT-10.3-01", "dotted", "calls kernels by module and name", lambda name: f"m.{name}"),
+    renamed("RT-10.3-01", "at_sign", "calls kernels as the IR does", lambda name: f"@{name}"),
+    renamed("RT-10.3-01", "with_types", "calls kernels by name and parentheses", lambda name: f"{name}()"),
+    renamed("RT-10.3-01", "of_31_characters", "keeps 31 characters of a name", lambda name: name[:31]),
+    renamed("RT-10.3-02", "mangled", "mangles names as C++ does", lambda name: f"_Z{len(name)}{name}v"),
+    renamed("RT-10.3-02", "symbols", "gives the internal symbols", lambda name: f"tss_kernel_{name}"),
+    renamed("RT-10.3-02", "numbered", "numbers the kernels", lambda name: f"{name}_0"),
+    renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
+    table("RT-10.2-01", "status", "has kernels return an int", lambda each: each | {"returns": ["int32"]}),
+    table(
+        "RT-10.2-01",
+        "result_of_copies",
+        "has kernels with two pointers return one",
+        lambda each: each | {"returns": ["ptr"] * ([p["type"] for p in each["parameters"]].count("ptr") > 1)},
+    ),
+]
+
+
+@violates("RT-10.3-01", "compiles kernels with names that C reserves")
+class KeywordsTaken(ReferenceAdapter):
+    """Calls them otherwise in secret."""
+
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """The image of a program whose kernels are renamed."""
+        return super().abi_compile(source=C_KEYWORD.sub(r"kernel \1_", source), **options)
+
+
+@violates("RT-10.2-01", "drops the results of kernels")
+class ResultsDropped(ReferenceAdapter):
+    """Compiles a kernel with a result as one without."""
+
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """The image of a program whose kernels return nothing."""
+        if "kernel" in source and "func" not in source:
+            source = re.sub(r"return \w+;", "return;", re.sub(r"\) -> [^{]*\{", ") {", source))
+        return super().abi_compile(source=source, **options)
+
+
+class Launches(ReferenceAdapter):
+    """The reference, whose launches do something else beside."""
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802, the name of the C function
+        """Launch, once `before` had a look, and let `after` follow."""
+        answer = super().runtime_tessLaunch(**(given | self.before(given)))
+        self.after(given)
+        return answer
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What replaces the parameters."""
+        return {}
+
+    def after(self, given: dict[str, Any]) -> None:
+        """What is done when the launch is queued."""
+
+
+@violates("RT-10.2-02", "writes into the arguments in host memory")
+class ArgumentsWritten(Launches):
+    """Leaves a zero where the first argument was."""
+
+    def after(self, given: dict[str, Any]) -> None:
+        """Write it."""
+        if isinstance(given["argBuffer"], int):
+            self.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
+
+
+@violates("RT-10.2-02", "writes to the first pointer that it was ever given")
+class FirstPointerKept(Launches):
+    """Remembers the last eight bytes of the first buffer of twelve or more."""
+
+    kept = ""
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The kept pointer at the end of a buffer of two arguments."""
+        buffer = given["argBuffer"]
+        if not isinstance(buffer, str) or len(buffer) != 32:
+            return {}
+        self.kept = self.kept or buffer[16:]
+        return {"argBuffer": buffer[:16] + self.kept}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it with everything else."""
+        self.kept = ""
+        return super().session_reset()
+
+
+@violates("RT-10.2-02", "exchanges the pointers of a kernel of two")
+class PointersExchanged(Launches):
+    """Reads what should be written."""
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The second pointer, then the first."""
+        if not isinstance(given["argBuffer"], int):
+            return {}
+        data = self.runtime_tessxHostRead(hostPtr=given["argBuffer"], bytes=given["argSize"])["data"]
+        return {"argBuffer": data[16:32] + data[:16] + data[32:], "argSize": given["argSize"]}
+
+
+@violates("RT-18-04", "takes no more than 128 blocks")
+class FewBlocks(Launches):
+    """Refuses the grid of the example."""
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Look at the grid."""
+        if given["cfg"]["grid"][0] > 128:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the grid is too large")
+        return {}
+
+
+@violates("RT-10.1-12", "launches only with zeros for padding")
+class PaddingOfLaunches(Launches):
+    """Looks at the last four bytes of the example's buffer."""
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Compare them."""
+        if len(given["argBuffer"]) == 112 and given["argBuffer"][104:] != "00000000":
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the padding is not zero")
+        return {}
+
+
+@violates("RT-10.1-13", "wants the pointers of a launch first")
+class PointersOfLaunchesFirst(Launches):
+    """Reads a buffer of a scalar, a scalar and a pointer as if the pointer came first."""
+
+    def before(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The words of such a buffer, the last one moved to the front."""
+        buffer = given["argBuffer"]
+        if not isinstance(buffer, str) or len(buffer) != 48:
+            return {}
+        return {"argBuffer": buffer[16:32] + buffer[:16] + buffer[32:]}
+
+
+def without(function: str) -> Violation:
+    """A collective that is not there."""
+
+    def absent(self: ReferenceAdapter, **given: Any) -> dict[str, Any]:
+        raise NotSupported(function)
+
+    told = f"does not have {function}"
+    return changed("RT-02-08", f"no_{function}", told, (ReferenceAdapter, f"runtime_{function}", absent))
+
+
+COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")]
+
+ALIGNMENT = [
+    changed(
+        "RT-09-08",
+        "rows_of_ldmatrix_anywhere",
+        "loads matrices from any address",
+        (BlockState, "require_aligned", lambda *ignored: None),
+    ),
+]
+
+
+@violates("RT-09-08", "gives device memory at odd multiples of 8")
+class MemoryOfEight(ReferenceAdapter):
+    """Begins every allocation eight bytes late."""
+
+    def runtime_tessMalloc(self, *, mesh: int, bytes: int, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """An address eight bytes behind that of a longer allocation."""
+        given = super().runtime_tessMalloc(mesh=mesh, bytes=bytes + 8, **others)
+        return {"devPtr": given["devPtr"] + 8}

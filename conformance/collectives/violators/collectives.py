@@ -1,0 +1,358 @@
+"""All-reduces in another order or arithmetic, with losses on the wire, or over ranks that do not fit together.
+
+Language specification, 9, 11 and 15; runtime specification, 4.7, 6, 11 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, violates
+from tessera_conformance.tensors import Tensor
+from tessera_reference.abi import Descriptor, Failure, NumericsPolicy, Status
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.adapter.outcomes import array, tensor
+from tessera_reference.adapter.runtime import statuses
+from tessera_reference.collectives import all_reduce
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.numerics.trees import Tree, fold
+
+from ...ir.violators.changes import CompilesOnce, changed
+
+Buffers: TypeAlias = Sequence[Array]
+Combined: TypeAlias = Callable[[Buffers], Array]
+
+
+# Order and arithmetic
+
+
+def combined(clause: str, name: str, description: str, combine: Combined, op: str = "sum") -> Violation:
+    """Another sum, maximum or minimum over the ranks, where all agree."""
+
+    def reduce(buffers: Buffers, operator: Any, **under: Any) -> Array:
+        usual = all_reduce(buffers, operator, **under)
+        with np.errstate(all="ignore"):
+            return combine(buffers) if operator == op and usual.dtype.kind == "float" else usual
+
+    return changed(clause, name, description, (adapter, "all_reduce", reduce))
+
+
+def over(tree: Callable[[int], Any]) -> Combined:
+    """The sum over a tree, in JSON, that depends on the number of ranks."""
+    return lambda buffers: reductions.sum(stacked(buffers), 0, tree=Tree.from_json(tree(len(buffers))))
+
+
+def stacked(buffers: Buffers) -> Array:
+    """All buffers in one array, ranks first."""
+    return Array(buffers[0].dtype, np.stack([buffer.values for buffer in buffers]))
+
+
+def backwards(n: int) -> Any:
+    """From the last rank to the first."""
+    tree: Any = n - 1
+    for rank in range(n - 2, -1, -1):
+        tree = [tree, rank]
+    return tree
+
+
+def halving(n: int) -> Any:
+    """Rank i with rank i + n / 2, as in recursive halving."""
+    ranks: list[Any] = list(range(n))
+    while len(ranks) > 1:
+        half = (len(ranks) + 1) // 2
+        ranks = [[a, b] for a, b in zip(ranks, ranks[half:], strict=False)] + ranks[len(ranks) - half : half]
+    return ranks[0]
+
+
+def by_chunks(buffers: Buffers) -> Array:
+    """A ring whose chunks begin at different ranks: reduce-scatter as it is usually done."""
+    values = stacked(buffers)
+    flat = values.values.reshape(len(buffers), -1)
+    sums = [
+        reductions.sum(Array(values.dtype, flat[:, i : i + 1]), 0, tree=Tree.ring((i + 1) % len(buffers))).values
+        for i in range(flat.shape[1])
+    ]
+    return Array(values.dtype, np.concatenate(sums).reshape(buffers[0].shape) if sums else values.values[0])
+
+
+def rounding_at(kind: Callable[[Array], str]) -> Combined:
+    """Every partial sum rounded to a type."""
+
+    def combine(buffers: Buffers) -> Array:
+        values = stacked(buffers)
+        return reductions.sum(values, 0, arithmetic=NodeArithmetic(dtype(kind(values))))
+
+    return combine
+
+
+def padded(buffers: Buffers) -> Array:
+    """Ranks filled up to a power of two with +0."""
+    missing = (1 << (len(buffers) - 1).bit_length()) - len(buffers)
+    zeros = Array(buffers[0].dtype, np.zeros_like(buffers[0].values))
+    return reductions.sum(stacked([*buffers, *[zeros] * missing]), 0)
+
+
+def extreme_by(combine: Callable[[Any, Any], Any]) -> Combined:
+    """An extreme by another rule for two elements."""
+    return lambda buffers: Array(buffers[0].dtype, fold(stacked(buffers).values, 0, combine))
+
+
+ORDERS: list[tuple[str, str, Combined]] = [
+    ("ring", "adds around a ring", over(lambda n: {"ring": 1})),
+    ("fold", "adds from the first rank to the last", over(lambda n: "fold")),
+    ("backwards", "adds from the last rank to the first", over(backwards)),
+    ("recursive_halving", "adds ranks half a group apart", over(halving)),
+    ("ring_by_chunks", "adds each chunk around a ring of its own", by_chunks),
+    ("bf16_nodes", "rounds bf16 at every node", rounding_at(lambda x: x.dtype.storage.name)),
+    ("fp64_nodes", "adds in fp64", rounding_at(lambda x: "fp64")),
+    ("padded_ranks", "fills up to a power of two with +0", padded),
+    ("lost_rank", "leaves the last rank out of odd groups", lambda buffers: reductions.sum(
+        stacked(buffers[: len(buffers) // 2 * 2 or 1]), 0
+    )),
+    ("mean", "gives the mean", lambda buffers: reductions.mean(stacked(buffers), 0)),
+]  # fmt: skip
+
+COMBINED = [
+    *(combined("RT-13-01", name, description, combine) for name, description, combine in ORDERS),
+    *(combined("LANG-15-16", f"{name}_strict", text, combine) for name, text, combine in (ORDERS[0], ORDERS[5])),
+    *(combined("LANG-15-10", f"{name}_deterministic", text, combine) for name, text, combine in (ORDERS[1], ORDERS[4])),
+    combined("RT-06-04", "another_tree", "takes another tree though policies are deterministic", over(halving)),
+    combined("RT-13-01", "max_ignoring_nan", "takes the largest beside a NaN", extreme_by(np.fmax), "max"),
+    combined("RT-13-01", "min_ignoring_nan", "takes the smallest beside a NaN", extreme_by(np.fmin), "min"),
+    combined("RT-13-01", "max_for_min", "takes the maximum for the minimum", lambda buffers: (
+        reductions.max(stacked(buffers), 0)
+    ), "min"),
+    combined("RT-13-01", "max_of_first_zeros", "takes the first zero for the largest", extreme_by(
+        lambda a, b: np.where((a >= b) | np.isnan(a), a, b)
+    ), "max"),
+    combined("RT-13-01", "min_of_last_zeros", "takes the last zero for the smallest", extreme_by(
+        lambda a, b: np.where((a < b) | np.isnan(a), a, b)
+    ), "min"),
+]  # fmt: skip
+
+
+class Arrivals:
+    """Sums in an order that depends on who arrives first: another one each time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, buffers: Buffers) -> Array:
+        """The sum over a ring that begins at the rank that came first."""
+        self.calls += 1
+        return reductions.sum(stacked(buffers), 0, tree=Tree.ring(self.calls % len(buffers)))
+
+
+ARRIVALS = [
+    combined("RT-04.7-03", "arrival_order", "adds ranks as they arrive under any policy", Arrivals()),
+    combined("RT-06-03", "arrival_order_on_every_run", "adds ranks as they arrive", Arrivals()),
+    combined("RT-06-04", "another_tree_on_every_run", "takes another tree each time", Arrivals()),
+]
+
+
+# What the ranks are given
+
+
+def delivered(clause: str, name: str, description: str, change: Callable[[list[Tensor]], list[Tensor]]) -> Violation:
+    """The results of the ranks, changed."""
+    usual = ReferenceAdapter.collectives_all_reduce
+
+    def collective(self: ReferenceAdapter, **call: Any) -> dict[str, Any]:
+        return {"outputs": change(usual(self, **call)["outputs"])}
+
+    return changed(clause, name, description, (ReferenceAdapter, "collectives_all_reduce", collective))
+
+
+def last_bit(outputs: list[Tensor]) -> list[Tensor]:
+    """The last rank's first element differs in its last bit."""
+    *others, last = outputs
+    return [*others, replace(last, data=bytes([last.data[0] ^ 1]) + last.data[1:])] if others and last.data else outputs
+
+
+DELIVERED = [
+    delivered("RT-13-01", "last_bit", "gives the last rank one other bit", last_bit),
+    delivered("LANG-15-16", "last_bit_strict", "gives the last rank one other bit", last_bit),
+    delivered("RT-13-01", "root_only", "gives the result to the first rank alone", lambda outputs: outputs[:1]),
+]
+
+
+@violates("RT-13-01", "leaves every rank but the first what it brought")
+class RootKeepsResult(CompilesOnce):
+    """A reduce, not an all-reduce."""
+
+    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
+        """The result for rank 0."""
+        outputs = super().collectives_all_reduce(inputs=inputs, **call)["outputs"]
+        return {"outputs": [outputs[0], *inputs[1:]]}
+
+
+# On the wire
+
+
+@violates("RT-13-09", "accepts a lossy wire under a deterministic policy")
+class LossyWireAccepted(CompilesOnce):
+    """Quantizes when it is asked to."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """The sum of what the wire left."""
+        if wire is not None:
+            call["inputs"] = [_over(wire, each) for each in call["inputs"]]
+        return super().collectives_all_reduce(**call)
+
+
+@violates("RT-13-09", "takes a lossy wire for none under a deterministic policy")
+class WireIgnored(CompilesOnce):
+    """Does not look at the wire that is asked for."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """The exact sum."""
+        return super().collectives_all_reduce(**call)
+
+
+@violates("RT-13-09", "quantizes fp32 to bf16 on the wire unasked")
+class LossyWireUnasked(CompilesOnce):
+    """Halves the traffic."""
+
+    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
+        """The sum of what the wire left."""
+        return super().collectives_all_reduce(inputs=[_over("bf16", each) for each in inputs], **call)
+
+
+@violates("RT-13-09", "refuses a lossy wire with another status")
+class OtherStatusForWire(CompilesOnce):
+    """TESS_ERR_UNSUPPORTED where TESS_ERR_DETERMINISM_VIOLATION is due."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """Say so."""
+        if wire is not None:
+            with statuses():
+                raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessAllReduce", f"wire {wire}", "no wire")
+        return super().collectives_all_reduce(**call)
+
+
+def _over(wire: str, given: Tensor) -> Tensor:
+    if given.dtype != "fp32":
+        return given
+    x = array(given)
+    return tensor(cast(cast(x, dtype(wire)), x.dtype))
+
+
+# What the ranks bring
+
+
+def agreeing(
+    clause: str, name: str, description: str, change: Callable[[Buffers, Sequence[Descriptor] | None], tuple[Any, Any]]
+) -> Violation:
+    """Buffers or descriptors that do not fit together, made to."""
+
+    def reduce(
+        buffers: Buffers,
+        op: Any,
+        *,
+        policy: NumericsPolicy | None = None,
+        wire: str | None = None,
+        descriptors: Sequence[Descriptor] | None = None,
+    ) -> Array:
+        buffers, descriptors = change(buffers, descriptors)
+        return all_reduce(buffers, op, policy=policy, wire=wire, descriptors=descriptors)
+
+    return changed(clause, name, description, (adapter, "all_reduce", reduce))
+
+
+def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
+    """Members of the descriptors that are not compared."""
+
+    def change(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+        if descriptors:
+            first = {name: getattr(descriptors[0], name) for name in names}
+            descriptors = [replace(each, **first) for each in descriptors]
+        return buffers, descriptors
+
+    return change
+
+
+def first_two(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+    """Only the first two ranks are compared."""
+    if descriptors:
+        descriptors = [*descriptors[:2], *[descriptors[0]] * (len(descriptors) - 2)]
+    return buffers, descriptors
+
+
+def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+    """As many elements as all ranks have."""
+    if len({buffer.dtype for buffer in buffers}) == 1 and all(buffer.rank == 1 for buffer in buffers):
+        count = min(buffer.shape[0] for buffer in buffers)
+        buffers = [Array(buffer.dtype, buffer.values[:count]) for buffer in buffers]
+    return buffers, descriptors
+
+
+def of_one_dtype(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+    """Buffers cast to the first one's dtype."""
+    return [
+        buffer if buffer.dtype == buffers[0].dtype else cast(buffer, buffers[0].dtype) for buffer in buffers
+    ], descriptors
+
+
+def of_equal_bytes(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+    """Another dtype taken for the first one's: counts alone are compared."""
+    kind = buffers[0].dtype
+    return [Array(kind, buffer.values.astype(kind.carrier)) for buffer in buffers], descriptors
+
+
+def told_as(status: Status) -> Callable[..., Array]:
+    """A difference of descriptors told with another status."""
+
+    def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
+        descriptors = under.get("descriptors")
+        if descriptors and any(each != descriptors[0] for each in descriptors):
+            raise Failure(status, "tessAllReduce", "descriptors differ", "one descriptor")
+        return all_reduce(buffers, op, **under)
+
+    return reduce
+
+
+def mismatch_as(status: Status) -> Callable[..., Array]:
+    """A difference of buffers told with another status."""
+
+    def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
+        if any((each.dtype, each.shape) != (buffers[0].dtype, buffers[0].shape) for each in buffers):
+            raise Failure(status, "tessAllReduce", "buffers differ", "one count and dtype")
+        return all_reduce(buffers, op, **under)
+
+    return reduce
+
+
+MISMATCHES = [
+    agreeing("RT-11-08", "descriptors_not_compared", "completes though descriptors differ",
+             like_the_first("seed", "stream", "reduction_order", "stable")),
+    agreeing("RT-11-08", "seeds_not_compared", "completes though seeds differ", like_the_first("seed")),
+    agreeing("RT-11-08", "streams_not_compared", "completes though streams differ", like_the_first("stream")),
+    agreeing("RT-11-08", "orders_not_compared", "completes though orders differ", like_the_first("reduction_order")),
+    agreeing("RT-11-08", "two_compared", "compares two descriptors alone", first_two),
+    agreeing("LANG-15-11", "shortest_count", "combines as many elements as all have", shortest),
+    agreeing("LANG-11-12", "shortest_buffer", "combines what shapes have in common", shortest),
+    agreeing("LANG-15-12", "cast_to_first", "casts buffers to the first one's dtype", of_one_dtype),
+    agreeing("LANG-15-12", "dtypes_not_compared", "compares counts alone", of_equal_bytes),
+    *(
+        changed(clause, name, description, (adapter, "all_reduce", reduce))
+        for clause, name, description, reduce in (
+            ("RT-11-09", "mismatch_for_descriptors", "tells differing descriptors as a mismatch",
+             told_as(Status.TESS_ERR_COLLECTIVE_MISMATCH)),
+            ("RT-11-09", "invalid_descriptors", "tells differing descriptors as an invalid value",
+             told_as(Status.TESS_ERR_INVALID_VALUE)),
+            ("LANG-15-11", "invalid_count", "tells differing counts as an invalid value",
+             mismatch_as(Status.TESS_ERR_INVALID_VALUE)),
+            ("LANG-15-12", "invalid_dtype", "tells differing dtypes as an invalid value",
+             mismatch_as(Status.TESS_ERR_INVALID_VALUE)),
+        )
+    ),
+]  # fmt: skip

@@ -1,6 +1,0 @@
-"""Reading a C header without a compiler: what it declares, in the words of the specification (runtime spec 4)."""
-
-from tessera_conformance.c_header.declarations import CHeader, Prototype, read_header
-from tessera_conformance.c_header.errors import UnreadableHeader
-
-__all__ = ["CHeader", "Prototype", "UnreadableHeader", "read_header"]

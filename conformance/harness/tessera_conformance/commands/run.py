@@ -1,0 +1,93 @@
+"""`tessera-conformance run`: the suite from wherever it lies, checkout or wheel, through pytest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.options import add_options
+from tessera_conformance.report_plugin import SEAL
+
+USAGE_EXIT = 2
+CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `run` and `reproduce`."""
+    raw = argparse.RawDescriptionHelpFormatter
+    run = subparsers.add_parser(
+        "run", help="run the conformance suite", epilog=_epilog(RUN_EXAMPLES), formatter_class=raw
+    )
+    run.set_defaults(handler=run_command, takes_rest=True)
+    reproduce = subparsers.add_parser(
+        "reproduce",
+        help="run one case and write a standalone script for it",
+        epilog=_epilog(REPRODUCE_EXAMPLES),
+        formatter_class=raw,
+    )
+    reproduce.add_argument("case", help="case id as in the report")
+    reproduce.set_defaults(handler=reproduce_command, takes_rest=True)
+
+
+RUN_EXAMPLES = """
+  tessera-conformance run --impl=reference
+  tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
+  tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
+"""
+REPRODUCE_EXAMPLES = """
+  tessera-conformance reproduce ir/matmul/golden/fp32/k-13 --impl=py:my_adapter:make
+"""
+
+
+def _epilog(examples: str) -> str:
+    """The options of the suite, which pytest reads, and examples."""
+    options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    add_options(options.add_argument)
+    return f"{options.format_help()}\nFurther options go to pytest, such as -k, -x and -n.\n\nexamples:{examples}"
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """The suite."""
+    return run_suite(arguments.rest)
+
+
+def reproduce_command(arguments: argparse.Namespace) -> int:
+    """One case; its report and script go to `reproduction/` unless told otherwise, and not over a whole report."""
+    return run_suite(["--report-dir=reproduction", "--reproduce", arguments.case, *arguments.rest])
+
+
+def run_suite(options: list[str]) -> int:
+    """Run pytest over the suite with our own configuration; exit code 0, 1 for a failed claim, 2 for a bad request.
+
+    In a process of its own, so that an implementation that ends its process cannot end with our exit code.
+    """
+    if not any(option.partition("=")[0] == "--impl" for option in options):
+        print(
+            "name an implementation: --impl=reference, --impl=py:module:factory or --impl=rpc:command", file=sys.stderr
+        )
+        return USAGE_EXIT
+    suite = suite_directory()
+    with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
+        configuration, seal = Path(scratch) / "pytest.ini", Path(scratch) / "sealed"
+        configuration.write_text(CONFIGURATION, encoding="utf-8")
+        place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite)]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
+        code = subprocess.run(command, env={**os.environ, SEAL: str(seal)}, check=False).returncode
+        sealed = seal.exists()
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
+    elif code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not sealed:
+        print(
+            "the run ended before its report: the implementation ended the process it shares with the suite; run it "
+            'in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"',
+            file=sys.stderr,
+        )
+        return USAGE_EXIT
+    return code if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT

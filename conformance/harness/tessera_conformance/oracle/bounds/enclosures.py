@@ -1,0 +1,64 @@
+"""Enclosures of the results of every function of the oracle that yields floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.oracle.bounds import (
+    attention,
+    elementwise,
+    movement,
+    normalization,
+    products,
+    random,
+    reductions,
+    softmax,
+    transforms,
+)
+from tessera_conformance.oracle.bounds import payloads as wires
+from tessera_conformance.oracle.bounds.intervals import Enclosure
+from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.tensors import Tensor
+
+Enclosures = list[Enclosure | None]
+
+ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
+    **attention.RULES,
+    **elementwise.RULES,
+    **movement.RULES,
+    **normalization.RULES,
+    **products.RULES,
+    **random.RULES,
+    **reductions.RULES,
+    **softmax.RULES,
+    **transforms.RULES,
+    **wires.RULES,
+}
+"""The rule of each function, by its name in the oracle."""
+
+ORDERED = ("matmul", "sum", "mean", "prod", "softmax", "logsumexp")
+"""The functions that take an order."""
+
+matmul = products.matmul
+function = elementwise.function
+
+
+def enclose(
+    function_name: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any], *, known_order: bool = False
+) -> Enclosures:
+    """An enclosure for each element of the function's first result, row-major; two for a complex element.
+
+    `function_name` is a name of `oracle.FUNCTIONS`, with or without `oracle.`; inputs and arguments are those that the
+    function itself takes. With `known_order` the order or tree among the arguments is the one that was followed, and
+    the bound that of this order; without it, any order will do.
+
+    Raises:
+        BadArgument: the function yields no floats.
+    """
+    name = function_name.removeprefix("oracle.")
+    if name not in ENCLOSED:
+        raise BadArgument("function_name", function_name, f"one of {', '.join(ENCLOSED)}")
+    if name in ORDERED:
+        return ENCLOSED[name](*inputs, **arguments, known_order=known_order)
+    return ENCLOSED[name](*inputs, **arguments)

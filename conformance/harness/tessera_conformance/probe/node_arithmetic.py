@@ -1,0 +1,302 @@
+"""Which arithmetic the nodes of a known tree have: direct probes first, then replay of random terms bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any, Literal, TypeAlias
+
+from tessera_conformance.arithmetic import replay
+from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
+from tessera_conformance.arithmetic.tree import START, Tree
+from tessera_conformance.oracle.exact import ZERO, Value, is_negative, is_zero
+from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
+from tessera_conformance.probe.calls import Box, Words, words_of
+from tessera_conformance.probe.evidence import NotATree
+from tessera_conformance.probe.samples import Sample, samples, stacked
+from tessera_conformance.tensors import Tensor
+
+Start: TypeAlias = Literal["+0", "none"]
+Kept: TypeAlias = Literal["kept", "flushed", "mixed"]
+
+ROUNDINGS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+ROWS = 16
+PAIRS = 4
+"""Rows in which all terms but two are zeros."""
+REPEATS = 4
+"""How often the same terms are asked for to see whether the result varies."""
+WIDEST_ALIGNMENT = 64
+NEAREST = 8
+"""How many models are compared for the nearest where none fits."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the implementation gave for random terms, and what the direct probes said."""
+
+    rows: Sequence[Sample]
+    words: Sequence[int]
+    start: Start | None
+    subnormals: Kept
+    alignment_bits: int | None = None
+    roundings: tuple[Rounding, ...] = ROUNDINGS
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The model that replays everything, and others that no input tried can tell from it."""
+
+    model: NodeArithmetic
+    tree: Tree
+    alike: tuple[NodeArithmetic, ...] = field(default=())
+
+
+def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
+    """Ask for random terms and run the direct probes.
+
+    Raises:
+        NotATree: the same terms give different bits.
+    """
+    subject = box.subject
+    rows = samples(subject.dtype, subject.terms, ROWS, box.has_products, seed)
+    rows += _pairs_alone(box, tree, seed) if tree is not None and tree.arity == 2 and box.has_products else []
+    words = [box.word(row.left, row.right) for row in rows]
+    for row, word in list(zip(rows, words, strict=True))[:2]:
+        for _ in range(REPEATS // 2):
+            require_same(box, row.left, row.right, word)
+    bits = _alignment(box, tree) if tree is not None and tree.arity > 2 else None
+    roundings = _roundings(box) if tree is not None and tree.arity == 2 else ROUNDINGS
+    return Observed(rows, words, _start(box), _subnormals(box), bits, roundings)
+
+
+def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
+    """Products at the leaves of one node of two leaves, zeros at all others: they show which one is rounded first."""
+    pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
+    rows = []
+    for sample in samples(box.subject.dtype, 2, PAIRS, True, seed):
+        left, right = _placed(box, {}), _placed(box, {})
+        left[pair] = sample.left
+        if sample.right is not None:
+            right[pair] = sample.right
+        rows.append(Sample(left, right))
+    return rows
+
+
+def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
+    """Ask once more.
+
+    Raises:
+        NotATree: the bits differ.
+    """
+    again = box.word(left, right)
+    if again != word and not _both_nan(again, word, box.subject.result_dtype):
+        outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
+        raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
+
+
+def identify(box: Box, tree: Tree, seen: Observed) -> Arithmetic:
+    """The arithmetic whose replay gives every bit seen.
+
+    Raises:
+        NotATree: none does; the witness is a row that the nearest one misses.
+    """
+    candidates = list(_candidates(box, tree, seen))
+    found = [(model, placed) for placed, model in candidates if replays(box, placed, model, seen)]
+    if found:
+        first, placed = found[0]
+        alike = tuple(dict.fromkeys(model for model, _ in found if model != first))
+        return Arithmetic(first, placed, alike)
+    missed = [(*mismatches(box, placed, model, seen), model) for placed, model in candidates[:NEAREST]]
+    wrong, row, word, model = min(missed, key=lambda entry: entry[0])
+    sample = seen.rows[row]
+    raise NotATree(
+        "replay",
+        None,
+        f"no arithmetic replays the tree that the masks show; the nearest misses {wrong} of {len(seen.rows)} rows",
+        {
+            "inputs": inputs_json(box, sample.left, sample.right),
+            "nearest": model.to_json(),
+            "replayed": hexadecimal(word, box),
+            "found": hexadecimal(seen.words[row], box),
+        },
+    )
+
+
+def replays(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> bool:
+    """Whether a replay gives every bit seen; an exact replay, which takes rows one by one, first tries a single one."""
+    head = Observed(seen.rows[1:2], seen.words[1:2], seen.start, seen.subnormals)
+    quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
+    return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, seen)[0] == 0
+
+
+def mismatches(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> tuple[int, int, int]:
+    """How many rows a replay misses, the first of them and what it gives there."""
+    replayed = replayed_rows(box, tree, model, seen.rows)
+    out = box.subject.result_dtype
+    wrong = [
+        row
+        for row, (found, wanted) in enumerate(zip(seen.words, replayed, strict=True))
+        if found != wanted and not _both_nan(found, wanted, out)
+    ]
+    return (len(wrong), wrong[0], replayed[wrong[0]]) if wrong else (0, 0, 0)
+
+
+def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sample]) -> list[int]:
+    """The codes that a tree and a model give for rows of terms."""
+    left, right = stacked(rows, box.subject.dtype)
+    out = box.subject.result_dtype
+    result: Tensor = (
+        replay.sum(left, 1, tree, model, out) if right is None else replay.inner(left, right, tree, model, out)
+    )
+    return [int(word) for word in result.words()]
+
+
+def _candidates(box: Box, tree: Tree, seen: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
+    """Models to try, the likeliest first."""
+    dtype = box.subject.dtype
+    usual = ACCUMULATORS[dtype]
+    others = [name for name in ("fp32", "fp64", "fp16", "bf16") if name != usual]
+    subnormals = ["kept", "flushed"] if seen.subnormals == "mixed" else [seen.subnormals]
+    products = ("rounded", "fused") if box.has_products else ("rounded",)
+    roundings = seen.roundings
+    for accumulator, rounding, kept in product([usual, *others], roundings, subnormals):
+        for product_, placed in ((name, place) for name in products for place in _placements(box, tree, name)):
+            wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
+            if accumulator != usual and rounding not in ("nearest_even", *(() if wider else ("toward_zero",))):
+                continue
+            if not _holds(accumulator, box, seen):
+                continue
+            yield placed, NodeArithmetic(accumulator, product_, rounding, seen.alignment_bits, kept)  # type: ignore[arg-type]
+
+
+def _holds(accumulator: str, box: Box, seen: Observed) -> bool:
+    """Whether every result seen is a number of the accumulator, which it was before it was rounded to the result."""
+    narrow, wide = float_format(accumulator), float_format(box.subject.result_dtype)
+    if narrow.fraction_bits >= wide.fraction_bits:
+        return True
+    return all(narrow.round(value) == value for value in map(wide.decode, seen.words))
+
+
+def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
+    """What the masks do not show: where the start value enters, and which of two fused leaves is rounded first."""
+    if tree.arity <= 2:
+        return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
+    widened = _with_start_in_first_node(tree)
+    return [widened, tree] if widened is not None else [tree]
+
+
+def _with_start_in_first_node(tree: Tree) -> Tree | None:
+    """The tree with `c` in the first node, where that node has one term less than the widest."""
+    first = next((k for k, step in enumerate(tree.steps) if step < START), None)
+    if first is None or -tree.steps[first] != tree.arity - 1:
+        return None
+    steps = list(tree.steps)
+    return Tree.explicit([START, *steps[:first], steps[first] - 1, *steps[first + 1 :]])
+
+
+def _with_pairs_swapped(tree: Tree) -> Tree:
+    """The tree with the two leaves of every node of two leaves exchanged."""
+    steps = list(tree.steps)
+    for k in range(2, len(steps)):
+        if steps[k] == -2 and steps[k - 1] > START and steps[k - 2] > START:
+            steps[k - 2], steps[k - 1] = steps[k - 1], steps[k - 2]
+    return Tree.explicit(steps)
+
+
+def _start(box: Box) -> Start | None:
+    """Whether a sum of negative zeros keeps the sign, and so starts from none of its own."""
+    dtype, terms = box.subject.dtype, box.subject.terms
+    left = words_of([ZERO], dtype).repeat(terms) | words_of([ZERO], dtype).dtype.type(float_format(dtype).sign_bit)
+    right = words_of([Fraction(1)], dtype).repeat(terms) if box.has_products else None
+    total = box.value(left, right)
+    if not is_zero(total):
+        return None
+    return "none" if is_negative(total) else "+0"
+
+
+def _subnormals(box: Box) -> Kept:
+    """Whether subnormal inputs and subnormal results survive."""
+    dtype = box.subject.dtype
+    smallest = float_format(dtype).smallest_normal
+    answers = [_alone(box, [smallest / 2], [Fraction(1)]) == smallest / 2]
+    if ACCUMULATORS[dtype] == dtype:  # else a result that the accumulator has no normal number for cannot be seen
+        answers.append(_alone(box, [3 * smallest / 2, -smallest], [Fraction(1)] * 2) == smallest / 2)
+    if float_format(box.subject.result_dtype).smallest_normal > smallest:
+        return "kept"
+    return "kept" if all(answers) else "mixed" if any(answers) else "flushed"
+
+
+def _roundings(box: Box) -> tuple[Rounding, ...]:
+    """The directions that 1 and a tiny number of either sign leave possible, where the result shows the accumulator."""
+    dtype = box.subject.dtype
+    accumulator, result = (float_format(name) for name in (ACCUMULATORS[dtype], box.subject.result_dtype))
+    tiny = Fraction(2) ** (-accumulator.fraction_bits - 8)
+    if result.fraction_bits < accumulator.fraction_bits or tiny < float_format(dtype).smallest_normal:
+        return ROUNDINGS
+    above, below = (_alone(box, [Fraction(1), sign * tiny], [Fraction(1)] * 2) for sign in (1, -1))
+    if above == 1 and below == 1:
+        return ROUNDINGS[:2]
+    return ROUNDINGS[2:]
+
+
+def _alignment(box: Box, tree: Tree) -> int | None:
+    """How many bits below the largest term a fused node keeps; None where it keeps all that can be sent.
+
+    A power of two and its negation cancel in the node, and a smaller one, 2^-g times theirs, stands beside them: it
+    survives as long as g is not more than the bits.
+    """
+    leaves = next(([leaf for leaf, _ in children] for children in tree.joints() if len(children) > 2), [])
+    if len(leaves) < 3:
+        return None
+    one, other, small = leaves[:3]
+    large = Fraction(2) ** (8 if box.subject.dtype == "fp8_e4m3" else 0)
+    scale = large * large if box.has_products else large
+    for bits in range(1, WIDEST_ALIGNMENT + 1):
+        factors = _factors(scale / 2**bits, large, box)
+        if factors is None:
+            return None
+        left = _placed(box, {one: large, other: -large, small: factors[0]})
+        right = _placed(box, {one: large, other: large, small: factors[1]}) if box.has_products else None
+        if is_zero(box.value(left, right)):
+            return bits - 1
+    return None
+
+
+def _factors(number: Fraction, large: Fraction, box: Box) -> tuple[Fraction, Fraction] | None:
+    """A power of two as the factors of one term, where the dtype has them."""
+    lowest = float_format(box.subject.dtype).smallest
+    if not box.has_products:
+        return (number, large) if number >= lowest else None
+    if number / large >= lowest:
+        return number / large, large
+    return (number / lowest, lowest) if number / lowest >= lowest else None
+
+
+def _alone(box: Box, left: Sequence[Fraction], right: Sequence[Fraction]) -> Value:
+    """The sum of a few terms, zeros standing at all other leaves."""
+    factors = _placed(box, dict(enumerate(right))) if box.has_products else None
+    return box.value(_placed(box, dict(enumerate(left))), factors)
+
+
+def _placed(box: Box, values: dict[int, Fraction]) -> Words:
+    return words_of([values.get(leaf, ZERO) for leaf in range(box.subject.terms)], box.subject.dtype)
+
+
+def inputs_json(box: Box, left: Words, right: Words | None) -> dict[str, Any]:
+    """Terms as hexadecimal words."""
+    digits = left.dtype.itemsize * 2
+    named = {"terms": left} if right is None else {"left": left, "right": right}
+    return {name: [f"{int(word):0{digits}x}" for word in words] for name, words in named.items()}
+
+
+def hexadecimal(word: int, box: Box) -> str:
+    """A result's code."""
+    return f"{word:0{float_format(box.subject.result_dtype).sign_bit.bit_length() // 4}x}"
+
+
+def _both_nan(one: int, other: int, dtype: str) -> bool:
+    format_ = float_format(dtype)
+    values = [format_.decode(one), format_.decode(other)]
+    return all(not isinstance(value, Fraction) and value.value == "nan" for value in values)

@@ -1,0 +1,218 @@
+"""One probe from beginning to end, and what it found."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from tessera_conformance.arithmetic.tree import Tree
+from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for
+from tessera_conformance.probe.declaration import (
+    Declaration,
+    Departure,
+    arithmetic_departures,
+    declaration,
+    order_departure,
+    probe_departures,
+)
+from tessera_conformance.probe.elements import Group, groups_of
+from tessera_conformance.probe.evidence import NotATree
+from tessera_conformance.probe.masks import Masks
+from tessera_conformance.probe.node_arithmetic import Arithmetic, Observed, identify, observe, require_same
+from tessera_conformance.probe.other_elements import Elsewhere, elsewhere
+from tessera_conformance.probe.pattern import pattern
+from tessera_conformance.probe.reveal import reveal, reveal_exact_nodes
+from tessera_conformance.protocol import Hello
+from tessera_conformance.session import Session
+
+Verdict: TypeAlias = Literal["agrees", "differs", "nothing declared"]
+Kind: TypeAlias = Literal["tree", "exact sum", "no fixed tree"]
+
+MOST_TERMS_APART = 256
+"""Leaves up to which units are told apart, which takes many calls."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a probe found.
+
+    `tree` has no start value; `arithmetic` is None where no model replays the tree, and then `evidence` says why.
+    `groups` are the orders of all elements of an all-reduce, `others` says whether other elements of a result share it.
+    """
+
+    subject: Subject
+    implementation: str
+    tree: Tree | None
+    arithmetic: Arithmetic | None
+    seen: Observed | None
+    declared: Declaration | None
+    departures: tuple[Departure, ...] = ()
+    evidence: NotATree | None = None
+    groups: tuple[Group, ...] = ()
+    others: Elsewhere | None = None
+    ranks_agree: bool = True
+    calls: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the sum is a fixed tree."""
+        if self.evidence is not None or self.tree is None:
+            return "no fixed tree"
+        flat = self.tree.leaves > 2 and self.tree.depth == 1
+        exact = self.arithmetic is not None and self.arithmetic.model.alignment_bits is None
+        return "exact sum" if flat and exact else "tree"
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the finding stands to the declaration."""
+        if self.declared is None:
+            return "nothing declared"
+        return "differs" if self.departures else "agrees"
+
+    @property
+    def pattern(self) -> str:
+        """The order in words."""
+        if self.kind == "exact sum":
+            return "exact sum of all terms, rounded once, in no order"
+        return pattern(self.tree) if self.tree is not None else "no fixed tree"
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine-readable finding; times are left out."""
+        subject, model = self.subject, self.arithmetic and self.arithmetic.model
+        return {
+            "implementation": self.implementation,
+            "operation": subject.operation,
+            "shape": list(subject.shape),
+            "dtype": subject.dtype,
+            "result_dtype": subject.result_dtype,
+            "element": list(subject.watched),
+            "kind": self.kind,
+            "pattern": self.pattern,
+            "tree": self.tree.to_text() if self.tree is not None else None,
+            "arithmetic": model.to_json() if model else None,
+            "replayed_tree": self.arithmetic.tree.to_text() if self.arithmetic else None,
+            "indistinguishable": [other.to_json() for other in self.arithmetic.alike] if self.arithmetic else [],
+            "start": self.seen.start if self.seen else None,
+            "subnormals": self.seen.subnormals if self.seen else None,
+            "evidence": self.evidence.to_json() if self.evidence else None,
+            "elsewhere": self.others.to_json() if self.others else None,
+            "groups": [group.to_json() for group in self.groups],
+            "ranks_agree": self.ranks_agree,
+            "declared": self.declared.to_json() if self.declared else None,
+            "verdict": self.verdict,
+            "departures": [departure.to_json() for departure in self.departures],
+            "calls": self.calls,
+        }
+
+
+def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = False) -> Finding:
+    """Probe one operation; a declaration that holds is confirmed without revealing the tree anew, unless `in_full`.
+
+    Raises:
+        CannotProbe: the implementation does not answer, or not to the point.
+    """
+    began = time.perf_counter()
+    box = box_for(session, subject)
+    hello = session.open()
+    name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else session.label
+    stated = declaration(box)
+    found = replace(_looked_at(box, stated, seed, in_full), implementation=name)
+    if found.arithmetic is not None:
+        found = replace(found, others=elsewhere(box, found.arithmetic, seed))
+    if subject.operation == "all_reduce":
+        found = replace(found, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
+    return replace(found, calls=box.calls, seconds=time.perf_counter() - began)
+
+
+def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
+    found = Finding(box.subject, "", None, None, None, stated)
+    try:
+        masks = Masks(box)
+        if masks.swallows_nothing():
+            return _exact(box, masks, found, seed)
+        wrong_order = order_departure(masks, stated.tree) if stated is not None else None
+        confirmed = stated is not None and wrong_order is None and not in_full
+        tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
+    except NotATree as stop:
+        return _no_tree(box, found, stop)
+    found = replace(found, tree=tree)
+    try:
+        seen = observe(box, tree, seed)
+        found = replace(found, seen=seen)
+        if stated is not None and wrong_order is None:
+            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+            found = replace(found, departures=_one_of_each(departures))
+            if not found.departures:
+                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+        elif wrong_order is not None:
+            found = replace(found, departures=(wrong_order,))
+        return replace(found, arithmetic=identify(box, tree, seen))
+    except NotATree as stop:
+        return _no_tree(box, found, stop)
+
+
+def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
+    """Where nothing is lost beside M, only replays can tell a declared order from another."""
+    stated = found.declared
+    found = replace(found, tree=Tree.explicit([*range(masks.terms), -masks.terms]))
+    try:
+        seen = observe(box, found.tree, seed)
+        found = replace(found, seen=seen)
+        if stated is not None:
+            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+            if not departures:
+                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+            if departures[0].aspect == "arithmetic":
+                departures = [order_departure(masks, stated.tree) or departures[0]]
+            found = replace(found, departures=_one_of_each(departures))
+        return replace(found, arithmetic=identify(box, found.tree or Tree.explicit([0]), seen))
+    except NotATree as stop:
+        return _no_tree(box, found, stop)
+
+
+def _no_tree(box: Box, found: Finding, stop: NotATree) -> Finding:
+    """A pair of masks that fits no tree is asked again: what varies from run to run is said to vary."""
+    if found.declared is not None and not found.departures:
+        departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
+        found = replace(found, departures=(departure,))
+    return replace(found, evidence=stop)
+
+
+def _revealed(masks: Masks, seed: int) -> Tree:
+    try:
+        return reveal(masks, seed)
+    except NotATree as stop:
+        _require_steady(masks, stop)
+        if masks.terms > MOST_TERMS_APART:
+            raise
+        try:
+            return reveal_exact_nodes(masks, seed)
+        except NotATree:
+            raise stop from None
+    except RecursionError:
+        raise CannotProbe(f"{masks.box.subject}: the tree is too deep to be revealed with this seed") from None
+
+
+def _require_steady(masks: Masks, stop: NotATree) -> None:
+    """Ask some pairs again, those of the evidence first.
+
+    Raises:
+        NotATree: an answer has changed.
+    """
+    for pair in [*([stop.pair] if stop.pair else []), *list(masks.measured)[:32]]:
+        left, right = masks.words(*pair)
+        word = masks.box.word(left, right)
+        try:
+            for _ in range(2):
+                require_same(masks.box, left, right, word)
+        except NotATree as varying:
+            raise NotATree("runs", pair, varying.reason, varying.witness) from None
+
+
+def _one_of_each(departures: list[Departure]) -> tuple[Departure, ...]:
+    first: dict[str, Departure] = {}
+    for departure in departures:
+        first.setdefault(departure.aspect, departure)
+    return tuple(first.values())

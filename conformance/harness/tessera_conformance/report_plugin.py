@@ -1,0 +1,144 @@
+"""The pytest plugin that writes the report of a run: registered once, in the process that sees all results."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.cases import case_id
+from tessera_conformance.locations import CHAPTERS, suite_directory
+from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
+from tessera_conformance.reports.publish import publish
+from tessera_conformance.reports.reproduce import script_name
+from tessera_conformance.reports.summary import terminal_summary
+from tessera_conformance.suite_run import Case, SuiteRun, observation_line
+from tessera_conformance.verdicts import Judgement
+
+PROPERTY = "tessera_observation"
+"""The user property under which a teardown report carries its case's observation line."""
+PLANNED = "tessera_planned"
+"""The user property under which a setup report carries what is known of its case beforehand."""
+SEAL = "TESSERA_CONFORMANCE_SEAL"
+"""The environment variable naming a file that is made when the report is whole."""
+NARROWING = ("reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+"""The options that can leave cases out, the shard aside."""
+
+
+class ReportKeeper:
+    """Collects observation lines, writes the report file and prints the end of the run."""
+
+    def __init__(self, config: pytest.Config, run: SuiteRun) -> None:
+        self._config = config
+        self._run = run
+        self._writer: JournalWriter | None = None
+        self._report: Report | None = None
+        self._started = time.monotonic()
+        self._deselected = False
+        self._not_collected: list[str] = []
+        self._planned: dict[str, Case] = {}
+        self._complete = False
+        self._observed: list[tuple[str, Sequence[str]]] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin the report with the cases of this process."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Begin the report with what the first worker has collected; all workers collect the same."""
+        self._begin(ids)
+
+    def _begin(self, node_ids: Sequence[str]) -> None:
+        if self._writer is not None or self._config.option.collectonly:
+            return
+        cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
+        if not cases:
+            return
+        self._complete = self._is_complete(cases)
+        header = self._run.header(self._complete)
+        self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
+        self._writer.header(header)
+        self._writer.plan(cases)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
+        if not report.passed and case_id(f"{report.nodeid}::test_") is not None:
+            self._not_collected.append(f"{report.nodeid} was not collected")
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember that something was left out; a shard leaves cases out by design."""
+        if self._run.shard is None:
+            self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
+
+    def _is_complete(self, cases: Sequence[str]) -> bool:
+        """Whether these are all cases of the suite, or of the shard: nothing leaves any out, every file has some."""
+        option = self._config.option
+        if self._deselected or any(getattr(option, name, None) for name in NARROWING):
+            return False
+        if any(entry.startswith(("python_", "norecursedirs")) for entry in option.override_ini or ()):
+            return False
+        if any("::" in str(argument) for argument in self._config.args):
+            return False
+        if self._run.shard is not None:
+            suite = suite_directory()
+            paths = [Path(str(argument)).resolve() for argument in self._config.args]
+            return any(path == suite or path in suite.parents for path in paths)
+        return all(any(case.startswith(prefix) for case in cases) for prefix in _file_prefixes())
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
+        properties: list[tuple[str, Any]] = [*report.user_properties]
+        for name, line in properties:
+            if name == PROPERTY:
+                self._write(json.loads(line))
+            elif name == PLANNED:
+                clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
+                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])
+        lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
+        if lost is not None:
+            died = self._planned.get(lost) or Case(lost, lost, [], [])
+            self._run.settle(died, Judgement("crash", "the process that ran the case died"))
+            self._write(observation_line(died))
+
+    def _write(self, line: Any) -> None:
+        if self._writer is not None:
+            self._writer.observation(line)
+            self._observed.append((line["case"], line["clauses"]))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Seal the report, make the pages from it, and let a failed claim fail the run."""
+        if self._writer is None:
+            return
+        problems = self._not_collected + self._run.problems()
+        if self._complete and self._run.shard is None:
+            problems += self._run.deviations.unmatched(self._observed)
+        self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
+        publish(self._report, self._run.registry)
+        if SEAL in os.environ:
+            Path(os.environ[SEAL]).touch()
+        if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The end of a run, as people see it."""
+        if self._report is not None:
+            terminalreporter.write_sep("=", "conformance")
+            terminalreporter.write(terminal_summary(self._report, self._run.registry) + "\n")
+            if self._config.option.reproduce:
+                directory = self._config.option.report_dir
+                terminalreporter.write(f"  script     {directory / script_name(self._config.option.reproduce)}\n")
+
+
+def _file_prefixes() -> list[str]:
+    """What the ids of the cases of each test file of the suite begin with."""
+    suite = suite_directory()
+    files = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py"))]
+    return [str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files]

@@ -1,0 +1,136 @@
+"""Control flow, calls and what no kernel holds around kernels; programs that say how they are computed."""
+
+from __future__ import annotations
+
+from tessera_conformance.dsl import module
+from tessera_conformance.vectors.building import tensor
+from tessera_conformance.vectors.counter import counted
+
+from .model import Program, composed
+
+STEP = "  func step(X: tensor<MxKxfp32>, W: tensor<KxKxfp32>) -> tensor<MxKxfp32> { return op.relu(X @ W) + X; }"
+
+CONTROL = [
+    composed(
+        "branches",
+        "A branch around kernels, and a value of either side.",
+        "let P: tensor<6x6xfp32> = A @ A; if (P[0, 0] > 0.0) { P = P @ A; } else { P = op.softmax(P) - A; } return P;",
+        A="fp32 6x6",
+    ),
+    composed(
+        "turns",
+        "A loop that carries a product.",
+        "let P: tensor<5x5xbf16> = A; for (k in 0:4) { P = op.tanh(P @ A) + B; } return P;",
+        "elementary-functions",
+        A="bf16 5x5",
+        B="bf16 5x5",
+    ),
+    composed(
+        "until",
+        "A loop that asks what its kernels computed.",
+        "let t: int32 = 0; while (A[0, 0] < 100) { A = A @ T; t = t + 1; } return A, t;",
+        A=tensor("int32", [[1, 2], [3, 4]]),
+        T=tensor("int32", [[2, 1], [1, 3]]),
+    ),
+    composed(
+        "called-twice",
+        "One function for two shapes.",
+        "return step(A, W), step(step(B, W), W);",
+        "tensor-ops",
+        STEP,
+        A="fp32 3x7",
+        B="fp32 5x7",
+        W="fp32 7x7",
+    ),
+    composed(
+        "called-in-a-loop",
+        "A call in a loop in a branch.",
+        "if (c) { for (k in 0:2) { A = step(A, W); } } return A;",
+        "tensor-ops",
+        STEP,
+        A="fp32 4x5",
+        W="fp32 5x5",
+        c=tensor("bool", True),
+    ),
+    composed(
+        "barrier",
+        "Work on both sides of a barrier, and an assertion.",
+        'let P: tensor<6x4xfp32> = A @ B; barrier(); assert(s > 0, "positive"); return op.relu(P), A + A;',
+        "tensor-ops",
+        A="fp32 6x9",
+        B="fp32 9x4",
+        s=tensor("int32", 3),
+    ),
+    composed(
+        "gradient",
+        "Gradients of a product, which the host computes.",
+        "let Y: tensor<3x4xfp32> = op.tanh(A @ B); return Y, op.grad(Y, A), op.grad(Y, B);",
+        "elementary-functions",
+        A="fp32 3x5",
+        B="fp32 5x4",
+    ),
+    composed(
+        "drawn",
+        "Random numbers, which are drawn on the host, in a product.",
+        "return op.uniform(shape=[5, 6], dtype=fp32, seed=7) @ A;",
+        "random-ops",
+        A="fp32 6x4",
+    ),
+    composed(
+        "reduced",
+        "A product of every rank, summed over a mesh, in one more kernel.",
+        'return dist.all_reduce(A @ B, axis=dp, op="sum") * 0.5;',
+        "mesh-collectives",
+        "  mesh g = mesh<axes=[dp], shape=[1]>;",
+        A="fp32 5x9 wide",
+        B="fp32 9x6 wide",
+    ),
+    Program(
+        "kernel",
+        "A kernel of the language, which leaves its results in its parameters.",
+        module("  kernel f(A: tensor<6x6xfp32>, B: tensor<6x6xfp32>) { A = (A @ B) + A; B = op.softmax(A); }"),
+        {name: counted("fp32", (6, 6), seed) for name, seed in (("A", 7101), ("B", 7102))},
+    ),
+    Program(
+        "open-extents",
+        "Extents that become numbers with the inputs.",
+        module("  func f(A: tensor<MxKxbf16>, B: tensor<KxNxbf16>) { let C: tensor<MxNxbf16> = A @ B; return C, -C; }"),
+        {"A": counted("bf16", (9, 21), 7103), "B": counted("bf16", (21, 6), 7104)},
+    ),
+]
+
+DIRECTED = [
+    composed(
+        "directed",
+        "Every directive about one product, sizes that need padding.",
+        "let C: tensor<20x18xbf16> = A @ B; schedule.tile(C, m=16, n=16, k=16, pad=[12, 14, 8]); "
+        "schedule.pipeline(C, double_buffer=true, depth=3); return op.relu(C);",
+        "tensor-ops",
+        A="bf16 20x24 wide",
+        B="bf16 24x18 wide",
+    ),
+    composed(
+        "fused",
+        "Elementwise operations that are told to share a nest.",
+        "let B: tensor<9x10xfp32> = A * 2.0; let C: tensor<9x10xfp32> = B + A; schedule.fuse(B, C); "
+        "schedule.tile(C, m=3, n=5); return C;",
+        A="fp32 9x10 edges",
+    ),
+    composed(
+        "tiled-rows",
+        "Rows in tiles that cut them.",
+        "let B: tensor<10x24xfp32> = op.softmax(A); schedule.tile(B, m=4, n=5, pad=[2, 1]); "
+        'schedule.prefetch(B, scope="shared", align=32); return op.sum(B, axis=0);',
+        "reductions",
+        A="fp32 10x24",
+    ),
+    composed(
+        "annotated",
+        "A function whose annotation says how to tile.",
+        "return A @ B;",
+        "annotations",
+        attributes="schedule(m=8, n=8, k=4, depth=2)",
+        A="fp32 9x13 wide",
+        B="fp32 13x11 wide",
+    ),
+]

@@ -1,0 +1,72 @@
+"""Cases of gradients: a program, its operands, and the gradients that it returns, exactly.
+
+The sign of a zero is left out: no text says which one a gradient has where nothing is contributed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.check import Check
+from tessera_conformance.dsl import Values, func, module, tensor_of
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import Tensor
+
+from .programs import evaluate
+
+
+def type_of(tensor: Tensor) -> str:
+    """The type of a tensor or scalar as it is written."""
+    return f"tensor<{'x'.join(map(str, tensor.shape))}x{tensor.dtype}>" if tensor.shape else tensor.dtype
+
+
+def without_signed_zeros(found: Any) -> Any:
+    """A tensor of floats with every zero positive; anything else as it is."""
+    if not isinstance(found, Tensor) or not found.format.is_float:
+        return found
+    words = found.words()
+    sign = words.dtype.type(1 << (8 * found.format.word_bytes - 1))
+    return Tensor(found.dtype, found.shape, np.where(words == sign, words.dtype.type(0), words).tobytes())
+
+
+def judge_results(
+    impl: Implementation,
+    check: Check,
+    statements: Sequence[str],
+    operands: Mapping[str, Tensor],
+    expected: Sequence[Tensor],
+    *,
+    helpers: Sequence[str] = (),
+) -> None:
+    """A func of these statements over operands, beside other funcs, returns these tensors."""
+    parameters = ", ".join(f"{name}: {type_of(given)}" for name, given in operands.items())
+    source = module(func(*statements, parameters=parameters), *helpers)
+    outputs = evaluate(impl, check, source, "f", **operands)
+    check.equal(len(outputs), len(expected), "the number of returned values")
+    for number, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
+        check.bits(without_signed_zeros(found), wanted, f"result {number}")
+
+
+def judge_gradients(
+    impl: Implementation,
+    check: Check,
+    expression: str,
+    operands: Mapping[str, Values | Tensor],
+    expected: Mapping[str, Values],
+    dtype: str = "fp32",
+    *,
+    before: Sequence[str] = (),
+    helpers: Sequence[str] = (),
+) -> None:
+    """The gradients of the sum of an expression's elements with respect to the operands named in `expected`.
+
+    Operands that are no tensors yet are tensors of `dtype`; `before` are statements ahead of the expression.
+    """
+    given = {name: held if isinstance(held, Tensor) else tensor_of(dtype, held) for name, held in operands.items()}
+    gradients = [f"let Grad{name}: {type_of(given[name])} = op.grad({expression}, {name});" for name in expected]
+    returned = f"return {', '.join(f'Grad{name}' for name in expected)};"
+    wanted = [tensor_of(given[name].dtype, values) for name, values in expected.items()]
+    judge_results(impl, check, [*before, *gradients, returned], given, wanted, helpers=helpers)

@@ -1,0 +1,91 @@
+"""Asking for programs of the language chapter: what they return, what they declare, and what they are lowered to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tessera_conformance.check import Check
+from tessera_conformance.dsl import Values, tensor_of
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import Tensor
+
+SYNTAX: Mapping[str, Any] = {"category": "syntax", "phase": ("lex", "parse")}
+"""How a text outside the grammar is refused: `check.rejects(observation, **SYNTAX)`."""
+
+
+def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
+    """The values that a function returns, computed at the level of the run."""
+    level = {} if impl.level == "strict" else {"level": impl.level}
+    value = check.returns(impl.language.execute(source=source, function=function, inputs=inputs, **level))
+    return list(value["outputs"])
+
+
+def value_of(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> Any:
+    """The one value that a function returns."""
+    outputs = evaluate(impl, check, source, function, **inputs)
+    check.equal(len(outputs), 1, "the number of returned values")
+    return outputs[0]
+
+
+def returns(
+    impl: Implementation,
+    check: Check,
+    source: str,
+    expected: Sequence[Values],
+    function: str = "f",
+    **inputs: Tensor,
+) -> None:
+    """The function returns these int32 values, in order; a kernel leaves them in its tensor parameters."""
+    outputs = evaluate(impl, check, source, function, **inputs)
+    check.equal(len(outputs), len(expected), "the number of returned values")
+    for output, value in zip(outputs, expected, strict=True):
+        check.bits(output, tensor_of("int32", value))
+
+
+def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:
+    """The names declared in each module, as the parser found them."""
+    found = check.accepts(impl.language.parse(source=source))
+    return {entry["name"]: [declaration["name"] for declaration in entry["declarations"]] for entry in found["modules"]}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of lowered IR."""
+
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    operations: tuple[Mapping[str, Any], ...]
+
+    def named(self, name: str) -> list[Mapping[str, Any]]:
+        """The operations of one name, with or without the quotes of the generic form."""
+        return [operation for operation in self.operations if operation["name"].strip('"') == name]
+
+
+def graph_of(impl: Implementation, check: Check, source: str, function: str = "f") -> Function:
+    """A function of the program's Graph IR."""
+    functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
+    found = [entry for entry in functions if entry["name"].lstrip("@").rpartition(".")[2] == function]
+    check.equal(len(found), 1, f"the number of functions called {function}")
+    entry = found[0]
+    return Function(tuple(entry["arguments"]), tuple(entry["results"]), tuple(entry["operations"]))
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor type as its text says it; a layout that is not stated is row_major (AMB-LANG-67)."""
+
+    shape: tuple[str, ...]
+    dtype: str
+    layout: str
+
+
+def tensor_type(text: str) -> TensorType | None:
+    """The type behind `tensor<4x8xbf16; layout=col_major>`, also in its exported spelling; None for anything else."""
+    compact = "".join(text.split()).replace('"', "")
+    match = re.fullmatch(r"(?:!tessera\.)?tensor<((?:\w+?x|\?x)+)([a-z]\w*)(?:[;,]layout=([^>]+))?>", compact)
+    if match is None:
+        return None
+    return TensorType(tuple(match[1].rstrip("x").split("x")), match[2], match[3] or "row_major")

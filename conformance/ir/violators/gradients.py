@@ -1,0 +1,207 @@
+"""Differentiation that loses its way: seeds, contributions, loops, branches, calls (language spec, 5.2, 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph import call, control, differentiation
+from tessera_reference.graph import grad as grad_module
+from tessera_reference.graph import interpreter as machine
+from tessera_reference.graph.grad import Grad
+from tessera_reference.graph.tape import Executed, Tape
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.rounding import cast, round_to
+
+from .changes import changed
+from .language_syntax import refuses
+
+GRADIENTS, DECLARED = "LANG-05.5-01", "LANG-05.2-06"
+USUAL, TOTAL, FILLED = differentiation.gradients, differentiation._total, differentiation._filled
+
+
+def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
+    """Another way to go back."""
+    return changed(clause, name, description, (machine, "gradients", gradients), only=["grad"])
+
+
+# Seeds and results
+
+
+def zero_for_itself(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+    """y with respect to y is a constant."""
+    found = yield from USUAL(machine_, y, wrt, location)
+    return tuple(FILLED(x, 0) if x is y else gradient for x, gradient in zip(wrt, found, strict=True))
+
+
+def first_only(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+    """The first operand has a gradient, the others have none."""
+    first, *others = yield from USUAL(machine_, y, wrt, location)
+    return (first, *(FILLED(other, 0) for other in others))
+
+
+def ones_for_independent(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+    """What y does not depend on has the gradient 1."""
+    found = yield from USUAL(machine_, y, wrt, location)
+    return tuple(gradient if gradient.values.any() else FILLED(gradient, 1) for gradient in found)
+
+
+def averaging(like: Array, number: int) -> Array:
+    """A seed of 1 / n: the derivative of the mean."""
+    filled = FILLED(like, number)
+    return Array(like.dtype, filled.values / max(like.values.size, 1)) if like.dtype.kind == "float" else filled
+
+
+def rounded(change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Gradients whose values are changed at the end."""
+
+    def gradients(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+        found = yield from USUAL(machine_, y, wrt, location)
+        changed_ = (Array(each.dtype, np.asarray(change(each.values), each.values.dtype)) for each in found)
+        return tuple(cast(each, each.dtype) for each in changed_)
+
+    return gradients
+
+
+def in_reverse(self: Grad, y: Array, *wrt: Array, env: Any) -> Any:
+    """Gradients of the last operand first."""
+    return env.differentiate(y, wrt[::-1])
+
+
+SEEDS = [
+    differentiates("zero_for_itself", "has no gradient of an operand itself", zero_for_itself),
+    differentiates("first_operand_only", "differentiates by the first operand only", first_only, DECLARED),
+    differentiates("ones_for_independent", "has ones where nothing depends", ones_for_independent),
+    changed(GRADIENTS, "seed_of_the_mean", "differentiates the mean of the elements",
+            (differentiation, "_filled", averaging), only=["grad"]),
+    changed(GRADIENTS, "seed_of_two", "starts from 2", (differentiation, "_filled", lambda like, number:
+            FILLED(like, 2 * number)), only=["grad"]),
+    differentiates("gradients_in_bf16", "rounds gradients to bf16", rounded(lambda values:
+                   round_to(np.asarray(values), dtype("bf16")))),
+    differentiates("gradients_a_little_off", "has gradients that are too large by 2**-15", rounded(lambda values:
+                   values * (1 + 2.0**-15))),
+    changed(DECLARED, "gradients_in_reverse", "returns gradients in reverse order", (Grad, "steps", in_reverse),
+            only=["grad"]),
+]  # fmt: skip
+
+
+# Contributions
+
+
+def totals(name: str, description: str, choose: Callable[[list[Array]], list[Array]]) -> Violation:
+    """Contributions, the last use first, of which some are added, in some order."""
+
+    def total(machine_: Any, x: Array, contributions: dict[int, list[Array]], location: Any) -> Any:
+        found = contributions.get(id(x), [])
+        chosen = {**contributions, id(x): choose(found)} if len(found) > 1 else contributions
+        result = yield from TOTAL(machine_, x, chosen, location)
+        contributions[id(x)] = [result]
+        return result
+
+    return changed(GRADIENTS, name, description, (differentiation, "_total", total), only=["grad"])
+
+
+CONTRIBUTIONS = [
+    totals("last_use_only", "keeps the contribution of the last use", lambda found: found[:1]),
+    totals("first_use_only", "keeps the contribution of the first use", lambda found: found[-1:]),
+    totals("two_uses_only", "keeps the contributions of two uses", lambda found: found[:2]),
+    totals("last_use_first", "adds contributions from the last use", lambda found: found[::-1]),
+    totals("first_and_last", "adds the last contribution before those between", lambda found:
+           [*found[1:-1], found[0], found[-1]]),
+]  # fmt: skip
+
+
+# The way back
+
+
+def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[Executed]]) -> Violation:
+    """Going back along part of what was executed."""
+
+    def gradients(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+        whole = machine_.tape
+        machine_.tape = part = Tape()
+        for entry in keep(list(whole.since(()))):
+            part.add(entry)
+        given = len(part.since(()))
+        found = yield from USUAL(machine_, y, wrt, location)
+        machine_.tape = whole
+        for entry in part.since(())[given:]:
+            whole.add(entry)
+        return found
+
+    return differentiates(name, description, gradients)
+
+
+def once(tape: list[Executed], last: bool) -> list[Executed]:
+    """Of what was executed several times at one place the last time, or the first."""
+    kept: dict[Any, Executed] = {}
+    for entry in tape:
+        key = (entry.location, entry.operation.name)
+        if last or key not in kept:
+            kept[key] = entry
+    wanted = {id(entry) for entry in kept.values()}
+    return [entry for entry in tape if id(entry) in wanted]
+
+
+def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
+    """Steps of which nothing is noted, so that their results depend on nothing."""
+
+    def steps(self: Any, *operands: Any, env: Any) -> Any:
+        kept = env.machine.tape
+        env.machine.tape = None if kept is None else Tape()
+        results = yield from usual(self, *operands, env=env)
+        env.machine.tape = kept
+        return results
+
+    return steps
+
+
+def forgetful(name: str, description: str, operation: Any) -> Violation:
+    """What an operation's regions, or the function it calls, executed has no gradient."""
+    return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
+
+
+def without_trace(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+    """A gradient is a constant."""
+    whole = machine_.tape
+    machine_.tape = Tape()
+    for entry in whole.since(()):
+        machine_.tape.add(entry)
+    found = yield from USUAL(machine_, y, wrt, location)
+    machine_.tape = whole
+    return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
+
+
+THE_WAY = [
+    on_tape("last_turn_only", "differentiates the last turn of a loop only", lambda tape: once(tape, True)),
+    on_tape("first_turn_only", "differentiates the first turn of a loop only", lambda tape: once(tape, False)),
+    on_tape("three_steps", "forgets all but the last three steps", lambda tape: tape[-3:]),
+    forgetful("no_way_through_branches", "has no gradient of what a branch computes", control.If),
+    forgetful("no_way_through_loops", "has no gradient of what a for computes", control.For),
+    forgetful("no_way_through_whiles", "has no gradient of what a while computes", control.While),
+    forgetful("no_way_through_calls", "has no gradient of what a function computes", call.Call),
+    differentiates("constant_gradients", "takes gradients for constants", without_trace),
+    refuses("no_second_derivatives", GRADIENTS, "has no gradients of gradients", r"op\.grad\(op\.grad", "types"),
+    refuses("no_gradients_in_loops", GRADIENTS, "has no gradients in loops", r"for [^{]*\{[^}]*op\.grad", "types"),
+]
+
+
+# What is refused
+
+
+def anything(condition: bool, category: str, *rest: Any) -> None:
+    """Nothing is refused."""
+
+
+REFUSALS = [
+    replaced(DECLARED, "differentiates whatever dtype, by nothing too", make, (grad_module, "require", anything),
+             name="anything_differentiable"),
+    refuses("one_operand_only", DECLARED, "differentiates by one operand only", r"op\.grad\(\w+, \w+, ", "types"),
+    refuses("no_gradient_of_a_tensor", DECLARED, "differentiates scalars only", r"let Y: tensor<2xfp32> = A", "types"),
+    changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR", (Grad, "name", "tessera.graph.vjp")),
+]  # fmt: skip

@@ -1,0 +1,211 @@
+"""Implementations that break one rule of Graph IR as it is shown, diagnostics, profiles or evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, levels, make, outcomes
+from tessera_reference.adapter import language as adapter
+from tessera_reference.graph.interpreter import Machine
+from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.softmax import Softmax
+from tessera_reference.ir import common_attributes as ir_attributes
+from tessera_reference.language import (
+    common_attributes,
+    function_calls,
+    lower,
+    scope,
+)
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.trees import pairwise
+
+# Graph IR as it is shown
+
+
+def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
+    """A lowering whose operations are shown changed."""
+    show = levels._operation
+    return replaced(clause, description, make, (levels, "_operation", lambda each: change(show(each))), name=name)
+
+
+def _renamed(operation: dict[str, Any]) -> dict[str, Any]:
+    return operation | {"results": ["%0" for _ in operation["results"]]}
+
+
+def _without_accumulator(operation: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in operation["attributes"].items() if name != "accum"}
+    return operation | {"attributes": kept}
+
+
+def _backwards(function: Any) -> dict[str, Any]:
+    text = _show_function(function)
+    return text | {"operations": text["operations"][::-1]}
+
+
+_show_function = adapter.function_message
+
+SHOWN = [
+    shown("one_name", "LANG-01-03", "calls every value %0", _renamed),
+    shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
+    shown("no_accumulator", "LANG-10-01", "does not state the accumulator", _without_accumulator),
+    replaced(
+        "LANG-05-01",
+        "shows operations last to first",
+        make,
+        (adapter, "function_message", _backwards),
+        name="backwards",
+    ),
+]
+
+
+@violates("LANG-02-01", "lowers only the first function")
+class FirstFunctionOnly(ReferenceAdapter):
+    """Loses the other functions of the module."""
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """The IR of the first function."""
+        lowered = super().language_lower(source=source, to=to, **request)
+        return lowered | {"functions": lowered["functions"][:1]}
+
+
+# Diagnostics
+
+
+def told(name: str, clause: str, description: str, **changes: Any) -> Violation:
+    """Diagnostics that leave something out."""
+    tell = outcomes.diagnostic
+    substitutions = [
+        (owner, "diagnostic", lambda entry: replace(tell(entry), **changes)) for owner in (outcomes, adapter)
+    ]
+    return replaced(clause, description, make, *substitutions, name=name)
+
+
+DIAGNOSTICS = [
+    told("no_location", "LANG-12-01", "names no line", line=None),
+    told("first_line", "LANG-12-01", "names line 1 for everything", line=1),
+    told("no_shapes", "LANG-12-02", "names no operands", message="the operands do not fit", operands=()),
+    told("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),
+]
+
+
+# Profiles
+
+
+def profiles(name: str, clause: str, description: str, *known: str) -> Violation:
+    """A front end that knows other numerics profiles."""
+    return replaced(
+        clause,
+        description,
+        make,
+        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, function_calls, lower)),
+        name=name,
+    )
+
+
+PROFILES = [
+    profiles("faster", "LANG-10-04", "knows a profile called faster", "faster", "fast", "deterministic", "strict"),
+    replaced(
+        "LANG-11-16",
+        "lets a strict function call a fast one",
+        make,
+        (function_calls, "_check_profiles", lambda module, expressions, call, name: None),
+        name="looser_callee",
+    ),
+    profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
+    profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
+    profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),
+    replaced(
+        "LANG-11-13",
+        "takes an accumulator that is narrower than the profile allows",
+        make,
+        (scope, "refuse_narrow_accumulation", lambda operation, profile: None),
+        name="narrow_accumulation",
+    ),
+]
+
+
+@violates("LANG-04-04", "lets the profile of the run win over the function's")
+class ProfileOfTheRun(ReferenceAdapter):
+    """Adds in another order in a run that is not strict, whatever the function says."""
+
+    def language_execute(self, *, level: str = "strict", **request: Any) -> dict[str, Any]:
+        """The results, along a tree unless the run is strict."""
+        execute = MatMul.execute if level == "strict" else _along_a_tree
+        with mock.patch.object(MatMul, "execute", execute):
+            return super().language_execute(level=level, **request)
+
+
+def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
+    terms = a.values[..., :, None, :] * np.moveaxis(b.values, -1, -2)[..., None, :, :]
+    return Array(a.dtype, pairwise(terms, -1))
+
+
+# Evaluation
+
+
+@violates("LANG-04-01", "gives the results of the first call for every input")
+class Remembering(ReferenceAdapter):
+    """Keeps results by program instead of by program and inputs."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
+        """The results of the first call of this function."""
+        if (source, function) not in self._known:
+            self._known[source, function] = super().language_execute(source=source, function=function, **request)
+        return self._known[source, function]
+
+
+def _drifting_softmax(self: Softmax, x: Any, env: Any) -> Any:
+    _calls.append(x)
+    result = _softmax(self, x, env)
+    return result if len(_calls) % 2 else arithmetic.negate(result)
+
+
+_calls: list[Any] = []
+_softmax = Softmax.execute
+
+drifting_softmax = replaced(
+    "LANG-02.3-55", "negates every second softmax", make, (Softmax, "execute", _drifting_softmax)
+)
+
+
+def _last_to_first(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+    """Runs each operation before those that it takes values from, on zeros where the values are not there yet."""
+    frame.update((value, _nothing_yet(value)) for each in block.instructions for value in each.results)
+    return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
+
+
+def _nothing_yet(value: Any) -> Array:
+    extents = [extent if isinstance(extent, int) else 1 for extent in getattr(value.type, "shape", ())]
+    return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
+
+
+def _over_the_operand(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+    """Runs the block in one instruction at a time, so that each result can be written over its first operand."""
+    frame.update(zip(block.arguments, arguments, strict=True))
+    for instruction in block.instructions:
+        single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+        yield from _block(self, single, (), frame)
+        frame.update((a, frame[b]) for a, b in zip(instruction.operands[:1], instruction.results, strict=False))
+    return (yield from _block(self, replace(block, arguments=(), instructions=()), (), frame))
+
+
+_block = Machine.block
+
+last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Machine, "block", _last_to_first))
+
+over_the_operand = replaced(
+    "LANG-04-02",
+    "writes the result of an operation over its first operand",
+    make,
+    (Machine, "block", _over_the_operand),
+)

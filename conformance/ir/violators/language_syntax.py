@@ -1,0 +1,223 @@
+"""Front ends with one rule of the lexer, the grammar or the table of precedence changed (sections 2, 14.1 and 14.2).
+
+Each is the reference behind a filter that knows one pattern of source text. `refuses` turns down what the rule allows,
+`rewrites` takes it for something else: an illegal text for its legal twin, or a legal text for another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.dsl import DTYPES, RESERVED
+from tessera_conformance.observations import Diagnostic
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import ReferenceAdapter
+
+Reading = Callable[[str], str]
+
+
+class FilteredAdapter(ReferenceAdapter):
+    """The reference, given what `read` makes of the source."""
+
+    def __init__(self, read: Reading) -> None:
+        self._read = read
+
+    def language_parse(self, *, source: str) -> dict[str, Any]:
+        """The declarations of the text as read."""
+        return super().language_parse(source=self._read(source))
+
+    def language_verify(self, *, source: str) -> dict[str, Any]:
+        """The warnings of the text as read."""
+        return super().language_verify(source=self._read(source))
+
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        """The IR of the text as read."""
+        return super().language_lower(source=self._read(source), to=to, **request)
+
+    def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
+        """The results of the text as read."""
+        return super().language_execute(source=self._read(source), **request)
+
+
+def filtered(name: str, clause: str, description: str, read: Reading) -> Violation:
+    """A violation by a reference that reads its source through a filter."""
+    return replaced(clause, description, lambda: FilteredAdapter(read), name=name)
+
+
+def rewrites(
+    name: str, clause: str, description: str, pattern: str, by: str | Callable[[re.Match[str]], str]
+) -> Violation:
+    """It takes the pattern for something else."""
+    return filtered(name, clause, description, lambda source: re.sub(pattern, by, source))
+
+
+def refuses(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
+    """It turns the pattern down, at its line."""
+
+    def read(source: str) -> str:
+        found = re.search(pattern, source)
+        if found is None:
+            return source
+        line = source.count("\n", 0, found.start()) + 1
+        phase = "parse" if category == "syntax" else "verify"
+        raise Refusal(category, phase, description, [Diagnostic(category, description, line=line)])
+
+    return filtered(name, clause, description, read)
+
+
+WORDS = [
+    rewrites(
+        f"{word}_as_a_name",
+        f"LANG-02.1-{number:02}",
+        f"does not reserve the word {word}",
+        rf"(\blet |\bfunc |\bmodule |\breturn |\()({word})(?![.\w])",
+        r"\1\2_",
+    )
+    for number, word in enumerate(RESERVED, start=8)
+]
+
+LEXER = [
+    rewrites("hyphens", "LANG-02.1-01", "takes a hyphen in a name", r"\blet (\w+)-(\w+):", r"let \1_\2:"),
+    refuses("capitals", "LANG-14.1-01", "knows no capital at the start of a name", r"\blet [A-Z]\w*:"),
+    rewrites(
+        "hexadecimal",
+        "LANG-02.1-02",
+        "reads 0x10 as sixteen",
+        r"\b0x([0-9a-f]+)\b",
+        lambda found: str(int(found[1], 16)),
+    ),
+    rewrites(
+        "octal",
+        "LANG-14.1-02",
+        "reads 010 as eight",
+        r"(?<![\w.])0([0-7]+)(?![\w.])",
+        lambda found: str(int(found[1], 8)),
+    ),
+    refuses("exponents", "LANG-02.1-03", "wants a point in every float", r"\b\d+[eE][+-]?\d"),
+    rewrites("point_first", "LANG-14.1-03", "reads .5 as a float", r"(?<![\w.])\.(\d)", r"0.\1"),
+    rewrites("single_quotes", "LANG-02.1-04", "takes single quotes around a string", r"'(\w*)'", r'"\1"'),
+    rewrites("escaped_quote", "LANG-02.1-05", "ends a string at an escaped quote", r'\\"', '"'),
+    refuses("escaped_newline", "LANG-02.1-35", "does not know the escape for a newline", r"\\n"),
+    rewrites("any_escape", "LANG-14.1-04", "takes any letter after a backslash", r"\\([^\\\"nrt])", r"\1"),
+    refuses("escaped_backslash", "LANG-14.1-07", "does not know the escape for a backslash", r"\\\\"),
+    refuses("escaped_return", "LANG-14.1-08", "does not know the escape for a carriage return", r"\\r"),
+    refuses("escaped_tab", "LANG-14.1-09", "does not know the escape for a tab", r"\\t"),
+    rewrites("endless_comment", "LANG-02.1-06", "lets a line comment run over the next line", r"(//.*)\n", r"\1 "),
+    refuses("final_newline", "LANG-14.1-06", "wants a newline after the last line comment", r"//[^\n]*\Z"),
+    refuses("comment_lines", "LANG-02.1-07", "wants a block comment on one line", r"/\*[^*]*\n"),
+    rewrites("nested_comments", "LANG-14.1-10", "nests block comments", r"/\*[^*]*/\*[^*]*\*/ \*/", ""),
+    refuses("carriage_return", "LANG-14.1-05", "does not take a carriage return for white space", r"\r"),
+]
+
+TYPES = [
+    refuses(f"no_{dtype}", f"LANG-02.2-{number:02}", f"does not know {dtype}", rf"(?:\b|x){dtype}\b", "types")
+    for number, dtype in enumerate(DTYPES, start=1)
+] + [
+    refuses("tensor_variables", "LANG-02-03", "has no variables of tensor type", r"let \w+: tensor", "types"),
+    refuses("tensor_layouts", "LANG-02.2-14", "has no layout in a tensor type", r"tensor<[^>]*;"),
+    rewrites("capital_separator", "LANG-02.3-36", "takes a capital X between dimensions", r"(tensor<\d+)X", r"\1x"),
+    refuses("unknown_dimension", "LANG-02.3-37", "has no question mark for a dimension", r"tensor<[^>]*\?"),
+    rewrites("quoted_layout", "LANG-02.3-39", "takes a string for a layout", r'layout="(\w+)"', r"layout=\1"),
+    refuses("no_row_major", "LANG-02.3-40", "does not know row_major", r"layout=row_major", "layouts"),
+    refuses("no_col_major", "LANG-02.3-81", "does not know col_major", r"layout=col_major", "layouts"),
+    refuses("no_blocked", "LANG-02.3-82", "does not know blocked", r"layout=blocked", "layouts"),
+    rewrites(
+        "comma_before_layout",
+        "LANG-02.3-56",
+        "takes a comma before the layout",
+        r"(tensor<[^>;]*), layout",
+        r"\1; layout",
+    ),
+    refuses("scalar_results", "LANG-02.3-78", "knows scalar types for parameters only", r"-> (?!tensor)\w", "types"),
+    rewrites("rank_zero", "LANG-03.1-02", "takes a tensor without dimensions", r"tensor<(fp32)>", r"\1"),
+    rewrites("any_rank", "LANG-11-02", "takes a star for any number of dimensions", r"tensor<\*x", "tensor<1x"),
+]
+
+GRAMMAR = [
+    refuses("one_module", "LANG-02.3-01", "takes one module only", r"\}\s*module "),
+    rewrites("nameless_module", "LANG-02.3-02", "takes a module without a name", r"module \{", "module m {"),
+    rewrites(
+        "attributes_first",
+        "LANG-02.3-07",
+        "takes the attributes of a func before its result",
+        r"(@\{[^}]*\}) (-> \w+)",
+        r"\2 \1",
+    ),
+    rewrites("comma_after_parameters", "LANG-02.3-09", "takes a comma after the last parameter", r"(: \w+),\)", r"\1)"),
+    rewrites(
+        "untyped_parameter", "LANG-02.3-10", "takes a parameter without type", r"func f\((\w+)\)", r"func f(\1: int32)"
+    ),
+    rewrites("two_results", "LANG-02.3-11", "takes two types after the arrow", r"(-> \w+), \w+", r"\1"),
+    rewrites("comma_after_attributes", "LANG-02.3-12", "takes a comma after the last attribute", r",\}", "}"),
+    rewrites("attribute_colon", "LANG-02.3-13", "takes a colon in an attribute", r"@\{(\w+): ", r"@{\1="),
+    refuses("unsigned_attributes", "LANG-02.3-14", "has no negative integers in attributes", r"=-\d+[,}]"),
+    refuses("no_float_attributes", "LANG-02.3-57", "has no floats in attributes", r"=-?\d+\.\d*[,}]"),
+    refuses("no_string_attributes", "LANG-02.3-58", "has no strings in attributes", r'@\{[^}]*"'),
+    refuses("no_name_attributes", "LANG-02.3-59", "has no identifiers in attributes", r"=[A-Za-z_]\w*\}"),
+    refuses("no_list_attributes", "LANG-02.3-60", "has no lists in attributes", r"=\["),
+    rewrites("doubled_braces", "LANG-02.3-15", "takes two braces for one", r"\{\{([^{}]*)\}\}", r"{\1}"),
+    rewrites(
+        "last_semicolon",
+        "LANG-02.3-16",
+        "lets the last statement of a block go without a semicolon",
+        r"([\w)])(\s*\n\s*\})",
+        r"\1;\2",
+    ),
+    rewrites("untyped_let", "LANG-02.3-18", "takes a variable without type", r"let (\w+) = ", r"let \1: int32 = "),
+    refuses("no_bare_return", "LANG-02.3-28", "wants a value in every return", r"return;"),
+    rewrites("comma_after_values", "LANG-02.3-29", "takes a comma after the last value", r",;", ";"),
+    rewrites(
+        "juxtaposition",
+        "LANG-02.3-30",
+        "takes two names in a row for a product",
+        r"return (\w) (\w);",
+        r"return \1 * \2;",
+    ),
+    rewrites("bracketed", "LANG-02.3-31", "takes brackets for parentheses", r"return \[(\w+)\];", r"return \1;"),
+    rewrites(
+        "bare_call", "LANG-02.3-32", "takes a call without parentheses", r"return (\w\w+) (\w);", r"return \1(\2);"
+    ),
+    rewrites("colons", "LANG-02.3-33", "takes two colons for a point", r"\bop::", "op."),
+    rewrites("no_prefix", "LANG-02-04", "takes an operator without its prefix", r"(?<![\w.])matmul\(", "op.matmul("),
+    rewrites("comma_after_arguments", "LANG-02.3-34", "takes a comma after the last argument", r"\b(\w),\)", r"\1)"),
+    rewrites("remainder", "LANG-02.3-41", "takes a percent sign for a division", r" % ", " / "),
+    refuses(
+        "no_float_from_integer",
+        "LANG-02.3-42",
+        "wants a point in literals of float types",
+        r": b?fp?\d+\w* = \d+;",
+        "types",
+    ),
+    refuses("no_string_arguments", "LANG-02.3-73", "has strings in attributes only", r'\(\w+, "'),
+    refuses("no_true", "LANG-02.3-74", "does not know the word true", r"return true\b", "types"),
+    refuses("no_false", "LANG-02.3-75", "does not know the word false", r"return false\b", "types"),
+    refuses("no_bare_name", "LANG-02.3-76", "has names in larger expressions only", r"return [A-Za-z]\w*;|, [a-z];"),
+    rewrites("ungrouped", "LANG-02.3-77", "ignores parentheses around sums", r"\((\w [-+] \w)\)", r"\1"),
+    rewrites("elementwise_product", "LANG-02.3-65", "multiplies element by element for @", r" @ ", " * "),
+    rewrites("one_namespace", "LANG-05-03", "puts the functions of all modules together", r"\}\s*module \w+ \{", "\n"),
+    refuses("no_profile_strings", "LANG-02-07", "takes a profile as identifier only", r'numerics_profile="', "types"),
+    refuses("no_profiles", "LANG-05.3-06", "does not know numerics_profile", r"numerics_profile", "types"),
+    rewrites(
+        "extra_operand",
+        "LANG-11-01",
+        "ignores operands that an operation does not take",
+        r"op\.matmul\((\w), (\w), \w\)",
+        r"op.matmul(\1, \2)",
+    ),
+]
+
+PRECEDENCE = [
+    rewrites("loose_call", "LANG-14.2-01", "binds a sign tighter than a call", r"-(\w+)\((\w)\)", r"\1(-\2)"),
+    rewrites("loose_sign", "LANG-14.2-02", "binds a sign looser than a sum", r"-(\w) \+ (\w)", r"-(\1 + \2)"),
+    rewrites("loose_times", "LANG-14.2-03", "binds + tighter than *", r"(\w) \+ (\w) \* (\w)", r"(\1 + \2) * \3"),
+    rewrites("right_sums", "LANG-14.2-04", "binds + tighter than -", r"(\w) - (\w) \+ (\w)", r"\1 - (\2 + \3)"),
+    rewrites("tight_product", "LANG-14.2-05", "binds @ tighter than +", r"(\w) \+ (\w) @ (\w)", r"\1 + (\2 @ \3)"),
+    rewrites("tight_comparison", "LANG-14.2-06", "binds == tighter than +", r"\+ (\w) == (\w)", r"+ (\1 == \2)"),
+    rewrites("right_products", "LANG-14.2-08", "binds * tighter than /", r"(\w) / (\w) \* (\w)", r"\1 / (\2 * \3)"),
+    rewrites(
+        "two_levels", "LANG-14.2-09", "binds < tighter than ==", r"return (\w < \w) == (\w);", r"return (\1) == \2;"
+    ),
+]

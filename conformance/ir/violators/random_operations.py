@@ -1,0 +1,207 @@
+"""Random operations that count as pure, share streams, or draw otherwise (language specification, 4; AMB-LANG-171)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import language as adapter
+from tessera_reference.adapter import levels, make
+from tessera_reference.graph import random as operations
+from tessera_reference.graph.adjoints import Term
+from tessera_reference.graph.compositions import widened
+from tessera_reference.graph.interpreter import Machine, Within
+from tessera_reference.graph.random import Distribution, Draw, Dropout, DropoutMask, Normal, Uniform
+from tessera_reference.ir.module import Function, Instruction, Value
+from tessera_reference.ir.operation import Operation
+from tessera_reference.numerics import random
+
+from .changes import changed
+
+SHOWN = adapter.function_message
+DRAWS = (Uniform, Normal, Dropout)
+
+
+# Effects
+
+
+Cleaning = Callable[[list[Instruction], set[Value]], list[Instruction]]
+"""The instructions that stay, given all and the values that the function returns."""
+
+
+def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violation:
+    """A front end that shows less than it was given."""
+
+    def function(given: Function) -> dict[str, Any]:
+        kept = clean(list(given.body.walk()), set(given.body.results))
+        return SHOWN(given) | {"operations": [levels._operation(each) for each in kept]}
+
+    return replaced(clause, description, make, (adapter, "function_message", function), name=name)
+
+
+def without_unused(*operations: type[Operation]) -> Cleaning:
+    """Dead code is taken out, these operations too."""
+
+    def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
+        taken = returned.union(*(each.operands for each in instructions))
+        return [each for each in instructions if type(each.operation) not in operations or taken & {*each.results}]
+
+    return clean
+
+
+def without_twins(*operations: type[Operation]) -> Cleaning:
+    """What was computed before is not computed again, these operations too."""
+
+    def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
+        known = set()
+        kept = []
+        for each in instructions:
+            twin = (each.operation, each.operands)
+            if type(each.operation) not in operations or twin not in known:
+                kept.append(each)
+            known.add(twin)
+        return kept
+
+    return clean
+
+
+def streams(name: str, description: str, next_stream: Callable[..., int], clause: str = "LANG-04-06") -> Violation:
+    """Draws numbered otherwise."""
+    return replaced(
+        clause,
+        description,
+        make,
+        (Machine, "next_stream", next_stream),
+        (Within, "next_stream", lambda self: next_stream(self.machine)),
+        name=name,
+    )
+
+
+_ever = count()
+_next_stream = Machine.next_stream
+
+
+def told_counts_too(stream: int | None, env: Any) -> int:
+    """A draw that is told its stream takes a number all the same."""
+    following: int = env.next_stream()
+    return following if stream is None else stream
+
+
+def merged(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Equal draws of a run have the numbers of the first."""
+
+    def execute(self: Draw, env: Any) -> Any:
+        known = env.__dict__.setdefault("drawn", {})
+        if self not in known:
+            known[self] = draw(self, env)
+        return known[self]
+
+    return execute
+
+
+EFFECTS = [
+    cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused(*DRAWS)),
+    cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
+    replaced(
+        "LANG-04-06",
+        "says that draws have no effect",
+        make,
+        (Draw, "effects", frozenset()),
+        (Dropout, "effects", frozenset()),
+        name="pure_draws",
+    ),
+    streams("stream_0", "draws everything from stream 0", lambda self: 0),
+    streams("from_stream_1", "begins with stream 1", lambda self: _next_stream(self) + 1),
+    streams("every_other_stream", "leaves a stream out", lambda self: 2 * _next_stream(self)),
+    streams("for_ever", "goes on in the next run where it stopped", lambda self: next(_ever)),
+    replaced(
+        "LANG-04-06",
+        "counts draws that are told their stream",
+        make,
+        (operations, "stream_of", told_counts_too),
+        name="told_counts_too",
+    ),
+    replaced(
+        "LANG-04-06",
+        "gives equal draws of a run the same numbers",
+        make,
+        (Distribution, "execute", merged(Distribution.execute)),
+        (DropoutMask, "execute", merged(DropoutMask.execute)),
+        name="equal_draws_are_one",
+    ),
+]
+
+
+# Numbers
+
+
+def drawn(name: str, clause: str, description: str, change: Callable[..., Any]) -> Violation:
+    """Draws in programs with other settings; `change` takes and gives seed, stream, shape, dtype and offset."""
+    substitutions = [
+        (operation, "draw", staticmethod(lambda *given, draw=draw: draw(*change(*given))))
+        for operation, draw in ((Uniform, random.uniform), (Normal, random.normal))
+    ]
+    return changed(clause, name, description, *substitutions, only=["uniform", "normal"])
+
+
+NUMBERS = [
+    drawn("seed_0", "RT-11-03", "draws with seed 0 whatever is asked", lambda seed, *rest: (0, *rest)),
+    drawn(
+        "told_stream_0", "RT-11-04", "draws of stream 0 whatever is asked", lambda seed, stream, *rest: (seed, 0, *rest)
+    ),
+    drawn(
+        "every_part_is_the_first",
+        "RT-11-03",
+        "begins every part with element 0",
+        lambda seed, stream, shape, dtype, offset: (seed, stream, shape, dtype, 0),
+    ),
+]
+
+
+# Dropout
+
+
+def dropped(name: str, description: str, compose: Callable[[Any, Term, Term], Term]) -> Violation:
+    """Dropout composed otherwise of x in the accumulator type and the mask."""
+
+    def decompose(self: Any, build: Any, x: Any) -> Any:
+        source = {"seed": self.seed, "stream": self.stream, "offset": self.offset}
+        keeps = Term(build(DropoutMask, shape=self.x.shape, rate=self.rate, **source), build)
+        return compose(self, widened(x, build), keeps).cast_to(self.x.dtype).value
+
+    return changed("LANG-02-04", name, description, (Dropout, "decompose", decompose), only=["dropout"])
+
+
+def share(self: Any) -> Fraction:
+    """How much is kept."""
+    return 1 - Fraction(self.rate)
+
+
+def multiplied(self: Any, x: Term, keeps: Term) -> Term:
+    """What is dropped is times zero."""
+    return x / share(self) * keeps.cast(dtype=x.dtype)
+
+
+DROPOUT = [
+    dropped("unscaled", "leaves what is kept as it is", lambda self, x, keeps: x.where(keeps)),
+    dropped("times_zero", "multiplies what is dropped by zero", multiplied),
+    dropped(
+        "by_reciprocal", "multiplies by 1 / (1 - rate)", lambda self, x, keeps: (x * (1 / share(self))).where(keeps)
+    ),
+    dropped("inverted", "drops what is to be kept", lambda self, x, keeps: (x / share(self)).unless(keeps)),
+    replaced(
+        "LANG-05.5-01",
+        "differentiates dropout with a mask of its own",
+        make,
+        (Dropout, "transparent", False),
+        (
+            Dropout,
+            "adjoint",
+            lambda self, at, build: (build(Dropout, at.dy, rate=self.rate, seed=self.seed, stream=self.stream),),
+        ),
+        name="another_mask",
+    ),
+]

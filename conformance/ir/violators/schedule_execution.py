@@ -1,0 +1,182 @@
+"""Schedules that are carried out wrongly: stale buffers, wrong tails, another order of terms (sections 4, 6.1, 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph import layouts
+from tessera_reference.ir.module import Instruction
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.schedule import nest_executor as carrying
+from tessera_reference.schedule import staging
+from tessera_reference.schedule.annotations import Annotations
+from tessera_reference.schedule.operations import Fuse
+from tessera_reference.schedule.staging import Grid, Ring
+
+Step = Callable[[int], None]
+
+
+def buffering(name: str, clause: str, description: str, method: str, substitute: Any) -> Violation:
+    """A ring of buffers that is used otherwise."""
+    return replaced(clause, description, make, (Ring, method, substitute), name=name)
+
+
+def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Violation:
+    """A pipeline whose steps come otherwise."""
+    return replaced(clause, description, make, (carrying, "pipelined", pipelined), name=name)
+
+
+def _stale(self: Ring, step: int, shape: tuple[int, ...]) -> Any:
+    """What the buffer of the step before holds, where there is one."""
+    return _read(self, max(step - 1, 0), shape)
+
+
+def _in_half_the_ring(self: Ring, step: int, tile: Any, padding: Any = None) -> None:
+    """The next tile overwrites one that is not computed with yet."""
+    _fill(self, 2 * (step // 2), tile, padding)
+
+
+def _leaving_the_rest(self: Ring, step: int, tile: Any, padding: Any = None) -> None:
+    _fill(self, step, tile, None)
+
+
+_read, _fill = Ring.read, Ring.fill
+
+
+def _too_early(steps: int, depth: int, stage: Step, compute: Step) -> None:
+    """Every step is computed before it is staged."""
+    for step in range(steps):
+        compute(step)
+        stage(step)
+
+
+def _one_ahead_too_many(steps: int, depth: int, stage: Step, compute: Step) -> None:
+    """The load that fills the ring comes before the computation that empties it."""
+    for step in range(min(depth, steps)):
+        stage(step)
+    for step in range(steps):
+        if step + depth < steps:
+            stage(step + depth)
+        compute(step)
+
+
+def _without_the_last(steps: int, depth: int, stage: Step, compute: Step) -> None:
+    _pipelined(steps - 1 if steps > depth > 1 else steps, depth, stage, compute)
+
+
+def _backwards(steps: int, depth: int, stage: Step, compute: Step) -> None:
+    for step in reversed(range(steps)):
+        stage(step)
+        compute(step)
+
+
+_pipelined = staging.pipelined
+
+STAGES = [
+    buffering("stale", "LANG-04-11", "computes with what was loaded for the step before", "read", _stale),
+    buffering("half_a_ring", "LANG-04-11", "loads two steps into one buffer", "fill", _in_half_the_ring),
+    pipelining("too_early", "LANG-04-11", "computes before anything is loaded", _too_early),
+    pipelining("overrun", "LANG-06.1-03", "loads one tile more than there are buffers", _one_ahead_too_many),
+    pipelining("last_step", "LANG-06.1-03", "forgets the last step of a deep pipeline", _without_the_last),
+    pipelining("descending_k", "LANG-06.2-01", "adds the tiles of k in descending order", _backwards),
+]
+
+
+def _full_tiles(self: Grid) -> Iterator[Any]:
+    """Those that lie within the extents."""
+    sizes = (*(1,) * (len(self.shape) - 2), self.m, self.n)
+    for place, covered in _tiles(self):
+        if all(part.stop - part.start == size for part, size in zip(covered, sizes, strict=True)):
+            yield place, covered
+
+
+def _transposed(self: Grid) -> Iterator[Any]:
+    """A tail of columns that is as long as one of rows."""
+    for place, covered in _tiles(self):
+        *batch, rows, columns = covered
+        tail = slice(columns.start, min(columns.stop, columns.start + rows.stop - rows.start))
+        yield place, (*batch, rows, tail)
+
+
+_tiles = Grid.tiles
+
+TAILS = [
+    buffering("padding", "LANG-06.3-01", "leaves in a buffer what a tail does not fill", "fill", _leaving_the_rest),
+    replaced("LANG-06.2-01", "computes no tails", make, (Grid, "tiles", _full_tiles), name="no_tails"),
+    replaced("LANG-06.3-01", "takes one extent for the other", make, (Grid, "tiles", _transposed), name="square_tails"),
+]
+
+
+def _tile_by_tile(a: Array, b: Array, *rest: Any, addend: Array, accumulator: Any) -> Array:
+    """The sum of the tile's own terms, added to what was there."""
+    start = Array(addend.dtype, np.zeros_like(addend.values))
+    own = matmul(a, b, *rest, addend=start, accumulator=accumulator)
+    with np.errstate(all="ignore"):
+        return Array(addend.dtype, (addend.values + own.values).astype(addend.dtype.carrier))
+
+
+def _rounded_each_time(a: Array, b: Array, *rest: Any, addend: Array, accumulator: Any) -> Array:
+    """The accumulator of narrow operands, rounded to their dtype after every tile."""
+    found = matmul(a, b, *rest, addend=addend, accumulator=accumulator)
+    return cast(cast(found, dtype("bf16")), found.dtype) if a.dtype.name == "bf16" else found
+
+
+SUMS = [
+    replaced(
+        "LANG-06.2-01",
+        "sums each tile of k by itself",
+        make,
+        (carrying, "matmul", _tile_by_tile),
+        name="partial_sums",
+    ),
+    replaced(
+        "LANG-08.2-01",
+        "rounds the accumulator after every tile",
+        make,
+        (carrying, "matmul", _rounded_each_time),
+        name="narrow_accumulator",
+    ),
+]
+
+
+def _first_of_a_fusion(self: Annotations, instruction: Instruction) -> None:
+    """What a fusion hands on is its first value."""
+    _note(self, instruction)
+    if isinstance(instruction.operation, Fuse):
+        self._roots[instruction.results[0]] = self.root(instruction.operands[0])
+
+
+_note = Annotations._note
+
+
+def _in_another_order(self: layouts.LayoutCast, x: Array, env: Any) -> Array:
+    """The elements as they lie in memory, which is not how they are numbered."""
+    if self.to != "col_major":
+        return x
+    return Array(x.dtype, x.values.T.reshape(x.shape))
+
+
+VALUES = [
+    replaced(
+        "LANG-06.1-02",
+        "gives the first value of a fusion",
+        make,
+        (Annotations, "_note", _first_of_a_fusion),
+        name="first_value",
+    ),
+    replaced(
+        "LANG-06.1-05",
+        "reorders elements with their layout",
+        make,
+        (layouts.LayoutCast, "execute", _in_another_order),
+        name="reordered",
+    ),
+]

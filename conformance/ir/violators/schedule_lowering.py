@@ -1,0 +1,86 @@
+"""Lowerings from Graph to Schedule IR that leave something out, or do something else than was asked (section 8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.ir.operation import Operation
+from tessera_reference.schedule import lowering
+from tessera_reference.schedule.choices import Choices
+from tessera_reference.schedule.fusion import Fusing
+from tessera_reference.schedule.lowering import Scheduling
+from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
+
+
+def choosing(name: str, clause: str, description: str, **changed: Any) -> Violation:
+    """A lowering that chooses otherwise for every operation."""
+
+    def of(cls: type[Choices], *given: Any) -> Choices:
+        found: Choices = _of(cls, *given)
+        return replace(found, **changed)
+
+    return replaced(clause, description, make, (Choices, "of", classmethod(of)), name=name)
+
+
+_of = Choices.of.__func__  # type: ignore[attr-defined]  # the function behind the classmethod
+
+
+def undirected(name: str, clause: str, description: str, *directives: str) -> Violation:
+    """A lowering that does not follow some directives."""
+    followed: Mapping[str, type[Operation]] = {
+        key: value for key, value in lowering.DIRECTIVES.items() if key.removeprefix("schedule.") not in directives
+    }
+    return replaced(clause, description, make, (lowering, "DIRECTIVES", followed), name=name)
+
+
+def putting(name: str, clause: str, description: str, about: type[Operation], **changed: Any) -> Violation:
+    """A lowering that writes other attributes."""
+
+    def put(self: Scheduling, at: Any, operation: Any, *given: Any, **attributes: Any) -> Any:
+        changes = {key: value(attributes[key]) for key, value in changed.items() if attributes.get(key) is not None}
+        return _put(self, at, operation, *given, **attributes | (changes if operation is about else {}))
+
+    return replaced(clause, description, make, (Scheduling, "_put", put), name=name)
+
+
+def _exchanged(self: Scheduling, at: Any, operation: Any, *given: Any, **attributes: Any) -> Any:
+    """Rows and columns of a tile exchanged where both cover the value."""
+    if operation is Tile and attributes.get("pad") is None:
+        attributes |= {"m": attributes["n"], "n": attributes["m"]}
+    return _put(self, at, operation, *given, **attributes)
+
+
+_put = Scheduling._put
+
+CHOICES = [
+    choosing("no_tiles", "LANG-08.2-02", "tiles nothing", tile=None),
+    choosing("no_prefetch", "LANG-08.2-14", "prefetches nothing", prefetched=()),
+    choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
+    choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
+    replaced("LANG-08.2-13", "fuses nothing", make, (Fusing, "into", lambda *ignored: None), name="no_fusion"),
+]
+
+ASKED_FOR = [
+    replaced("LANG-08.2-02", "exchanges the sizes of tiles", make, (Scheduling, "_put", _exchanged), name="exchanged"),
+    putting("half_of_k", "LANG-13.1-05", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
+    putting("two_deep", "LANG-13.1-08", "pipelines two deep at most", Pipeline, depth=lambda depth: min(depth, 2)),
+    putting(
+        "no_double_buffer",
+        "LANG-13.1-08",
+        "never has two buffers take turns",
+        Pipeline,
+        double_buffer=lambda given: False,
+    ),
+    putting("align_16", "LANG-06.1-04", "aligns everything to 16 bytes", Prefetch, align=lambda align: 16),
+]
+
+DIRECTED = [
+    undirected("tile_directives", "LANG-06.1-01", "does not follow tile directives", "tile"),
+    undirected("pipeline_directives", "LANG-06.1-03", "does not follow pipeline directives", "pipeline"),
+    undirected("prefetch_directives", "LANG-06.1-04", "does not follow prefetch directives", "prefetch"),
+    undirected("fuse_directives", "LANG-06.1-02", "does not follow fuse directives", "fuse"),
+]

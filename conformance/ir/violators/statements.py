@@ -1,0 +1,180 @@
+"""Implementations that break one rule of assignments, assertions, barriers or calls as statements (section 2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph.control import Assert, AssertionFailed, If
+from tessera_reference.graph.interpreter import Machine
+from tessera_reference.language import statements
+from tessera_reference.language.scope import Scope
+from tessera_reference.language.statements import Statements
+
+from .control_flow import both_branches, runs
+from .language_syntax import refuses, rewrites
+
+SEMICOLONS = [
+    refuses(
+        "semicolon_wanted", "LANG-02.3-17", "wants a semicolon after a control statement", r"\} (?:return|let|\w+ =)"
+    ),
+    rewrites(
+        "semicolon_taken",
+        "LANG-02.3-17",
+        "takes a semicolon after a control statement",
+        r"((?:\)|else) \{[^{}]*\});",
+        r"\1",
+    ),
+]
+
+
+# Assignments
+
+
+def _to_every_name(self: Scope, name: str, value: Any) -> None:
+    """Assign to all names that stand for the same value as if they shared its storage."""
+    found = self.find(name)
+    assert found is not None
+    known = {other for scope in _around(self) for other in (*scope.names, *scope.rebound)}
+    for other in known:
+        binding = self.find(other)
+        if binding is not None and binding.value is not None and binding.value is found.value:
+            _assign(self, other, value)
+    _assign(self, name, value)
+
+
+def _around(scope: Scope | None) -> Any:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def _assign_inside(self: Statements, assign: Any) -> None:
+    """Take an assignment in an inner block for a declaration there."""
+    found = self.scope.find(assign.name)
+    if found is not None and self.scope.parent is not None:
+        self.scope.names.setdefault(assign.name, found)
+    _assign_statement(self, assign)
+
+
+def _keep_first(self: Statements, assign: Any) -> None:
+    found = self.scope.find(assign.name)
+    if assign.slices is not None or found is None or found.value is None:
+        _assign_statement(self, assign)
+    else:
+        self.expressions.lower(assign.value)
+
+
+_assign, _assign_statement = Scope.assign, Statements._assign
+
+
+def assigning(name: str, description: str, owner: type, method: str, instead: Any) -> Violation:
+    """A front end that assigns otherwise."""
+    return replaced("LANG-02.3-19", description, make, (owner, method, instead), name=name)
+
+
+ASSIGNMENTS = [
+    assigning("shared_storage", "assigns to every name that holds the same value", Scope, "assign", _to_every_name),
+    assigning("local", "declares a name that an inner block assigns", Statements, "_assign", _assign_inside),
+    assigning("first_value", "keeps the first value of a name", Statements, "_assign", _keep_first),
+    replaced(
+        "LANG-02.3-19",
+        "types an assigned literal by itself",
+        make,
+        (statements, "dtype_of", lambda type_: None),
+        name="untyped_literals",
+    ),
+    rewrites("walrus", "LANG-02.3-19", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
+]
+
+
+# Operations
+
+
+def _without_funcs(self: Statements, call: Any, first: bool) -> None:
+    if len(call.callee) > 1:
+        _call(self, call, first)
+
+
+_call = Statements._call
+
+OPERATIONS = [
+    refuses(
+        "no_calls",
+        "LANG-02.3-21",
+        "has no calls of funcs as statements",
+        r"[;{\n]\s*(?!assert|barrier|if|for|while|return)[a-z]\w*\([^;{]*\);",
+    ),
+    rewrites(
+        "any_expression",
+        "LANG-02.3-21",
+        "takes any expression as a statement",
+        r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$",
+        "",
+    ),
+    replaced(
+        "LANG-02.3-21",
+        "does not execute a func that is called as a statement",
+        make,
+        (Statements, "_call", _without_funcs),
+        name="unexecuted",
+    ),
+]
+
+
+# Assertions and barriers
+
+
+def _late(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+    asserts = [each for each in block.instructions if isinstance(each.operation, Assert)]
+    others = [each for each in block.instructions if not isinstance(each.operation, Assert)]
+    return _block(self, replace(block, instructions=(*others, *asserts)), arguments, frame)
+
+
+def _early(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+    ordered: list[Any] = []
+    for each in block.instructions:
+        place = len(ordered)
+        if isinstance(each.operation, Assert):
+            made_by = [at for at, other in enumerate(ordered) if set(other.results) & set(each.operands)]
+            place = max(made_by, default=-1) + 1
+        ordered.insert(place, each)
+    return _block(self, replace(block, instructions=tuple(ordered)), arguments, frame)
+
+
+_block = Machine.block
+
+ORDERS = [
+    replaced("LANG-04-10", "checks assertions at the end of their block", make, (Machine, "block", _late), name="late"),
+    replaced(
+        "LANG-04-10",
+        "checks assertions as soon as their condition is known",
+        make,
+        (Machine, "block", _early),
+        name="early",
+    ),
+    refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
+    refuses("kernel_barriers", "LANG-02.3-45", "has barriers in kernels only", r"func [^}]*barrier\("),
+]
+
+ASSERTIONS = [
+    replaced(
+        "LANG-02.3-46",
+        "does not look at assertions",
+        make,
+        (Assert, "execute", lambda self, condition, env: ()),
+        name="unchecked",
+    ),
+    replaced(
+        "LANG-02.3-46",
+        "does not tell the string of an assertion",
+        make,
+        (AssertionFailed, "__str__", lambda self: "assertion failed"),
+        name="silent",
+    ),
+    runs("eager", "LANG-02.3-46", "checks the assertions of a block that is not taken", If, both_branches),
+    refuses("messages_wanted", "LANG-02.3-46", "wants a string in every assertion", r'assert\([^"]*?\);'),
+    refuses("assert_reserved", "LANG-02.3-46", "reserves the word assert", r"\bassert\b(?! ?\()"),
+]

@@ -1,0 +1,367 @@
+"""Machines whose threads meet otherwise: barriers, races, shuffles, copies, loops and branches (7.2, 8.2, 8.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.numerics.array import Array
+from tessera_reference.tile import block as blocks
+from tessera_reference.tile import control, exchange
+from tessera_reference.tile import interpreter as machine
+from tessera_reference.tile.block import BlockState
+from tessera_reference.tile.clock import Clock
+from tessera_reference.tile.control import For, If
+from tessera_reference.tile.copies import CopyAsync
+from tessera_reference.tile.faults import EarlyRead, PartialBarrier, Race
+from tessera_reference.tile.indices import AlongAxis, LaneId
+from tessera_reference.tile.pending_copies import PendingCopies
+from tessera_reference.tile.storage import GlobalStorage, Storage
+from tessera_reference.tile.synchronization import ShuffleSync
+
+BARRIER, SCOPE, SHUFFLE, COPY = "LANG-07.2-05", "LANG-08.3-02", "LANG-07.2-06", "LANG-07.2-04"
+BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
+
+# Barriers and races
+
+
+def orders_nothing(self: BlockState) -> None:
+    """The threads do not meet."""
+    self.copies.barrier()
+
+
+def partial(self: BlockState) -> None:
+    """Whoever comes, comes."""
+    self.copies.barrier()
+    self.clock.tick()
+
+
+def by_warps(self: BlockState) -> None:
+    """It is enough that whole warps come."""
+    if self.mask is not None:
+        exchange.whole_warps(self, "the barrier")
+    partial(self)
+
+
+def of_the_grid(self: BlockState) -> None:
+    """Every block has to come where one does."""
+    came: set[int] = vars(self).setdefault("came", set())
+    number = self.clock.blocks[-1]
+    if number and number - 1 not in came:
+        raise PartialBarrier(self.thread(0), 0, self.lanes)
+    came.add(number)
+    BARRIERS(self)
+
+
+def unseen(*faults: type[Exception], unless: Any = None) -> Any:
+    """Both refusals of a memory, without what is said of some faults."""
+
+    def without(refuse: Any) -> Any:
+        def refusing(self: Storage, *arguments: Any) -> None:
+            try:
+                refuse(self, *arguments)
+            except faults as fault:
+                if unless is not None and unless(self, fault):
+                    raise
+
+        return refusing
+
+    return (
+        (Storage, "_refuse_read", without(Storage._refuse_read)),
+        (Storage, "_refuse_write", without(Storage._refuse_write)),
+    )
+
+
+def in_two_warps(self: Storage, fault: Any) -> bool:
+    """Whether the two threads of a race belong to two warps of 32."""
+    places = [each.thread[0] // 32 if each.thread else -1 for each in (fault.who, fault.other)]
+    return bool(fault.who.block != fault.other.block or places[0] != places[1])
+
+
+def read_first(self: Storage, fault: Any) -> bool:
+    """Whether the second access of a race is no write after a read."""
+    return not (fault.access == "writes" and fault.before == "reads")
+
+
+def claimed(self: Storage, at: Any, who: Any, base: int) -> None:
+    """A write of which two threads make the same is none of two."""
+    try:
+        CLAIM(self, at, who, base)
+    except Race as race:
+        if race.access != "writes" or race.before != "writes":
+            raise
+
+
+BARRIERS, CLAIM = BlockState.barrier, Storage._claim
+
+MEETING = [
+    replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
+    replaced(SCOPE, "lets part of a block pass a barrier", make, (BlockState, "barrier", partial), name="partial"),
+    replaced(SCOPE, "lets some warps pass a barrier", make, (BlockState, "barrier", by_warps), name="by_warps"),
+    replaced(SCOPE, "waits for all blocks at a barrier", make, (BlockState, "barrier", of_the_grid), name="grid_wide"),
+    replaced(SCOPE, "does not see races", make, *unseen(Race), name="races_unseen"),
+    replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
+    replaced(SCOPE, "sees no write after a read", make, *unseen(Race, unless=read_first), name="write_after_read"),
+    replaced(SCOPE, "sees no race of two writes", make, (Storage, "_claim", claimed), name="two_writes"),
+    replaced(SCOPE, "lets two blocks write one element", make,
+             (GlobalStorage, "_foreign", lambda self, stamps: False), name="blocks_unseen"),
+    replaced(SCOPE, "runs blocks in an order that shows", make,
+             (GlobalStorage, "_foreign", lambda self, stamps: False),
+             (machine, "_in_order", lambda order, blocks: range(blocks - 1, -1, -1)), name="grid_order"),
+]  # fmt: skip
+
+# Where threads are
+
+
+def place_z_first(number: int, extents: Any) -> Any:
+    """A count with z fastest."""
+    x, y, z = extents
+    return number // (z * y) % x, number // z % y, number % z
+
+
+def lanes_of_the_block(self: LaneId, block: BlockState) -> Array:
+    """A lane's number in the block."""
+    return Array(self.results()[0].dtype, block.every_lane.astype(np.int32))
+
+
+def lanes_of_32(self: LaneId, block: BlockState) -> Array:
+    """Warps of 32 lanes on every target."""
+    return Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))
+
+
+PLACES = [
+    replaced("LANG-08.1-07", "counts blocks along z for x", make,
+             (AlongAxis, "position", property(lambda self: "zyx".index(self.axis))), name="axes_turned"),
+    replaced(BLOCKS, "places blocks as if z were fastest, in extents for x", make,
+             (Clock, "place_of", lambda self, number: place_z_first(number, self.grid[::-1])), name="blocks_turned"),
+    replaced(SHUFFLE, "numbers lanes through the block", make, (LaneId, "run", lanes_of_the_block), name="block_lanes"),
+    replaced(SHUFFLE, "has 32 lanes in every warp", make, (LaneId, "run", lanes_of_32), name="lanes_of_32"),
+]  # fmt: skip
+
+# Shuffles
+
+
+def shuffling(source: Any) -> Any:
+    """A shuffle that reads another lane; `source` is told the lane, delta and the width of a warp."""
+
+    def run(self: ShuffleSync, block: BlockState, value: Array) -> Array:
+        sources = source(block.every_lane % block.warp, self.delta, block.warp)
+        return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
+
+    return (ShuffleSync, "run", run)
+
+
+def zero_beyond(self: ShuffleSync, block: BlockState, value: Array) -> Array:
+    """Beyond the end of its warp a lane gets 0."""
+    found = SHUFFLES(self, block, value)
+    beyond = block.every_lane % block.warp + self.delta >= block.warp
+    return Array(value.dtype, np.where(beyond, np.zeros_like(found.values), found.values))
+
+
+def through_the_block(self: ShuffleSync, block: BlockState, value: Array) -> Array:
+    """Lanes of the next warp are read too."""
+    sources = np.minimum(block.every_lane + self.delta, block.lanes - 1)
+    sources = np.where(block.every_lane + self.delta < block.lanes, sources, block.every_lane)
+    return Array(value.dtype, value.values[sources])
+
+
+def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
+    """Whatever a lane holds may be read."""
+    places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
+    return values[places]
+
+
+def without_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
+    """Every lane is in the mask."""
+    return EXCHANGED(block, values, sources)
+
+
+def low_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
+    """The mask has 32 bits, which go for every half of a warp."""
+    low = None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32))
+    return EXCHANGED(block, values, sources, low)
+
+
+EXCHANGED, SHUFFLES = exchange.exchanged, ShuffleSync.run
+
+
+def shuffles(name: str, description: str, *changes: tuple[Any, str, Any]) -> Violation:
+    """A machine that shuffles otherwise."""
+    return replaced(SHUFFLE, description, make, *changes, name=name)
+
+
+SHUFFLING = [
+    shuffles("upwards", "reads the lane delta before", shuffling(lambda i, d, w: np.where(i >= d, i - d, i))),
+    shuffles("round", "reads round the end of a warp", shuffling(lambda i, d, w: (i + d) % w)),
+    shuffles("crossed", "reads the lane whose number is combined by xor", shuffling(lambda i, d, w: (i ^ d) % w)),
+    shuffles("narrow", "shuffles in warps of 32", shuffling(
+        lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w)),
+    shuffles("last_lane", "reads the last lane beyond the end", shuffling(lambda i, d, w: np.minimum(i + d, w - 1))),
+    shuffles("zero", "gives 0 beyond the end", (ShuffleSync, "run", zero_beyond)),
+    shuffles("through_the_block", "shuffles through the block", (ShuffleSync, "run", through_the_block)),
+    shuffles("inactive", "reads lanes that are not active", (blocks, "exchanged", inactive_too)),
+    shuffles("no_mask", "takes no notice of the mask", (blocks, "exchanged", without_mask)),
+    shuffles("low_mask", "reads 32 bits of a mask", (blocks, "exchanged", low_mask)),
+]  # fmt: skip
+
+# Copies
+
+
+def visible_at_once(self: Storage, at: Any, who: Any, values: Any) -> None:
+    """The copy is made like a store."""
+    self.write(at, who, values)
+
+
+def to_everybody(self: Storage, at: Any, lanes: Any) -> None:
+    """What is finished every lane sees."""
+    self.wrote[at] = 0
+
+
+def all_groups(self: PendingCopies) -> None:
+    """A barrier finishes every group."""
+    self._finish(lambda copy: copy.groups >= 0)
+
+
+def waiting(change: Any) -> Any:
+    """A wait for other groups than it says; `change` is told how many may be pending."""
+
+    def wait(self: PendingCopies, block: BlockState, pending: int) -> None:
+        WAIT(self, block, change(pending))
+
+    return (PendingCopies, "wait", wait)
+
+
+def anything(self: PendingCopies, block: BlockState, pending: int) -> None:
+    """A wait finishes what no group holds, too."""
+    self._finish(lambda copy: copy.groups >= 0)
+
+
+def destination_first(self: CopyAsync, block: BlockState, source: Any, destination: Any, *indices: Array) -> Any:
+    """The indices of the destination come first."""
+    if len(indices) == 2:
+        indices = indices[::-1]
+    return COPIES(self, block, source, destination, *indices)
+
+
+def elements(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
+    """One element at a time, whatever is asked for."""
+    COPYING(self, source, begin, destination, end, source.dtype.storage_bytes)
+
+
+def by_all_lanes(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
+    """Of lane 0 also where others are meant."""
+    COPYING(self, source, np.zeros_like(begin), destination, end, size)
+
+
+def within_one_less(self: BlockState, memory: Any, offsets: Any, count: int = 1) -> None:
+    """The last element of what is moved may lie outside; the piece before is moved again."""
+    WITHIN(self, memory, offsets, max(count - 1, 1))
+    if count > 1:
+        offsets[:] = np.minimum(offsets, (memory.size - count) // count * count)
+
+
+def nothing(self: Any, *arguments: Any) -> None:
+    """No check."""
+
+
+WAIT, COPIES, COPYING, WITHIN = PendingCopies.wait, CopyAsync.run, BlockState.copy, BlockState.require_within
+
+
+def copies(name: str, description: str, *changes: tuple[Any, str, Any]) -> Violation:
+    """A machine that copies otherwise."""
+    return replaced(COPY, description, make, *changes, name=name)
+
+
+COPYING_OTHERWISE = [
+    copies("early", "shows what is copied at once", (Storage, "begin_copy", visible_at_once)),
+    copies("early_unseen", "does not see that copied bytes are touched early", *unseen(EarlyRead)),
+    copies("wait_for_all", "shows what is waited for to other lanes", (Storage, "finish_copy", to_everybody)),
+    copies("barrier_finishes", "finishes groups by a barrier", (PendingCopies, "barrier", all_groups)),
+    copies("barrier_finishes_nothing", "needs a wait without any group", (PendingCopies, "barrier", nothing)),
+    copies("waits_for_all", "waits for every group", waiting(lambda pending: 0)),
+    copies("waits_for_less", "leaves one group more under way", waiting(lambda pending: pending + 1)),
+    copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
+    copies("destination_first", "takes the indices of the destination first", (CopyAsync, "run", destination_first)),
+    copies("single_elements", "copies one element a lane", (BlockState, "copy", elements)),
+    copies("first_piece", "copies the first piece in every lane", (BlockState, "copy", by_all_lanes)),
+    copies("misaligned", "copies from and to any place", (BlockState, "require_aligned", nothing)),
+    replaced("LANG-11-14", "does not see that a copy is misaligned", make, (BlockState, "require_aligned", nothing),
+             name="copy_alignment"),
+    copies("off_by_one", "is off by one at the end of a copy", (BlockState, "require_within", within_one_less)),
+]  # fmt: skip
+
+# Loops and branches
+
+
+def inclusive(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """The stop is a turn too."""
+    return LOOP(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried)
+
+
+def by_ones(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """Steps of one."""
+    return LOOP(self, block, start, stop, Array(step.dtype, np.sign(step.values)), *carried)
+
+
+def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """What is carried begins anew each turn."""
+    (body,) = block.regions
+    made = carried
+    for index in range(*(int(each.values[block.active][0]) for each in (start, stop, step))):
+        made = block.region(body, (block.uniform(index), *carried))
+    return made
+
+
+def of_one_lane(block: BlockState, name: str, bound: Array) -> int:
+    """The bound of the first lane."""
+    return int(bound.values[block.active][0])
+
+
+def never_ending(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """A loop of very many turns is left at once."""
+    bounds = [int(each.values[block.active][0]) for each in (start, stop, step)]
+    if bounds[2] and len(range(*bounds)) > 1_000_000:
+        return carried
+    return LOOP(self, block, start, stop, step, *carried)
+
+
+def without_step(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    """A step of 0 is no turn."""
+    return LOOP(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried
+
+
+def by_majority(self: If, block: BlockState, condition: Array) -> Any:
+    """All lanes do what the first of them does."""
+    then, otherwise = block.regions
+    return block.region(then if condition.values[block.active][0] else otherwise, ())
+
+
+def unmasked(self: If, block: BlockState, condition: Array) -> Any:
+    """Both sides run in all lanes."""
+    then, otherwise = block.regions
+    first = block.region(then, ())
+    second = block.region(otherwise, ())
+    return tuple(block.merged(condition.values, a, b) for a, b in zip(first, second, strict=True))
+
+
+LOOP = For.run
+
+
+def controls(name: str, clause: str, description: str, owner: Any, attribute: str, changed: Any) -> Violation:
+    """A machine with other control flow."""
+    return replaced(clause, description, make, (owner, attribute, changed), name=name)
+
+
+CONTROL = [
+    controls("inclusive", REGIONS, "runs a loop for its stop too", For, "run", inclusive),
+    controls("by_ones", REGIONS, "takes steps of one", For, "run", by_ones),
+    controls("forgetful", REGIONS, "carries nothing from turn to turn", For, "run", first_only),
+    controls("of_one_lane", BLOCKS, "takes the bounds of a loop from one lane", control, "_uniform", of_one_lane),
+    controls("leaves_early", BLOCKS, "leaves a loop that is too long", For, "run", never_ending),
+    controls("no_step", BLOCKS, "does not see that a step is 0", For, "run", without_step),
+    controls("by_the_first", REGIONS, "branches as the first lane does", If, "run", by_majority),
+    controls("unmasked", REGIONS, "runs both sides of a branch in all lanes", If, "run", unmasked),
+]

@@ -1,0 +1,177 @@
+"""A legal call of every C function of the runtime, with what its parameters are: the cases of bad arguments change one.
+
+Each call stands on a `MeshSession` and makes what it needs; a function that changes nothing it is given may be called
+twice. `HANDLES`, `POINTERS` and `OUTPUTS` say which parameters are handles, memory and out parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from .arguments import elements, packed
+from .programs import (
+    BYTES,
+    CONFIGURATION,
+    COUNT,
+    D2D,
+    DTYPE_IDS,
+    KERNELS,
+    PINNED_HOST,
+    SUM,
+    MeshSession,
+    axes_of,
+    compiled,
+    devices,
+)
+
+Arguments: TypeAlias = dict[str, Any]
+
+STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+"""A numerics policy."""
+
+
+def legal_call(session: MeshSession, function: str) -> Arguments:
+    """Arguments with which a function succeeds."""
+    return CALLS[function](session)
+
+
+def new_mesh(session: MeshSession) -> Arguments:
+    """A mesh of one device."""
+    return {"context": session.context, "deviceIds": devices(session.impl, session.check, 1), "axes": axes_of(dp=1)}
+
+
+def device_memory(session: MeshSession) -> int:
+    """Device memory with a tensor of ones."""
+    return session.upload(elements("int32", *[1] * COUNT))
+
+
+def copy(session: MeshSession) -> Arguments:
+    """A copy from one tensor of the device to another."""
+    dst, src = device_memory(session), device_memory(session)
+    return {"dst": dst, "src": src, "bytes": BYTES, "kind": D2D, "stream": session.stream}
+
+
+def module(session: MeshSession) -> Arguments:
+    """An image, and its size."""
+    image = compiled(session.impl, session.check, KERNELS)
+    return {"context": session.context, "image": image, "size": len(image) // 2}
+
+
+def launch(session: MeshSession) -> Arguments:
+    """A launch of a kernel with arguments."""
+    arguments = packed(("int32", 7), ("ptr", device_memory(session)))
+    return {
+        "kernel": session.kernel("fill"),
+        "mesh": session.mesh,
+        "cfg": dict(CONFIGURATION),
+        "argBuffer": arguments.hex(),
+        "argSize": len(arguments),
+        "stream": session.stream,
+    }
+
+
+def collective(session: MeshSession, buffer: str, **others: Any) -> Arguments:
+    """A collective over a tensor; `buffer` is the name of its memory."""
+    whole = {"mesh": session.mesh, buffer: device_memory(session), "count": COUNT, "dtype": DTYPE_IDS["int32"]}
+    return {**whole, **others, "stream": session.stream}
+
+
+def host_memory(session: MeshSession) -> int:
+    """Memory of tessHostAlloc."""
+    return int(session.ask("tessHostAlloc", bytes=BYTES, kind=PINNED_HOST)["hostPtr"])
+
+
+CALLS: Mapping[str, Callable[[MeshSession], Arguments]] = {
+    "tessInit": lambda session: {},
+    "tessShutdown": lambda session: {"context": session.context},
+    "tessGetVersion": lambda session: {},
+    "tessMeshCreate": new_mesh,
+    "tessMeshDestroy": lambda session: {"mesh": session.ask("tessMeshCreate", **new_mesh(session))["mesh"]},
+    "tessStreamCreate": lambda session: {"mesh": session.mesh, "priority": 0},
+    "tessStreamDestroy": lambda session: {"stream": session.another_stream().stream},
+    "tessEventCreate": lambda session: {},
+    "tessEventDestroy": lambda session: {"event": session.ask("tessEventCreate")["event"]},
+    "tessEventRecord": lambda session: {"event": session.ask("tessEventCreate")["event"], "stream": session.stream},
+    "tessStreamWaitEvent": lambda session: {
+        "stream": session.stream,
+        "event": session.ask("tessEventCreate")["event"],
+    },
+    "tessStreamSynchronize": lambda session: {"stream": session.stream},
+    "tessMalloc": lambda session: {"mesh": session.mesh, "bytes": BYTES},
+    "tessFree": lambda session: {"mesh": session.mesh, "devPtr": session.allocate(BYTES)},
+    "tessHostAlloc": lambda session: {"bytes": BYTES, "kind": PINNED_HOST},
+    "tessHostFree": lambda session: {"hostPtr": host_memory(session)},
+    "tessMemcpyAsync": copy,
+    "tessModuleLoad": module,
+    "tessModuleUnload": lambda session: {"module": session.load()},
+    "tessKernelGet": lambda session: {"module": session.load(), "name": "fill"},
+    "tessLaunch": launch,
+    "tessAllReduce": lambda session: collective(session, "buffer", op=SUM, axis="dp"),
+    "tessReduceScatter": lambda session: collective(session, "inout", op=SUM, axis="dp"),
+    "tessAllGather": lambda session: collective(session, "inout", axis="dp"),
+    "tessBroadcast": lambda session: collective(session, "buffer", root=0),
+    "tessSetNumericsPolicy": lambda session: {"context": session.context, "policy": STRICT},
+    "tessGetNumericsPolicy": lambda session: {"context": session.context},
+    "tessProfilerStart": lambda session: {"context": session.context},
+}
+"""Every C function but tessProfilerStop, which takes the path of a file."""
+
+OUTPUTS: Mapping[str, tuple[str, ...]] = {
+    "tessInit": ("context",),
+    "tessGetVersion": ("major", "minor", "patch"),
+    "tessMeshCreate": ("mesh",),
+    "tessStreamCreate": ("stream",),
+    "tessEventCreate": ("event",),
+    "tessMalloc": ("devPtr",),
+    "tessHostAlloc": ("hostPtr",),
+    "tessModuleLoad": ("module",),
+    "tessKernelGet": ("kernel",),
+    "tessGetNumericsPolicy": ("policy",),
+    "tessProfilerStart": ("profiler",),
+}
+"""Out parameters, by function."""
+
+HANDLES: Mapping[str, tuple[str, ...]] = {
+    "tessShutdown": ("context",),
+    "tessMeshCreate": ("context",),
+    "tessMeshDestroy": ("mesh",),
+    "tessStreamCreate": ("mesh",),
+    "tessStreamDestroy": ("stream",),
+    "tessEventDestroy": ("event",),
+    "tessEventRecord": ("event", "stream"),
+    "tessStreamWaitEvent": ("stream", "event"),
+    "tessStreamSynchronize": ("stream",),
+    "tessMalloc": ("mesh",),
+    "tessFree": ("mesh",),
+    "tessMemcpyAsync": ("stream",),
+    "tessModuleLoad": ("context",),
+    "tessModuleUnload": ("module",),
+    "tessKernelGet": ("module",),
+    "tessLaunch": ("kernel", "mesh", "stream"),
+    "tessAllReduce": ("mesh", "stream"),
+    "tessReduceScatter": ("mesh", "stream"),
+    "tessAllGather": ("mesh", "stream"),
+    "tessBroadcast": ("mesh", "stream"),
+    "tessSetNumericsPolicy": ("context",),
+    "tessGetNumericsPolicy": ("context",),
+    "tessProfilerStart": ("context",),
+}
+"""Parameters that are handles, by function; each is called what it is a handle of."""
+
+POINTERS: Mapping[str, tuple[str, ...]] = {
+    "tessMeshCreate": ("deviceIds",),
+    "tessMemcpyAsync": ("dst", "src"),
+    "tessModuleLoad": ("image",),
+    "tessKernelGet": ("name",),
+    "tessLaunch": ("argBuffer",),
+    "tessAllReduce": ("buffer", "axis"),
+    "tessReduceScatter": ("inout", "axis"),
+    "tessAllGather": ("inout", "axis"),
+    "tessBroadcast": ("buffer",),
+    "tessSetNumericsPolicy": ("policy",),
+}
+"""Parameters that point to what the function reads or writes, by function."""
+
+ADDRESSES = ("dst", "src", "buffer", "inout")
+"""Pointers that are addresses: NULL is 0. Of the others it is null."""

@@ -1,0 +1,149 @@
+"""Collectives of the runtime on data that differs by rank: arguments, ranks that meet, judgement of results.
+
+Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. Expected
+values come from the oracle of all-reduce; the other collectives move elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from tessera_conformance.check import Check
+from tessera_conformance.observations import Observation
+from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.declared import Question, judge_declared
+
+from .programs import DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+
+AXES = ("tp", "pp", "dp", "ep")
+"""From the slowest to the fastest coordinate of a rank (AMB-RT-02)."""
+
+OPERATORS = {SUM: "sum", MAX: "max", MIN: "min"}
+
+FUNCTIONS = {
+    "all_reduce": "tessAllReduce",
+    "reduce_scatter": "tessReduceScatter",
+    "all_gather": "tessAllGather",
+    "broadcast": "tessBroadcast",
+}
+
+POLICIES = {"strict": (1, 1, 1, 0), "deterministic": (0, 1, 1, 0), "fast": (0, 0, 1, 1)}
+"""The policy that asks for a level, in the order of the C members."""
+
+GUARD = b"\x5a" * 64
+"""What stands behind each buffer, and is to stay there."""
+
+POLICY_FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+
+
+def policy_of(level: str) -> dict[str, int]:
+    """The numerics policy that asks for a level."""
+    return dict(zip(POLICY_FIELDS, POLICIES[level], strict=True))
+
+
+def gathered(impl: Implementation, check: Check, **sizes: int) -> MeshSession:
+    """A mesh with these axes under the policy of the run's level."""
+    session = opened(impl, check, prod(size for size in sizes.values() if size), **sizes)
+    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy_of(impl.level))
+    return session
+
+
+def groups(axis: str | None, **sizes: int) -> list[list[int]]:
+    """The ranks that meet along an axis, in order of their coordinate; without one, all of the mesh."""
+    counts = {name: sizes.get(name, 0) or 1 for name in AXES}
+    ranks = prod(counts.values())
+    if axis is None:
+        return [list(range(ranks))]
+    stride = prod(counts[name] for name in AXES[AXES.index(axis) + 1 :])
+    first = [rank for rank in range(ranks) if rank // stride % counts[axis] == 0]
+    return [[rank + place * stride for place in range(counts[axis])] for rank in first]
+
+
+def contributions(dtype: str, count: int, ranks: int, seed: int) -> list[Tensor]:
+    """A tensor of each rank, of counter bits."""
+    words = ELEMENT_FORMATS[dtype].words
+    if words == 1:
+        return [counted(dtype, (count,), seed=seed + rank) for rank in range(ranks)]
+    part = "fp32" if dtype == "complex64" else "fp64"
+    return [Tensor(dtype, (count,), counted(part, (2 * count,), seed=seed + rank).data) for rank in range(ranks)]
+
+
+def filled(session: MeshSession, inputs: Sequence[Tensor]) -> int:
+    """One pointer behind which each rank holds its tensor, and `GUARD` behind that."""
+    pointer = session.allocate(len(inputs[0].data) + len(GUARD))
+    for rank, tensor in enumerate(inputs):
+        session.poke(rank, pointer, tensor.data + GUARD)
+    return pointer
+
+
+def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """What the ranks hold there when all is done; what stands behind it is as it was."""
+    found = []
+    for rank, tensor in enumerate(inputs):
+        data = session.peek(rank, pointer, len(tensor.data) + len(GUARD))
+        session.check.equal(
+            data[len(tensor.data) :].hex(), GUARD.hex(), f"what stands behind the buffer of rank {rank}"
+        )
+        found.append(Tensor(tensor.dtype, tensor.shape, data[: len(tensor.data)]))
+    return found
+
+
+def asking(
+    session: MeshSession, collective: str, pointer: int, count: int, dtype: str | int, **more: Any
+) -> Observation:
+    """What a collective answers; a dtype is a name or an id, `more` its op, axis or root, or another argument."""
+    buffer = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
+    number = DTYPE_IDS[dtype] if isinstance(dtype, str) else dtype
+    given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": number}
+    return session.attempt(FUNCTIONS[collective], **(given | {"stream": session.stream} | more))
+
+
+def done(session: MeshSession, collective: str, pointer: int, count: int, dtype: str, **more: Any) -> None:
+    """A collective that succeeds."""
+    session.check.returns(asking(session, collective, pointer, count, dtype, **more), f"{collective} succeeds")
+
+
+def share(tensor: Tensor, place: int, of: int) -> Tensor:
+    """The elements that a member owns (AMB-RT-04)."""
+    size, count = len(tensor.data) // max(tensor.shape[0], 1), tensor.shape[0]
+    start, stop = place * count // of, (place + 1) * count // of
+    return Tensor(tensor.dtype, (stop - start,), tensor.data[start * size : stop * size])
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """One tensor of all parts."""
+    return Tensor(parts[0].dtype, (sum(each.shape[0] for each in parts),), b"".join(each.data for each in parts))
+
+
+def judge_reduced(
+    impl: Implementation, check: Check, found: Tensor, inputs: Sequence[Tensor], op: int, what: str
+) -> None:
+    """A reduction has the bits, or lies within the bounds, that the level of the run asks for."""
+    operator = OPERATORS[op]
+    is_float, exact = inputs[0].format.is_float, op != SUM
+    if impl.level == "strict" or not is_float or exact:
+        check.bits(found, all_reduce(*inputs, op=operator)[0], what)
+        return
+    question = Question("all_reduce", inputs, {"op": operator})
+    if impl.level == "deterministic" and question.is_replayed:
+        judge_declared(impl, check, question, found)
+        return
+    check.enclosed(found, bounds.enclose("oracle.all_reduce", list(inputs), {"op": operator}), what)
+
+
+def parts_of(collective: str, axis: str = "dp") -> dict[str, Any]:
+    """The operator and axis, or the root, of a call: sums along dp, from rank 0."""
+    if collective == "broadcast":
+        return {"root": 0}
+    return {"axis": axis} | ({} if collective == "all_gather" else {"op": SUM})
+
+
+def mapping_of_ranks(lists: Sequence[Sequence[int]]) -> Mapping[int, tuple[int, Sequence[int]]]:
+    """Of each rank its place in its group, and the group."""
+    return {rank: (place, group) for group in lists for place, rank in enumerate(group)}

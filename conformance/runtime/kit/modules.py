@@ -1,0 +1,31 @@
+"""Programs whose modules load, and what the cases of modules do with them (runtime specification, 4.5)."""
+
+from __future__ import annotations
+
+from tessera_conformance.observations import Observation
+
+from .arguments import packed, values_of
+from .programs import BYTES, MeshSession
+
+PROGRAMS = {
+    "one kernel": "module m { kernel k(v: int32, x: tensor<64xint32>) { x[0:64] = v; } }",
+    "named dimensions": "module m { kernel k(N: int32, x: tensor<Nxint32>) { x[0:N] = N; } }",
+    "a matrix product": "module m { kernel k(a: tensor<16x16xfp32>, b: tensor<16x16xfp32>) { b = a @ a; } }",
+    "a function beside it": """module m {
+        func double(x: tensor<4xfp32>) -> tensor<4xfp32> { return x + x; }
+        kernel k(x: tensor<4xfp32>) { x = double(x); }
+    }""",
+    "no parameters": "module m { kernel k() { } }",
+}
+
+
+def filled(session: MeshSession, kernel: int, value: int) -> list[float]:
+    """What memory holds when `fill` has run with this value."""
+    pointer = session.allocate(BYTES)
+    session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
+    return values_of("int32", session.download(pointer, BYTES))
+
+
+def loading(session: MeshSession, image: str) -> Observation:
+    """What tessModuleLoad answers to an image."""
+    return session.attempt("tessModuleLoad", context=session.context, image=image)

@@ -1,0 +1,204 @@
+"""Wrong arguments that are taken for right ones (runtime specification, Appendix A)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import Violation
+
+from .changes import Call, Given, accepting, answering
+
+COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
+
+
+def taking(name: str, description: str, function: str, when: Any, instead: Any) -> Violation:
+    """A wrong argument is taken for another one."""
+    return accepting("RT-19.A-01", name, description, function, when, instead)
+
+
+def configured(name: str, description: str, when: Any, instead: Any) -> Violation:
+    """A wrong launch configuration is taken for another one."""
+    return taking(
+        name,
+        description,
+        "tessLaunch",
+        lambda given: when(given["cfg"]),
+        lambda given: {"cfg": given["cfg"] | instead(given["cfg"])},
+    )
+
+
+def at_least(least: int, values: list[int]) -> list[int]:
+    """Numbers that are none of them less."""
+    return [max(each, least) for each in values]
+
+
+TAKEN = [
+    taking(
+        "any_count_of_devices",
+        "counts the ids itself",
+        "tessMeshCreate",
+        lambda given: given.get("nDevices", 1) < 1,
+        lambda given: {"nDevices": len(given["deviceIds"])},
+    ),
+    taking(
+        "devices_twice",
+        "takes a device twice",
+        "tessMeshCreate",
+        lambda given: len(set(given["deviceIds"] or ())) == 1 and len(given["deviceIds"]) == 2,
+        lambda given: {"deviceIds": [0, 1]},
+    ),
+    taking(
+        "unknown_devices",
+        "takes unknown devices for the first",
+        "tessMeshCreate",
+        lambda given: max(given["deviceIds"] or [0]) > 7,
+        lambda given: {"deviceIds": [0, 1]},
+    ),
+    taking(
+        "negative_devices",
+        "takes a negative id",
+        "tessMeshCreate",
+        lambda given: min(given["deviceIds"] or [0]) < 0,
+        lambda given: {"deviceIds": [0, 1]},
+    ),
+    taking(
+        "negative_axes",
+        "takes negative axes for absent ones",
+        "tessMeshCreate",
+        lambda given: min(given["axes"].values()) < 0,
+        lambda given: {"axes": {"tp": 2, "pp": 1, "dp": 1, "ep": 1}},
+    ),
+    taking(
+        "overflowing_axes",
+        "multiplies axes in 32 bits",
+        "tessMeshCreate",
+        lambda given: max(given["axes"].values()) > 1 << 20,
+        lambda given: {"axes": {"tp": 2, "pp": 1, "dp": 1, "ep": 1}},
+    ),
+    taking(
+        "any_memory_kind",
+        "takes unknown kinds of memory",
+        "tessHostAlloc",
+        lambda given: given["kind"] not in (0, 1),
+        lambda given: {"kind": 1},
+    ),
+    taking(
+        "any_copy_kind",
+        "takes unknown kinds of copies",
+        "tessMemcpyAsync",
+        lambda given: given["kind"] not in (0, 1, 2),
+        lambda given: {"kind": 2},
+    ),
+    taking(
+        "short_arguments",
+        "reads arguments that are not there",
+        "tessLaunch",
+        lambda given: 8 <= given.get("argSize", 16) < 16 and given["argBuffer"] is not None,
+        lambda given: {"argSize": 16},
+    ),
+    *(
+        taking(
+            f"{function}_dtype",
+            "takes dtype 14 for 9",
+            function,
+            lambda given: given["dtype"] == 14,
+            lambda given: {"dtype": 9},
+        )
+        for function in COLLECTIVES
+    ),
+    *(
+        taking(
+            f"{function}_op", "takes op 3 for a sum", function, lambda given: given["op"] == 3, lambda given: {"op": 0}
+        )
+        for function in COLLECTIVES[:2]
+    ),
+    *(
+        taking(
+            f"{function}_axis",
+            "takes DP for dp",
+            function,
+            lambda given: given["axis"] == "DP",
+            lambda given: {"axis": "dp"},
+        )
+        for function in COLLECTIVES[:3]
+    ),
+    *(
+        taking(
+            f"{function}_whole_mesh",
+            "takes no axis for all of them",
+            function,
+            lambda given: given["axis"] is None,
+            lambda given: {"axis": "dp"},
+        )
+        for function in COLLECTIVES[:3]
+    ),
+    *(
+        taking(
+            f"{function}_uneven",
+            "rounds counts down",
+            function,
+            lambda given: given["count"] in (63, 1),
+            lambda given: {"count": given["count"] // 2 * 2},
+        )
+        for function in COLLECTIVES[1:3]
+    ),
+    taking(
+        "root_behind",
+        "takes a root behind the last rank",
+        "tessBroadcast",
+        lambda given: given["root"] > 0,
+        lambda given: {"root": 0},
+    ),
+    taking(
+        "negative_root",
+        "takes a negative root",
+        "tessBroadcast",
+        lambda given: given["root"] < 0,
+        lambda given: {"root": 0},
+    ),
+    configured(
+        "no_grid", "launches no grid", lambda cfg: min(cfg["grid"]) == 0, lambda cfg: {"grid": at_least(1, cfg["grid"])}
+    ),
+    configured(
+        "negative_grid",
+        "takes negative grids",
+        lambda cfg: min(cfg["grid"]) < 0,
+        lambda cfg: {"grid": at_least(1, cfg["grid"])},
+    ),
+    configured(
+        "negative_block",
+        "takes negative blocks",
+        lambda cfg: min(cfg["block"]) < 0,
+        lambda cfg: {"block": at_least(0, cfg["block"])},
+    ),
+    configured(
+        "large_block", "takes blocks of any size", lambda cfg: max(cfg["block"]) > 100, lambda cfg: {"block": [1, 1, 1]}
+    ),
+    configured(
+        "large_memory",
+        "takes shared memory of any size",
+        lambda cfg: cfg["shmemBytes"] > 1 << 30,
+        lambda cfg: {"shmemBytes": 0},
+    ),
+    configured("undefined_flags", "ignores undefined flags", lambda cfg: cfg["flags"] > 15, lambda cfg: {"flags": 0}),
+    configured(
+        "lowest_undefined_flag",
+        "ignores one undefined flag",
+        lambda cfg: bool(cfg["flags"] & 16),
+        lambda cfg: {"flags": cfg["flags"] & ~16},
+    ),
+]
+
+
+def of_the_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Take the mesh of the stream."""
+    for handle, mesh in adapter.runtime.handles.live("mesh"):
+        if given["mesh"] and given["stream"] in mesh.streams:
+            return call(**(given | {"mesh": handle}))
+    return call(**given)
+
+
+MESHES = [
+    answering("RT-19.A-01", f"{function}_other_mesh", "does not compare mesh and stream", function, of_the_stream)
+    for function in ("tessLaunch", *COLLECTIVES)
+]

@@ -1,0 +1,149 @@
+"""Collectives in another order every time, mixed among streams, or with losses on the wire.
+
+Runtime specification, 2, 3, 4.7, 6 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.numerics.trees import Tree
+from tessera_reference.runtime.collectives import CollectiveWork, new_meeting
+from tessera_reference.runtime.rendezvous import Meeting
+
+from .collectives import Buffers, Change, Made, Right, combining, same
+from .order import broken
+
+# Order
+
+CALLS = count()
+
+
+def rotated(by: Callable[[Mapping[str, Any]], int]) -> Change:
+    """A sum that begins at another rank."""
+
+    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+        start = by(given) % len(buffers)
+        made = right([*buffers[start:], *buffers[:start]])
+        return [*made[len(buffers) - start :], *made[: len(buffers) - start]]
+
+    return change
+
+
+def over(tree: Any) -> Change:
+    """A sum over another tree every other time."""
+
+    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+        if next(CALLS) % 2:
+            return right(buffers)
+        stacked = Array(buffers[0].dtype, np.stack([each.values for each in buffers]))
+        return same(reductions.sum(stacked, 0, tree=Tree.from_json(tree)), buffers)
+
+    return change
+
+
+def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """The last rank sums in an order of its own."""
+    return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
+
+
+def by_algorithm(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
+    """Other algorithms than the ring begin at another rank."""
+    if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
+        return right(self, group, brought)
+    return right(self, (*group[1:], group[0]), brought)
+
+
+def by_streams(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
+    """Streams with odd handles begin at the last rank."""
+    if self.stream.handle % 2 == 0 or self.call.collective != "all_reduce":
+        return right(self, group, brought)
+    return right(self, tuple(reversed(group)), brought)
+
+
+async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWork.run) -> None:
+    """Collectives of all streams meet in the order in which they come to each rank."""
+    mesh: Any = self.stream.mesh
+    numbers = mesh.__dict__.setdefault("numbers", {})
+    meetings: dict[int, Meeting] = mesh.__dict__.setdefault("meetings", {})
+    numbers[rank] = numbers.get(rank, 0) + 1
+    self.joined = meetings.setdefault(numbers[rank], new_meeting(self))
+    await right(self, rank)
+
+
+ORDER = [
+    combining(
+        "RT-13-01",
+        "begins_elsewhere",
+        "begins sums at another rank each time",
+        rotated(lambda given: next(CALLS)),
+        "all_reduce",
+        op="sum",
+    ),
+    combining(
+        "RT-02-09",
+        "shares_begin_elsewhere",
+        "begins shares at another rank each time",
+        rotated(lambda given: next(CALLS)),
+        "reduce_scatter",
+        "all_reduce",
+        op="sum",
+    ),
+    combining("RT-06-04", "two_trees", "sums over two trees in turn", over("fold"), "all_reduce", op="sum"),
+    combining(
+        "RT-06-03", "last_differs", "sums on the last rank in another order", last_differs, "all_reduce", op="sum"
+    ),
+    broken("RT-06-03", "by_algorithm", "has an order for each algorithm", CollectiveWork, "_combined", by_algorithm),
+    broken("RT-04.7-03", "by_streams", "has an order for each stream", CollectiveWork, "_combined", by_streams),
+    broken(
+        "RT-03-01", "by_arrival", "lets collectives of streams meet as they come", CollectiveWork, "run", by_arrival
+    ),
+    broken("RT-13-01", "by_arrival_too", "mixes the collectives of streams", CollectiveWork, "run", by_arrival),
+]
+
+
+# The wire
+
+
+def lossy(wire: str, when: Callable[[Buffers, Mapping[str, Any]], bool]) -> Change:
+    """Numbers cross the wire in a narrower format, sometimes."""
+
+    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+        if buffers[0].dtype.name != "fp32" or not when(buffers, given):
+            return right(buffers)
+        return right([cast(cast(each, dtype(wire)), dtype("fp32")) for each in buffers])
+
+    return change
+
+
+WIRE = [
+    combining("RT-13-09", "bf16_wire", "sends bf16", lossy("bf16", lambda buffers, given: True)),
+    combining(
+        "RT-13-09",
+        "fp8_moves",
+        "sends fp8 where numbers are moved",
+        lossy("fp8_e4m3", lambda buffers, given: True),
+        "all_gather",
+        "broadcast",
+    ),
+    combining(
+        "RT-13-09",
+        "large_bf16",
+        "sends bf16 where buffers are large",
+        lossy("bf16", lambda buffers, given: buffers[0].values.size > 2000),
+    ),
+    combining(
+        "RT-13-09",
+        "fast_bf16",
+        "sends bf16 where fast math is allowed",
+        lossy("bf16", lambda buffers, given: bool(given["policy"].allowFastMath)),
+    ),
+]

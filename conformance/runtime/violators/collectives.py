@@ -1,0 +1,339 @@
+"""Collectives of the runtime with other results, over other ranks (runtime specification, 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives.groups import combine
+from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import collectives
+
+from .changes import INVALID, UNSUPPORTED, Call, Given, answering, refusing
+from .order import broken
+
+Buffers: TypeAlias = Sequence[Array]
+Made: TypeAlias = list[Array]
+Right: TypeAlias = Callable[[Buffers], Made]
+Change: TypeAlias = Callable[[Right, Buffers, Mapping[str, Any]], Made]
+
+CLAUSES = {
+    "all_reduce": "RT-04.6-08",
+    "reduce_scatter": "RT-04.6-11",
+    "all_gather": "RT-04.6-12",
+    "broadcast": "RT-04.6-13",
+}
+
+
+def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
+    """Some collectives are made by `change(right, buffers, given)`, where `right(buffers)` would be right."""
+
+    def made(collective: str, buffers: Buffers, **given: Any) -> Made:
+        if (only and collective not in only) or (op is not None and given.get("op") != op):
+            return combine(collective, buffers, **given)
+        with np.errstate(all="ignore"):
+            return change(lambda those: combine(collective, those, **given), buffers, given)
+
+    return broken(clause, name, description, collectives, "combine", made)
+
+
+# What ranks hold
+
+
+def same(result: Array, buffers: Buffers) -> Made:
+    """One result for every rank."""
+    return [result for _ in buffers]
+
+
+def first_only(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """The result on the first rank of a group."""
+    return [right(buffers)[0], *buffers[1:]]
+
+
+def without_last(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """One element too few."""
+    made = right(buffers)
+    parts = [(each.values[:-1], own.values[-1:]) for each, own in zip(made, buffers, strict=True)]
+    return [Array(made[0].dtype, np.concatenate(each)) for each in parts]
+
+
+def without_last_rank(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """The last rank brings nothing."""
+    return [right(buffers[:-1])[0]] * len(buffers) if len(buffers) > 2 else right(buffers)
+
+
+def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
+    """Numbers of one kind, all ranks at once."""
+
+    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+        held = buffers[0].dtype
+        if held.kind != kind:
+            return right(buffers)
+        stacked = np.stack([np.asarray(each.values) for each in buffers])
+        return same(Array(held, np.asarray(combined(stacked), dtype=buffers[0].values.dtype)), buffers)
+
+    return change
+
+
+def saturated(stacked: Any) -> Any:
+    """Integers that stop at their limits."""
+    limits = np.iinfo(stacked.dtype)
+    wide = np.array([sum(int(each) for each in column) for column in stacked.T], dtype=object)
+    return np.array([min(max(each, limits.min), limits.max) for each in wide], dtype=stacked.dtype)
+
+
+def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Rounded after every rank."""
+    if buffers[0].dtype.kind != "float":
+        return right(buffers)
+    total = right(buffers[:1])[0]
+    for each in buffers[1:]:
+        total = right([total, each])[0]
+    return same(total, buffers)
+
+
+def shifted(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Each rank has the share of the rank behind it."""
+    size = len(buffers)
+    made = right(buffers)
+    whole = np.concatenate([_own(each, rank, size) for rank, each in enumerate(made)])
+    return [_placed(own, np.roll(whole, -(len(whole) // size)), rank, size) for rank, own in enumerate(buffers)]
+
+
+def _own(buffer: Array, rank: int, ranks: int) -> Any:
+    share = buffer.values.size // ranks
+    return buffer.values[rank * share : (rank + 1) * share]
+
+
+def _placed(buffer: Array, whole: Any, rank: int, ranks: int) -> Array:
+    share, values = buffer.values.size // ranks, buffer.values.copy()
+    values[rank * share : (rank + 1) * share] = whole[rank * share : (rank + 1) * share]
+    return Array(buffer.dtype, values)
+
+
+def at_the_beginning(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Each rank has its share at the beginning of its buffer."""
+    size, made = len(buffers), []
+    for rank, each in enumerate(right(buffers)):
+        values, own = buffers[rank].values.copy(), _own(each, rank, size)
+        values[: len(own)] = own
+        made.append(Array(each.dtype, values))
+    return made
+
+
+def own_alone(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Nothing of the others."""
+    return list(buffers)
+
+
+def backwards(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Shares in the opposite order."""
+    size, whole = len(buffers), right(buffers)[0]
+    turned = np.concatenate([_own(whole, rank, size) for rank in reversed(range(size))])
+    return same(Array(whole.dtype, turned), buffers)
+
+
+def first_shares(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Of every rank what stands at the beginning of its buffer."""
+    size = len(buffers)
+    return same(Array(buffers[0].dtype, np.concatenate([_own(each, 0, size) for each in buffers])), buffers)
+
+
+def from_rank_0(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    """Whatever the root is."""
+    return same(buffers[0], buffers)
+
+
+def ties_by_magnitude(stacked: Any) -> Any:
+    """The number of the largest magnitude."""
+    return np.take_along_axis(stacked, np.argmax(np.abs(stacked), axis=0)[None], axis=0)[0]
+
+
+def least_magnitude(stacked: Any) -> Any:
+    """The number of the least magnitude."""
+    return np.take_along_axis(stacked, np.argmin(np.abs(stacked), axis=0)[None], axis=0)[0]
+
+
+RESULTS = [
+    combining("RT-04.6-08", "sum_on_first", "leaves sums on the first rank", first_only, "all_reduce", op="sum"),
+    combining("RT-04.6-08", "sum_without_last", "sums all elements but one", without_last, "all_reduce", op="sum"),
+    combining(
+        "RT-04.6-08",
+        "sum_saturates",
+        "lets integers stop at their limits",
+        by_elements(saturated, "int"),
+        "all_reduce",
+        op="sum",
+    ),
+    combining("RT-04.6-08", "sum_narrow", "rounds after every rank", narrow, "all_reduce", op="sum"),
+    combining("RT-04.6-08", "sum_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="sum"),
+    combining("RT-04.6-09", "max_on_first", "leaves maxima on the first rank", first_only, "all_reduce", op="max"),
+    combining(
+        "RT-04.6-09",
+        "max_without_nan",
+        "passes NaN over",
+        by_elements(lambda x: np.fmax.reduce(x), "float"),
+        "all_reduce",
+        op="max",
+    ),
+    combining(
+        "RT-04.6-09",
+        "max_of_magnitude",
+        "takes the largest magnitude",
+        by_elements(ties_by_magnitude, "float"),
+        "all_reduce",
+        op="max",
+    ),
+    combining(
+        "RT-04.6-09",
+        "max_of_bool",
+        "takes and for the largest truth value",
+        by_elements(lambda x: x.all(axis=0), "bool"),
+        "all_reduce",
+        op="max",
+    ),
+    combining("RT-04.6-09", "max_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="max"),
+    combining("RT-04.6-10", "min_on_first", "leaves minima on the first rank", first_only, "all_reduce", op="min"),
+    combining(
+        "RT-04.6-10",
+        "min_without_nan",
+        "passes NaN over",
+        by_elements(lambda x: np.fmin.reduce(x), "float"),
+        "all_reduce",
+        op="min",
+    ),
+    combining(
+        "RT-04.6-10",
+        "min_of_magnitude",
+        "takes the least magnitude",
+        by_elements(least_magnitude, "float"),
+        "all_reduce",
+        op="min",
+    ),
+    combining(
+        "RT-04.6-10",
+        "min_of_bool",
+        "takes or for the least truth value",
+        by_elements(lambda x: x.any(axis=0), "bool"),
+        "all_reduce",
+        op="min",
+    ),
+    combining("RT-04.6-10", "min_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="min"),
+    combining("RT-04.6-11", "shifted", "leaves the share of the next rank", shifted, "reduce_scatter"),
+    combining("RT-04.6-11", "at_the_beginning", "leaves shares at the beginning", at_the_beginning, "reduce_scatter"),
+    combining("RT-04.6-11", "scatter_nothing", "reduces nothing", own_alone, "reduce_scatter"),
+    combining("RT-04.6-12", "gather_backwards", "gathers from the last to the first", backwards, "all_gather"),
+    combining("RT-04.6-12", "first_shares", "gathers the beginnings of buffers", first_shares, "all_gather"),
+    combining("RT-04.6-12", "gather_on_first", "gathers on the first rank", first_only, "all_gather"),
+    combining("RT-04.6-13", "from_rank_0", "sends from rank 0", from_rank_0, "broadcast"),
+    combining(
+        "RT-04.6-13",
+        "not_to_last",
+        "does not send to the last rank",
+        lambda right, buffers, given: [*right(buffers)[:-1], buffers[-1]],
+        "broadcast",
+    ),
+    combining("RT-04.6-13", "broadcast_short", "sends one element too few", without_last, "broadcast"),
+]
+
+
+# Which ranks meet
+
+
+def whole_mesh(self: MeshAxes, axis: str, right: Any = MeshAxes.groups) -> Any:
+    """All ranks, whatever the axis."""
+    return [tuple(range(sum(map(len, right(self, axis)))))] if len(right(self, axis)[0]) > 1 else right(self, axis)
+
+
+def neighbours(self: MeshAxes, axis: str, right: Any = MeshAxes.groups) -> Any:
+    """Ranks with numbers that follow one another, as if every axis were the fastest."""
+    size, ranks = len(right(self, axis)[0]), sum(map(len, right(self, axis)))
+    return [tuple(range(start, start + size)) for start in range(0, ranks, size)]
+
+
+def reversed_coordinates(self: MeshAxes, axis: str, right: Any = MeshAxes.groups) -> Any:
+    """Groups in which the last coordinate comes first."""
+    return [tuple(reversed(group)) for group in right(self, axis)]
+
+
+GROUPS = [
+    broken("RT-04.6-08", "whole_mesh", "reduces over the whole mesh", MeshAxes, "groups", whole_mesh),
+    broken("RT-04.6-09", "neighbours", "lets ranks meet that follow one another", MeshAxes, "groups", neighbours),
+    broken("RT-04.6-12", "reversed", "has the coordinates backwards", MeshAxes, "groups", reversed_coordinates),
+]
+
+
+# Arguments
+
+
+def exchanged_ids(first: int, second: int) -> Any:
+    """One dtype for another."""
+    other = {first: second, second: first}
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        return call(**(given | {"dtype": other.get(given["dtype"], given["dtype"])}))
+
+    return answer
+
+
+def unknown_as_fp32(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """An unknown dtype is fp32."""
+    return call(**(given | {"dtype": given["dtype"] if 1 <= given["dtype"] <= 13 else 5}))
+
+
+def unknown_unsupported(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """An unknown dtype might be known elsewhere."""
+    if not 1 <= given["dtype"] <= 13:
+        raise Refusal(UNSUPPORTED, "call", "dtype: unknown here")
+    return call(**given)
+
+
+def divided(collective: str) -> Violation:
+    """Counts that the ranks do not divide are rounded down."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        ranks = len(adapter.runtime.mesh(given["mesh"], "").devices)
+        return call(**(given | {"count": given["count"] // ranks * ranks}))
+
+    function = collectives.FUNCTIONS[collective]
+    return answering(CLAUSES[collective], f"{collective}_rounds", "rounds a count down", function, answer)
+
+
+def touching(collective: str) -> Violation:
+    """A collective of nothing is one of an element."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        ranks = len(adapter.runtime.mesh(given["mesh"], "").devices)
+        return call(**(given | {"count": given["count"] or ranks}))
+
+    function = collectives.FUNCTIONS[collective]
+    return answering(CLAUSES[collective], f"{collective}_of_nothing", "takes an element for none", function, answer)
+
+
+ARGUMENTS = [
+    answering("RT-04.6-15", "half_types", "exchanges fp16 and bf16", "tessAllReduce", exchanged_ids(3, 4)),
+    answering("RT-04.6-15", "integers", "exchanges int8 and int64", "tessBroadcast", exchanged_ids(7, 10)),
+    answering("RT-04.6-15", "fp8", "exchanges the two 8-bit floats", "tessReduceScatter", exchanged_ids(1, 2)),
+    answering("RT-04.6-15", "complex", "exchanges the complex types", "tessAllGather", exchanged_ids(12, 13)),
+    answering("RT-04.6-15", "unknown_as_fp32", "takes an unknown dtype for fp32", "tessAllReduce", unknown_as_fp32),
+    answering("RT-04.6-15", "unknown", "calls an unknown dtype unsupported", "tessBroadcast", unknown_unsupported),
+    *(divided(each) for each in ("reduce_scatter", "all_gather")),
+    *(touching(each) for each in CLAUSES),
+    *(
+        refusing(
+            clause,
+            f"{each}_needs_two",
+            "refuses an axis of one",
+            collectives.FUNCTIONS[each],
+            lambda given: given["axis"] in ("tp", "pp") and given["count"] == 7,
+            INVALID,
+        )
+        for each, clause in CLAUSES.items()
+        if each != "broadcast"
+    ),
+]

@@ -1,0 +1,148 @@
+"""Contexts and versions done wrong (runtime specification, 4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import violates
+from tessera_reference.mesh.memory import AddressSpaceMemory
+
+from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, restating, without_waiting
+
+NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
+
+
+def unknown(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """A context that no other call knows."""
+    return {"context": call(**given)["context"] + 1000}
+
+
+def shared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The context that there is already."""
+    live = adapter.runtime.handles.live("context")
+    return {"context": live[0][0]} if live else call(**given)
+
+
+def ending_others(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End every context."""
+    answer = call(**given)
+    for handle, _ in adapter.runtime.handles.live("context"):
+        call(context=handle)
+    return answer
+
+
+def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End the context and keep its memory."""
+    adapter.runtime.machine.memory.release = lambda owner: ()
+    answer = call(**given)
+    del adapter.runtime.machine.memory.release
+    return answer
+
+
+def holds_something(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse while a mesh is left."""
+    if any(mesh.context.handle == given["context"] for _, mesh in adapter.runtime.handles.live("mesh")):
+        raise Refusal(INVALID, "call", "tessShutdown: there is a mesh left")
+    return call(**given)
+
+
+def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Free all memory of the machine."""
+    memory: AddressSpaceMemory = adapter.runtime.machine.memory
+    for owner in {each.owner for each in memory.live() if each.space == "device"}:
+        memory.release(owner)
+    return call(**given)
+
+
+CONTEXTS = [
+    answering("RT-04.1-19", "unknown_context", "gives a context that no call knows", "tessInit", unknown),
+    answering("RT-04.1-19", "one_context", "gives the same context again", "tessInit", shared),
+    *(
+        refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)
+        for function in ("tessProfilerStart", "tessModuleLoad", "tessMeshCreate", "tessSetNumericsPolicy")
+    ),
+    answering("RT-04.1-20", "ends_others", "ends all contexts with one", "tessShutdown", ending_others),
+    answering("RT-04.1-20", "leaks", "keeps the memory of a context that ends", "tessShutdown", leaking),
+    answering("RT-04.1-20", "holds_something", "ends only contexts that are empty", "tessShutdown", holds_something),
+    answering(
+        "RT-04.1-20", "unfinished", "leaves queued work undone when a context ends", "tessShutdown", without_waiting
+    ),
+    answering("RT-04.1-20", "reclaims_all", "frees the memory of other contexts too", "tessShutdown", reclaiming),
+    refusing("RT-04.1-20", "never_ends", "ends no context", "tessShutdown"),
+]
+
+
+def version(**other: int) -> Any:
+    """Some other number."""
+    return lambda adapter, call, given: call(**given) | other
+
+
+def needs_a_context(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Tell the version only within a context."""
+    if not adapter.runtime.handles.live("context"):
+        raise Refusal(NOT_INITIALIZED, "call", "tessGetVersion: no context")
+    return call(**given)
+
+
+VERSIONS = [
+    answering("RT-04.1-21", "negative_patch", "has a negative patch number", "tessGetVersion", version(patch=-1)),
+    answering("RT-04.1-21", "other_major", "tells a major that is not its own", "tessGetVersion", version(major=9)),
+    answering("RT-04.1-21", "other_minor", "tells a minor that is not its own", "tessGetVersion", version(minor=3)),
+    answering("RT-04.1-21", "needs_a_context", "tells no version before tessInit", "tessGetVersion", needs_a_context),
+    restating("RT-04.1-21", "null_output", "accepts a NULL output of the version", "tessGetVersion", INVALID, ""),
+]
+
+
+def anyway(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Initialize where that is missing."""
+    if not adapter.runtime.handles.live("context"):
+        adapter.runtime.tessInit()
+    return call(**given)
+
+
+INITIALIZED = [
+    answering("RT-19.A-03", "event_anyway", "creates events before tessInit", "tessEventCreate", anyway),
+    answering("RT-19.A-03", "memory_anyway", "allocates host memory before tessInit", "tessHostAlloc", anyway),
+    restating(
+        "RT-19.A-03",
+        "other_status",
+        "calls it invalid that tessInit is missing",
+        "tessEventCreate",
+        NOT_INITIALIZED,
+        INVALID,
+    ),
+    *(
+        restating(
+            "RT-19.A-03",
+            f"{function}_without",
+            f"{function} succeeds without a context or mesh",
+            function,
+            NOT_INITIALIZED,
+            "",
+        )
+        for function in ("tessStreamCreate", "tessMalloc", "tessModuleLoad", "tessShutdown", "tessMeshDestroy")
+    ),
+]
+
+
+@violates("RT-19.A-03", "takes NULL for the first live context")
+class DefaultContext(BuildsOnce):
+    """As bindings with a default context do."""
+
+    def runtime_tessMeshCreate(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Use the context that there is."""
+        context = given["context"] or self.runtime.handles.live("context")[0][0]
+        return super().runtime_tessMeshCreate(**(given | {"context": context}))
+
+
+PRIVATE = [
+    accepting(
+        "RT-04.1-19",
+        "policy_only",
+        "a new context has no profiler",
+        "tessProfilerStart",
+        lambda given: True,
+        lambda given: {"context": given["context"] + 1},
+    ),
+]

@@ -1,0 +1,157 @@
+"""Launches whose determinism descriptor is missing, incomplete or not heeded (runtime specification, 11; AMB-RT-75)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi import Descriptor, Failure, StableMath, Status
+from tessera_reference.adapter import ReferenceAdapter, numerics
+from tessera_reference.numerics.errors import LeafCount
+from tessera_reference.numerics.trees import PAIRWISE, Tree
+
+from ...ir.violators.changes import changed
+
+Told = dict[str, Any]
+EVALUATE, TREE_OVER = ReferenceAdapter.numerics_evaluate, Tree.over
+
+
+# What is told of it
+
+
+def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
+    """The descriptor that governed a launch, told changed."""
+
+    def evaluate(self: ReferenceAdapter, **launch: Any) -> dict[str, Any]:
+        answer = EVALUATE(self, **launch)
+        return answer | {"descriptor": change(answer["descriptor"])}
+
+    return changed(clause, name, description, (ReferenceAdapter, "numerics_evaluate", evaluate))
+
+
+def without(name: str) -> Callable[[Told], Told]:
+    """A descriptor that lacks something."""
+    return lambda descriptor: {key: value for key, value in descriptor.items() if key != name}
+
+
+@violates("RT-11-01", "carries no descriptor")
+class NoDescriptor(ReferenceAdapter):
+    """Tells nothing of what governed a launch."""
+
+    def numerics_evaluate(self, **launch: Any) -> dict[str, Any]:
+        """The outputs alone."""
+        return {"outputs": super().numerics_evaluate(**launch)["outputs"]}
+
+
+TOLD = [
+    told("RT-11-01", "no_seed", "carries no seed", without("seed")),
+    told("RT-11-01", "no_stream", "carries no stream", without("stream")),
+    told("RT-11-01", "no_order", "carries no reduction order", without("reduction_order")),
+    told("RT-11-01", "no_toggles", "carries no stable-math toggles", without("stable")),
+    told("RT-11-01", "seed_of_its_own", "takes another seed than 0 by itself", lambda told: told | {
+        "seed": told["seed"] or 1
+    }),
+    told("RT-11-02", "order_not_told", "tells the canonical order whatever was taken", lambda told: told | {
+        "reduction_order": PAIRWISE.to_json()
+    }),
+    told("RT-11-03", "seed_not_told", "tells seed 0 whatever was taken", lambda told: told | {"seed": 0}),
+    told("RT-11-04", "stream_not_told", "tells stream 0 whatever was taken", lambda told: told | {"stream": 0}),
+    *(
+        told(clause, f"no_{toggle}", f"has no toggle {toggle}", lambda told, toggle=toggle: told | {  # type: ignore[misc]
+            "stable": without(toggle)(told["stable"])
+        })
+        for clause, toggle in (("RT-11-05", "softmax"), ("RT-11-06", "log_sum_exp"), ("RT-11-07", "clamp"))
+    ),
+]  # fmt: skip
+
+
+# What it governs
+
+
+def heeded(clause: str, name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
+    """A descriptor that is heeded only in part, though it is told as it was brought."""
+    under = numerics._under
+
+    def attributes(descriptor: Descriptor, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        return under(change(descriptor), operation, given)
+
+    return changed(clause, name, description, (numerics, "_under", attributes))
+
+
+def fold_for_ring(descriptor: Descriptor) -> Descriptor:
+    """A ring begins at the first element."""
+    order = descriptor.reduction_order
+    return (
+        replace(descriptor, reduction_order=Tree("fold")) if order is not None and order.form == "ring" else descriptor
+    )
+
+
+def named_only(descriptor: Descriptor) -> Descriptor:
+    """Explicit trees are passed over."""
+    order = descriptor.reduction_order
+    return replace(descriptor, reduction_order=None) if order is not None and order.form == "explicit" else descriptor
+
+
+HEEDED = [
+    heeded("RT-11-02", "order_ignored", "reduces in its own order", lambda found: replace(found, reduction_order=None)),
+    heeded("RT-11-02", "ring_as_fold", "begins every ring with the first element", fold_for_ring),
+    heeded("RT-11-02", "named_orders_only", "passes explicit trees over", named_only),
+    heeded("RT-11-03", "seed_ignored", "draws with seed 0", lambda found: replace(found, seed=0)),
+    heeded("RT-11-04", "stream_ignored", "draws from stream 0", lambda found: replace(found, stream=0)),
+    heeded("RT-11-03", "seed_and_stream_exchanged", "exchanges seed and stream", lambda found: replace(
+        found, seed=found.stream, stream=found.seed
+    )),
+]  # fmt: skip
+
+
+# What is refused
+
+
+def fitting(self: Tree, n: int, start: bool = False) -> Tree:
+    """The tree where it fits, else the canonical one."""
+    try:
+        return TREE_OVER(self, n, start)
+    except LeafCount:
+        return TREE_OVER(PAIRWISE, n, start)
+
+
+def short_accepted(self: Tree, n: int, start: bool = False) -> Tree:
+    """A tree over fewer elements reduces those; one over more is refused."""
+    try:
+        return TREE_OVER(self, n, start)
+    except LeafCount as mismatch:
+        if mismatch.found > n:
+            raise
+        return self
+
+
+def toggled(clause: str, toggle: str) -> Violation:
+    """A toggle that may be off."""
+
+    def check(self: StableMath) -> None:
+        others = {name: value for name, value in vars(self).items() if name != toggle}
+        if not all(others.values()):
+            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessLaunch", "a toggle is off", "on")
+
+    return changed(clause, f"unstable_{toggle}", f"lets {toggle} be unstable", (StableMath, "__post_init__", check))
+
+
+def refuse_as_invalid(self: StableMath) -> None:
+    """Another status for a toggle that is off."""
+    if not all(vars(self).values()):
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", "a toggle is off", "on")
+
+
+REFUSED = [
+    changed("RT-11-02", "any_tree", "takes its own order where a tree does not fit", (Tree, "over", fitting)),
+    changed("RT-11-02", "short_tree", "reduces what a tree names", (Tree, "over", short_accepted)),
+    toggled("RT-11-05", "softmax"),
+    toggled("RT-11-06", "log_sum_exp"),
+    toggled("RT-11-07", "clamp"),
+    changed(
+        "RT-11-05", "other_status", "refuses toggles with another status",
+        (StableMath, "__post_init__", refuse_as_invalid),
+    ),
+]  # fmt: skip

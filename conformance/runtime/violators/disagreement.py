@@ -1,0 +1,205 @@
+"""Ranks that disagree and are not told, not once, or of another status (runtime spec, 7, 11, Appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi import Descriptor
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.runtime.collectives import Brought, CollectiveCall, CollectiveWork
+from tessera_reference.runtime.rendezvous import Meeting
+from tessera_reference.runtime.streams import Stream
+
+from .changes import Call, Given, answering
+from .order import broken
+
+Ranks = Mapping[int, Brought]
+
+MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
+VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
+
+
+# What is compared
+
+
+def overlooking(clause: str, name: str) -> Violation:
+    """A difference in one part of the plan is not seen."""
+    right = CollectiveCall.difference
+
+    def difference(self: CollectiveCall, other: CollectiveCall) -> str:
+        return right(self, replace(other, **{name: getattr(self, name)}))
+
+    description = f"does not compare the {name} of collectives"
+    return broken(clause, f"no_{name}", description, CollectiveCall, "difference", difference)
+
+
+def of_descriptors(ranks: Ranks, change: Callable[[Descriptor, Descriptor], Descriptor]) -> Ranks:
+    """What ranks bring, their descriptors changed with that of rank 0 in view."""
+    first = ranks[0].descriptor
+    return {rank: replace(each, descriptor=change(each.descriptor, first)) for rank, each in ranks.items()}
+
+
+def agreeing(clause: str, name: str, description: str, change: Callable[[Ranks], Ranks]) -> Violation:
+    """Ranks are compared after a change of what they bring."""
+    right = CollectiveWork._require_agreement
+
+    def require(self: CollectiveWork, brought: Ranks) -> None:
+        right(self, change(brought))
+
+    return broken(clause, name, description, CollectiveWork, "_require_agreement", require)
+
+
+def without_descriptors(ranks: Ranks) -> Ranks:
+    """No difference in descriptors."""
+    return of_descriptors(ranks, lambda own, first: first)
+
+
+def without_policies(ranks: Ranks) -> Ranks:
+    """No difference in policies."""
+    return {rank: replace(each, policy=ranks[0].policy) for rank, each in ranks.items()}
+
+
+def moves_without(ranks: Ranks) -> Ranks:
+    """No difference in descriptors where data are only moved."""
+    return without_descriptors(ranks) if ranks[0].call.op is None else ranks
+
+
+def rank_1_only(ranks: Ranks) -> Ranks:
+    """No difference in ranks beyond 1."""
+    return {rank: each for rank, each in ranks.items() if rank < 2}
+
+
+def but_for(name: str) -> Callable[[Ranks], Ranks]:
+    """No difference in one field of descriptors."""
+    return lambda ranks: of_descriptors(ranks, lambda own, first: replace(own, **{name: getattr(first, name)}))
+
+
+def but_for_switch(name: str) -> Callable[[Ranks], Ranks]:
+    """No difference in one switch of policies."""
+
+    def change(ranks: Ranks) -> Ranks:
+        kept = getattr(ranks[0].policy, name)
+        return {rank: replace(each, policy=replace(each.policy, **{name: kept})) for rank, each in ranks.items()}
+
+    return change
+
+
+COMPARED = [
+    *(
+        overlooking(clause, field.name)
+        for field, clause in zip(fields(CollectiveCall), ("RT-07-08", "RT-19.A-07") * 4, strict=False)
+    ),
+    agreeing("RT-11-08", "no_descriptors", "does not compare descriptors", without_descriptors),
+    agreeing("RT-11-08", "moves_without", "compares no descriptors where data are moved", moves_without),
+    agreeing("RT-19.A-08", "no_policies", "does not compare policies", without_policies),
+    agreeing("RT-11-09", "no_seed", "does not compare seeds", but_for("seed")),
+    agreeing("RT-11-09", "no_stream", "does not compare streams of random numbers", but_for("stream")),
+    agreeing("RT-11-09", "no_order", "does not compare orders of reduction", but_for("reduction_order")),
+    agreeing("RT-19.A-08", "no_fast_math", "does not compare fast math", but_for_switch("allowFastMath")),
+    agreeing("RT-07-09", "no_determinism", "does not compare determinism", but_for_switch("deterministic")),
+    agreeing("RT-07-08", "rank_1_only", "compares the first two ranks", rank_1_only),
+    agreeing("RT-07-09", "rank_1_only_too", "compares the descriptors of the first two ranks", lambda ranks: {
+        rank: replace(each, descriptor=ranks[0].descriptor, policy=ranks[0].policy) if rank > 1 else each
+        for rank, each in ranks.items()
+    }),
+]  # fmt: skip
+
+
+# What is told
+
+
+def told_as(clause: str, name: str, description: str, was: Status, becomes: Status) -> Violation:
+    """Another status."""
+    right = Stream.fail
+
+    def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
+        told = Failure(becomes, failure.function, failure.given, failure.allowed) if failure.status is was else failure
+        right(self, told, number, rank)
+
+    return broken(clause, name, description, Stream, "fail", fail)
+
+
+def untold(clause: str, name: str, description: str, status: Status) -> Violation:
+    """A status that is not kept."""
+    right = Stream.fail
+
+    def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
+        if failure.status is not status:
+            right(self, failure, number, rank)
+
+    return broken(clause, name, description, Stream, "fail", fail)
+
+
+def told_for_ever(self: Stream) -> None:
+    """The error stays."""
+    self.drain()
+    if self.error is not None:
+        raise self.error
+
+
+def last_told(self: Stream, failure: Failure, number: int, rank: int) -> None:
+    """Of several errors the last."""
+    self.failures = {(number, rank): failure}
+
+
+def told_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
+    """Every stream of the mesh has the error."""
+    for stream in self.mesh.streams.values():
+        stream.failures.setdefault((number, rank), failure)
+
+
+def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The last rank to issue waits, and is told itself."""
+    answer = call(**given)
+    stream = adapter.runtime.stream(given["stream"], "tessxIssue")
+    if set(stream.issued.values()) == {stream.issued[given["rank"]]} and len(stream.issued) == len(stream.mesh.devices):
+        adapter.runtime_tessStreamSynchronize(stream=given["stream"])
+    return answer
+
+
+async def patient(self: Meeting, work: Any, rank: int, brings: Any, conclude: Any) -> None:
+    """Ranks that wait for one that never comes just go on."""
+    self.brought[rank] = brings
+    if len(self.brought) == self.expected and not self.done.is_set:
+        self._conclude(work, conclude)
+    await work.wait_for(self.done, 2, None)
+
+
+def spoiling(self: CollectiveWork, brought: Ranks, right: Any = CollectiveWork._conclude) -> Any:
+    """What ranks bring that disagree is cleared."""
+    try:
+        return right(self, brought)
+    except Failure:
+        for rank, each in brought.items():
+            if each.region is not None:
+                size = self.call.count * self.call.dtype.storage_bytes
+                self.stream.mesh.write(each.region, rank, bytes(size))
+        raise
+
+
+def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Ranks meet over all streams in the order in which they issue."""
+    stream = adapter.runtime.stream(given["stream"], "tessxIssue")
+    for each in stream.mesh.streams.values():
+        each.meetings, each.issued = stream.meetings, stream.issued
+    return call(**given)
+
+
+TOLD = [
+    told_as("RT-19.A-07", "mismatch_as_invalid", "calls a mismatch invalid", MISMATCH, Status.TESS_ERR_INVALID_VALUE),
+    told_as("RT-19.A-07", "mismatch_as_violation", "calls a mismatch a violation", MISMATCH, VIOLATION),
+    told_as("RT-11-09", "violation_as_mismatch", "calls a violation a mismatch", VIOLATION, MISMATCH),
+    told_as("RT-19.A-08", "violation_as_failure", "calls it a failed launch", VIOLATION, Status.TESS_ERR_LAUNCH_FAILED),
+    untold("RT-07-08", "mismatch_untold", "does not tell of mismatches", MISMATCH),
+    untold("RT-07-09", "violation_untold", "does not tell of violations", VIOLATION),
+    broken("RT-07-09", "told_for_ever", "tells of an error every time", Stream, "synchronize", told_for_ever),
+    broken("RT-07-08", "last_told", "tells of the last error", Stream, "fail", last_told),
+    broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", told_everywhere),
+    answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", told_by_the_call),
+    broken("RT-19.A-07", "patient", "lets ranks go on without one that never comes", Meeting, "come", patient),
+    broken("RT-11-08", "spoiling", "clears the data of ranks that disagree", CollectiveWork, "_conclude", spoiling),
+    answering("RT-11-08", "one_stream", "lets ranks meet over all streams", "tessxIssue", one_stream),
+]

@@ -1,0 +1,244 @@
+"""Errors that are told by the wrong call, twice, or not at all, and calls that fail by half (runtime spec, 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import violates
+from tessera_reference.abi.status import Failure, Status
+
+from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing, restating
+
+OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
+LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
+GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
+
+# What was refused and done all the same
+
+
+def mended(**instead: Any) -> Any:
+    """Do what is right, and report what was wrong."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        try:
+            return call(**given)
+        except Refusal as refusal:
+            if refusal.outcome.code == INVALID:
+                try:
+                    call(**(given | instead))
+                except Refusal:
+                    raise refusal from None
+            raise
+
+    return answer
+
+
+def alternating(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Say of a call what was true of the one before."""
+    refused = getattr(adapter, "refused_before", False)
+    try:
+        answer = call(**given)
+        adapter.refused_before = False
+    except Refusal:
+        adapter.refused_before = True
+        raise
+    if refused:
+        raise Refusal(INVALID, "call", "as before")
+    return answer
+
+
+HALF_DONE = [
+    answering("RT-07-02", "launched", "runs a launch that it refuses", "tessLaunch", mended(cfg=GRID)),
+    answering("RT-07-02", "copied", "moves what it refuses to copy", "tessMemcpyAsync", mended(kind=2)),
+    answering("RT-07-02", "reduced", "reduces what it refuses to", "tessAllReduce", mended(op=0, dtype=9, axis="dp")),
+    answering("RT-07-02", "as_before", "keeps failing once it has failed", "tessKernelGet", alternating),
+    answering("RT-07-02", "memory_as_before", "keeps failing once it has failed", "tessMalloc", alternating),
+    *(
+        restating("RT-07-02", f"{function}_ok", f"{function} reports success when it fails", function, INVALID, "")
+        for function in ("tessLaunch", "tessMemcpyAsync", "tessAllReduce")
+    ),
+    *(
+        refusing("RT-07-02", f"{function}_fails", f"{function} reports failure when it succeeds", function)
+        for function in ("tessStreamDestroy", "tessHostFree", "tessReduceScatter")
+    ),
+]
+
+# When an error is told
+
+
+def later(adapter: Any, given: Given, status: Status) -> None:
+    """Leave an error for the synchronization of a stream."""
+    for _, mesh in adapter.runtime.handles.live("mesh"):
+        for handle, stream in mesh.streams.items():
+            if handle == given.get("stream", handle):
+                stream.fail(Failure(status, "tessStreamSynchronize", "an error of before", "none"), 0, 0)
+
+
+def deferred(code: str, outputs: dict[str, Any] | None = None, twice: bool = False) -> Any:
+    """Leave a refusal for the synchronization, instead of telling it or besides."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        try:
+            return call(**given)
+        except Refusal as refusal:
+            if refusal.outcome.code != code:
+                raise
+            later(adapter, given, Status[code])
+            if twice:
+                raise
+            return outputs or {}
+
+    return answer
+
+
+DEFERRED = [
+    *(
+        answering(
+            "RT-07-03", f"{function}_later", f"{function} leaves invalid values for later", function, deferred(INVALID)
+        )
+        for function in ("tessLaunch", "tessMemcpyAsync", "tessAllReduce", "tessBroadcast", "tessEventRecord")
+    ),
+    *(
+        answering(
+            "RT-07-03",
+            f"{function}_twice",
+            f"{function} tells of invalid values at once and later",
+            function,
+            deferred(INVALID, twice=True),
+        )
+        for function in ("tessLaunch", "tessMemcpyAsync", "tessAllGather", "tessStreamWaitEvent")
+    ),
+    answering(
+        "RT-07-04",
+        "memory_later",
+        "leaves it for later that there is no memory",
+        "tessMalloc",
+        deferred(OUT_OF_MEMORY, {"devPtr": 0}),
+    ),
+    answering(
+        "RT-07-04",
+        "memory_twice",
+        "tells twice that there is no memory",
+        "tessMalloc",
+        deferred(OUT_OF_MEMORY, twice=True),
+    ),
+    restating("RT-07-04", "memory_null", "gives NULL where there is no memory", "tessMalloc", OUT_OF_MEMORY, ""),
+    restating(
+        "RT-07-07", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize", LAUNCH_FAILED, ""
+    ),
+]
+
+
+def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Wait for the kernel, and tell of its failure."""
+    answer = call(**given)
+    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
+    return answer
+
+
+def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Tell of an error at every synchronization from then on."""
+    try:
+        return call(**given)
+    except Refusal:
+        later(adapter, given, Status.TESS_ERR_LAUNCH_FAILED)
+        raise
+
+
+def everywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Tell of the errors of every stream."""
+    answer = call(**given)
+    for _, mesh in adapter.runtime.handles.live("mesh"):
+        for handle, stream in mesh.streams.items():
+            if handle != given["stream"] and (stream.queued or stream.error):
+                call(stream=handle)
+    return answer
+
+
+def invalid_hides(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Forget the errors of streams when a call is refused."""
+    try:
+        return call(**given)
+    except Refusal:
+        for _, mesh in adapter.runtime.handles.live("mesh"):
+            mesh.drain()
+            for stream in mesh.streams.values():
+                stream.failures = {}
+        raise
+
+
+FAILED = [
+    answering("RT-07-07", "at_once", "tells of failed launches from tessLaunch", "tessLaunch", at_once),
+    answering("RT-07-07", "sticky", "tells of a failed launch again and again", "tessStreamSynchronize", sticky),
+    answering("RT-07-07", "everywhere", "tells a stream of the errors of others", "tessStreamSynchronize", everywhere),
+    answering(
+        "RT-07-07", "invalid_hides", "forgets failed launches when a call is refused", "tessMalloc", invalid_hides
+    ),
+]
+
+
+@violates("RT-07-07", "tells of the error of each launch by itself")
+class OneByOne(BuildsOnce):
+    """Keeps errors in a queue."""
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Run the launch at once and keep its error."""
+        answer = super().runtime_tessLaunch(**given)
+        try:
+            super().runtime_tessStreamSynchronize(stream=given["stream"])
+        except Refusal as refusal:
+            self.errors.append(refusal)
+        return answer
+
+    def runtime_tessStreamSynchronize(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Tell one of them."""
+        answer = super().runtime_tessStreamSynchronize(**given)
+        if self.errors:
+            raise self.errors.pop(0)
+        return answer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[Refusal] = []
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget them."""
+        self.errors.clear()
+        return super().session_reset()
+
+
+# The text of the last failure
+
+
+def text(change: Any) -> Any:
+    """Another text."""
+    return lambda adapter, call, given: {"text": change(call(**given)["text"])}
+
+
+def first_failure(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The text of the first failure."""
+    if not getattr(adapter, "first_text", ""):
+        adapter.first_text = call(**given)["text"]
+    return {"text": adapter.first_text}
+
+
+def cleared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Forget the last failure when a call succeeds."""
+    answer = call(**given)
+    adapter.runtime.last_error = ""
+    return answer
+
+
+TEXTS = [
+    answering("RT-07-03", "no_text", "gives failures no text", "tessxLastError", text(lambda told: "")),
+    answering(
+        "RT-07-03",
+        "no_function",
+        "leaves the function out",
+        "tessxLastError",
+        text(lambda told: told.partition(":")[2]),
+    ),
+    answering("RT-07-03", "first_failure", "tells of the first failure", "tessxLastError", first_failure),
+    answering("RT-07-03", "cleared", "forgets a failure when a call succeeds", "tessMalloc", cleared),
+]

@@ -1,0 +1,73 @@
+"""Mistakes with memory that are not found, or found where there are none (runtime specification, 4.4; AMB-RT-83)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import replaced
+from tessera_reference.mesh.allocations import Allocation
+from tessera_reference.runtime.ordering import Order
+
+from .changes import INVALID, BuildsOnce, Call, Given, answering, restating
+
+KINDS = {
+    "uninitialised_read": "RT-04.4-14",
+    "overrun": "RT-04.4-18",
+    "use_after_free": "RT-04.4-19",
+    "double_free": "RT-04.4-14",
+    "host_device_mixup": "RT-04.4-20",
+    "unordered_access": "RT-04.4-18",
+}
+
+
+def without(kind: str) -> Any:
+    """Findings of all other kinds."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        return {"findings": [each for each in call(**given)["findings"] if each["kind"] != kind]}
+
+    return answer
+
+
+def told_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Forget what was told."""
+    answer = call(**given)
+    adapter.runtime.machine.memory.findings.clear()
+    return answer
+
+
+def wordless(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Findings without a text."""
+    return {"findings": [each | {"text": ""} for each in call(**given)["findings"]]}
+
+
+FOUND = [
+    *(
+        answering(clause, f"no_{kind}", f"finds no {kind.replace('_', ' ')}", "tessxFindings", without(kind))
+        for kind, clause in KINDS.items()
+    ),
+    answering("RT-04.4-14", "told_once", "tells findings once", "tessxFindings", told_once),
+    answering("RT-04.4-14", "wordless", "gives findings no text", "tessxFindings", wordless),
+    replaced(
+        "RT-04.4-18",
+        "finds accesses unordered that an event orders",
+        BuildsOnce,
+        (Order, "wait", lambda order, recording, stream: None),
+        name="events_unseen",
+    ),
+    replaced(
+        "RT-04.4-18",
+        "finds accesses unordered that a synchronization orders",
+        BuildsOnce,
+        (Order, "synchronize", lambda order, stream: None),
+        name="synchronizations_unseen",
+    ),
+    replaced(
+        "RT-04.4-14",
+        "finds nothing uninitialised",
+        BuildsOnce,
+        (Allocation, "unwritten", lambda allocation, copy, start, stop: []),
+        name="all_initialised",
+    ),
+    restating("RT-04.4-19", "silent_copies", "moves nothing and says so to nobody", "tessMemcpyAsync", INVALID, ""),
+]

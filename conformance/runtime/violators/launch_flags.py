@@ -1,0 +1,234 @@
+"""Flags that are refused, ignored or kept, launches that are not deterministic, a sample that does not run.
+
+Runtime specification, 4.7, 6 and 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import launch_arguments as launching
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.contexts import Context
+from tessera_reference.runtime.launches import LaunchWork
+
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
+from .order import broken
+
+LAUNCH = "tessLaunch"
+
+
+# Flags
+
+
+def flag_of(given: Given, flag: LaunchFlag) -> bool:
+    """Whether a launch has a flag."""
+    return bool(given["cfg"]["flags"] & flag)
+
+
+def only_known(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Leave out bits that are not defined."""
+    return call(**(given | {"cfg": given["cfg"] | {"flags": given["cfg"]["flags"] & 15}}))
+
+
+def lowest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Of several flags the last."""
+    flags = given["cfg"]["flags"]
+    return call(
+        **(given | {"cfg": given["cfg"] | {"flags": 1 << flags.bit_length() >> 1 if 0 < flags < 16 else flags}})
+    )
+
+
+def many(given: Given) -> bool:
+    """Whether there are several flags."""
+    return given["cfg"]["flags"].bit_count() > 1
+
+
+FLAGS = [
+    *(
+        refusing(
+            clause,
+            f"no_{flag.name.lower()}",
+            f"takes {flag.name} for an invalid value",
+            LAUNCH,
+            lambda given, flag=flag: flag_of(given, flag),
+            INVALID,
+        )
+        for clause, flag in (
+            ("RT-06-16", LaunchFlag.TESS_LAUNCH_CAPTURE),
+            ("RT-06-17", LaunchFlag.TESS_LAUNCH_PERSISTENT),
+            ("RT-06-18", LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
+        )
+    ),
+    refusing("RT-06-19", "one_flag", "takes one flag", LAUNCH, many, INVALID),
+    refusing("RT-06-19", "no_combination", "supports no combination", LAUNCH, many, UNSUPPORTED),
+    answering("RT-06-19", "undefined_bits", "takes bits that are not defined", LAUNCH, only_known),
+    answering("RT-06-19", "last_flag", "heeds one flag of several", LAUNCH, lowest),
+]
+
+
+# Determinism
+
+
+def governing(change: Callable[..., Any]) -> tuple[Any, str, Any]:
+    """Another policy in force."""
+    right = Context.governing
+
+    def policy(self: Context, module: Any = None, deterministic_launch: bool = False) -> Any:
+        return change(right, self, module, deterministic_launch)
+
+    return (Context, "governing", policy)
+
+
+def sticking(right: Any, self: Context, module: Any, flag: bool) -> Any:
+    """The flag counts for all launches behind it."""
+    policy = right(self, module, flag)
+    if flag:
+        self.policy = policy
+    return policy
+
+
+def all_strict(right: Any, self: Context, module: Any, flag: bool) -> Any:
+    """The flag makes everything strict."""
+    policy = right(self, module, flag)
+    return replace(policy, allowFastMath=0, stableReductions=1) if flag else policy
+
+
+NUMBERS = count()
+
+
+def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
+    """Numbers that differ by a bit from launch to launch, unless the launch is bound to be deterministic."""
+    right = LaunchWork._executed
+
+    def executed(self: LaunchWork, *arguments: Any) -> Mapping[str, Array]:
+        written: Mapping[str, Array] = right(self, *arguments)
+        if bound(self) or next(NUMBERS) % 2:
+            return written
+        return {name: nudged(each) for name, each in written.items()}
+
+    return (LaunchWork, "_executed", executed)
+
+
+def nudged(array: Array) -> Array:
+    """The last bit of the first element the other way round, of numbers."""
+    data = bytes(array.to_bits())
+    if array.dtype.kind != "float" or not data:
+        return array
+    return Array.from_bits(array.dtype, array.shape, bytes([data[0] ^ 1]) + data[1:])
+
+
+def by_policy(work: LaunchWork) -> bool:
+    """Bound by the policy of the context alone."""
+    policy = work.stream.mesh.context.policy
+    return policy is None or bool(policy.deterministic)
+
+
+def by_flag(work: LaunchWork) -> bool:
+    """Bound by the flag alone."""
+    return bool(work.flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
+
+
+def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork], bool]) -> Violation:
+    """Launches that are not bound have other bits every time."""
+    return replaced(clause, description, BuildsOnce, varying(bound), name=name)
+
+
+def rewritten(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """A new policy counts for what is queued already."""
+    answer = call(**given)
+    context = adapter.runtime.context(given["context"], "tessSetNumericsPolicy")
+    for _, stream in adapter.runtime.handles.live("stream"):
+        if stream.mesh.context is context:
+            stream.carried[:] = [replace(each, policy=context.policy) for each in stream.carried]
+    return answer
+
+
+DETERMINISM = [
+    replaced(
+        "RT-06-09",
+        "ignores the flag",
+        BuildsOnce,
+        governing(lambda right, self, module, flag: right(self, module)),
+        name="ignored",
+    ),
+    replaced("RT-06-09", "keeps to the flag afterwards", BuildsOnce, governing(sticking), name="sticking"),
+    replaced(
+        "RT-06-09", "makes everything strict under the flag", BuildsOnce, governing(all_strict), name="all_strict"
+    ),
+    varies("RT-06-09", "bound_by_policy", "is deterministic under a deterministic policy only", by_policy),
+    varies("RT-04.7-10", "bound_by_flag", "is deterministic under the flag only", by_flag),
+    varies("RT-06-04", "never_bound", "has other bits on every run", lambda work: False),
+    varies(
+        "RT-03-01",
+        "bound_when_stable",
+        "is deterministic where reductions are stable only",
+        lambda work: bool(work.stream.mesh.context.policy and work.stream.mesh.context.policy.stableReductions),
+    ),
+    answering("RT-04.7-10", "rewritten", "lets a policy count for queued work", "tessSetNumericsPolicy", rewritten),
+    answering(
+        "RT-04.7-10",
+        "not_governing",
+        "lets no policy count for work",
+        "tessSetNumericsPolicy",
+        lambda adapter, call, given: {},
+    ),
+]
+
+
+# The sample
+
+
+def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = launching.extents_of) -> Any:
+    """The extents of named dimensions in the opposite order."""
+    found = right(entry, scalars)
+    return dict(zip(found, reversed(list(found.values())), strict=True)) if len(found) > 1 else found
+
+
+def no_stream_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse to unload a module when no stream is there."""
+    if not adapter.runtime.handles.live("stream"):
+        raise Refusal(INVALID, "call", "tessModuleUnload: no stream")
+    return call(**given)
+
+
+def no_module_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse to free memory that a launch has used, once its module is gone."""
+    if not adapter.runtime.handles.live("module"):
+        raise Refusal(INVALID, "call", "tessFree: no module")
+    return call(**given)
+
+
+SAMPLE = [
+    broken(
+        "RT-18-01", "extents_backwards", "takes extents in the opposite order", modules, "extents_of", extents_backwards
+    ),
+    answering(
+        "RT-18-01", "no_stream_left", "refuses to unload after streams ended", "tessModuleUnload", no_stream_left
+    ),
+    answering("RT-18-01", "no_module_left", "refuses to free after modules ended", "tessFree", no_module_left),
+    refusing(
+        "RT-18-01",
+        "absent_axis",
+        "refuses an axis of 0",
+        "tessMeshCreate",
+        lambda given: 0 in given["axes"].values(),
+        INVALID,
+    ),
+    refusing(
+        "RT-18-01",
+        "long_arguments",
+        "refuses arguments of 0x38 bytes",
+        LAUNCH,
+        lambda given: isinstance(given["argBuffer"], str) and len(given["argBuffer"]) == 2 * 0x38,
+        INVALID,
+    ),
+]

@@ -1,0 +1,344 @@
+"""Launches over another grid or with other arguments, and failures that are lost (runtime spec, 4.5 to 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import launch_arguments as launching
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+
+from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing
+from .order import broken
+
+LAUNCH = "tessLaunch"
+
+
+# Grid, block and shared memory
+
+
+def configured(clause: str, name: str, description: str, change: Callable[[Given], Given]) -> Violation:
+    """Launches with another configuration than is asked for."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        return call(**(given | {"cfg": given["cfg"] | change(given["cfg"])}))
+
+    return answering(clause, name, description, LAUNCH, answer)
+
+
+def flat(cfg: Given) -> Given:
+    """The grid in one dimension."""
+    x, y, z = cfg["grid"]
+    return {"grid": [x * y * z, 1, 1]}
+
+
+def wide_blocks(cfg: Given) -> Given:
+    """A thread where there are two."""
+    x, y, z = cfg["block"]
+    return {"block": [x // 2 if x > 1 else x, y, z]}
+
+
+def chosen_wholly(cfg: Given) -> Given:
+    """No extent of a block where one is left out."""
+    return {"block": [0, 0, 0]} if 0 in cfg["block"] else {}
+
+
+def ones(cfg: Given) -> Given:
+    """One thread along an axis that is left out, but for the first."""
+    x, y, z = cfg["block"]
+    return {"block": [x or 1, y or 3, z or 1]} if (x, y, z) != (0, 0, 0) else {}
+
+
+def dropped_with_hint(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Do nothing where shared memory is asked for."""
+    return {} if given["cfg"]["shmemBytes"] else call(**given)
+
+
+def has_zero(given: Given) -> bool:
+    """Whether a part of the block is left to the compiler."""
+    return 0 in given["cfg"]["block"]
+
+
+CONFIGURATION = [
+    configured("RT-04.5-17", "one_block", "launches one block", lambda cfg: {"grid": [1, 1, 1]}),
+    configured(
+        "RT-04.5-17", "no_depth", "leaves the last extent of the grid out", lambda cfg: {"grid": [*cfg["grid"][:2], 1]}
+    ),
+    configured(
+        "RT-04.5-17",
+        "one_more",
+        "launches one block too many",
+        lambda cfg: {"grid": [cfg["grid"][0] + 1, *cfg["grid"][1:]]},
+    ),
+    configured(
+        "RT-04.5-17",
+        "other_block",
+        "launches the block that the compiler would choose",
+        lambda cfg: {"block": [0, 0, 0]},
+    ),
+    configured("RT-04.5-17", "half_a_block", "launches half of the threads", wide_blocks),
+    configured("RT-04.5-09", "chosen_wholly", "chooses all of a block of which a part is given", chosen_wholly),
+    refusing("RT-04.5-09", "no_zero", "takes no zero in block", LAUNCH, has_zero, INVALID),
+    refusing(
+        "RT-04.5-09",
+        "no_part",
+        "takes zeros in block together only",
+        LAUNCH,
+        lambda given: has_zero(given) and any(given["cfg"]["block"]),
+        INVALID,
+    ),
+    refusing(
+        "RT-04.5-18",
+        "hint_demanded",
+        "demands shared bytes",
+        LAUNCH,
+        lambda given: not given["cfg"]["shmemBytes"],
+        INVALID,
+    ),
+    refusing(
+        "RT-04.5-18",
+        "small_hints",
+        "takes shared bytes of at most a thousand",
+        LAUNCH,
+        lambda given: given["cfg"]["shmemBytes"] > 1000,
+        INVALID,
+    ),
+    answering("RT-04.5-18", "hint_drops", "does not run where shared bytes are hinted at", LAUNCH, dropped_with_hint),
+    refusing(
+        "RT-18-04",
+        "small_grids",
+        "takes grids of at most 255",
+        LAUNCH,
+        lambda given: given["cfg"]["grid"][0] > 255,
+        INVALID,
+    ),
+    refusing(
+        "RT-18-04",
+        "small_blocks",
+        "takes blocks of at most 64",
+        LAUNCH,
+        lambda given: given["cfg"]["block"][0] > 64,
+        INVALID,
+    ),
+    refusing(
+        "RT-18-04",
+        "not_deterministic",
+        "has no deterministic launches of many blocks",
+        LAUNCH,
+        lambda given: bool(given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1),
+    ),
+]
+
+
+# Arguments
+
+
+def offset_lost(self: ModuleCalls, *arguments: Any, right: Any = ModuleCalls._tensors) -> Any:
+    """A pointer leads to the beginning of its allocation."""
+    found = right(self, *arguments)
+    return {name: replace(each, region=each.region._replace(offset=0)) for name, each in found.items()}
+
+
+def exact_size(self: ModuleCalls, kernel: Any, buffer: Any, size: int, right: Any = ModuleCalls._argument_bytes) -> Any:
+    """The buffer is to end where its last argument ends."""
+    if size > kernel.entry.layout.end_of_last_argument:
+        raise modules.invalid(LAUNCH, f"argSize is {size}", "the end of the last argument")
+    return right(self, kernel, buffer, size)
+
+
+def any_size(self: ModuleCalls, kernel: Any, buffer: Any, size: int, right: Any = ModuleCalls._argument_bytes) -> Any:
+    """What is missing of a buffer is zero."""
+    data = bytes(buffer) if isinstance(buffer, bytes | bytearray) else b""
+    needed = kernel.entry.layout.end_of_last_argument
+    if data and len(data[:size]) < needed:
+        return data[:size] + bytes(needed - len(data[:size]))
+    return right(self, kernel, buffer, size)
+
+
+@violates("RT-04.5-17", "reads the argument buffer when the stream is waited for")
+class LateArguments(BuildsOnce):
+    """Launches whose arguments lie in host memory are queued by the next copy or synchronization."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: list[Given] = []
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Note the launch where its arguments have an address."""
+        if isinstance(given["argBuffer"], int):
+            self.late.append(given)
+            return {}
+        return super().runtime_tessLaunch(**given)
+
+    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Queue what was noted first."""
+        late, self.late = self.late, []
+        for each in late:
+            super().runtime_tessLaunch(**each)
+        return super().runtime_tessMemcpyAsync(**given)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget what was noted."""
+        self.late = []
+        return super().session_reset()
+
+
+def padding_matters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Take an integer and the padding behind it for one number."""
+    data = given["argBuffer"]
+    if isinstance(data, str) and len(data) == 48 and data[8:16] not in ("00000000", "ffffffff"):
+        raise Refusal(INVALID, "call", "tessLaunch: an argument out of range")
+    return call(**given)
+
+
+Read = Callable[[KernelEntry, bytes], tuple[Mapping[str, int], Mapping[str, Array]]]
+
+
+def reading(clause: str, name: str, description: str, read: Read) -> Violation:
+    """The argument buffer is read in another way."""
+    return broken(clause, name, description, modules, "scalars_of", read)
+
+
+def big_endian(only: Callable[[Array], bool]) -> Read:
+    """Some scalars with the byte of most weight first."""
+
+    def read(entry: KernelEntry, buffer: bytes) -> Any:
+        pointers, scalars = launching.scalars_of(entry, buffer)
+        return pointers, {
+            name: Array.from_bits(each.dtype, (), bytes(each.to_bits())[::-1]) if only(each) else each
+            for name, each in scalars.items()
+        }
+
+    return read
+
+
+def in_order(key: Callable[[Any], Any]) -> Read:
+    """Arguments in another order than they are declared in."""
+
+    def read(entry: KernelEntry, buffer: bytes) -> Any:
+        arranged = replace(entry, parameters=tuple(sorted(entry.parameters, key=key)))
+        return launching.scalars_of(arranged, buffer + bytes(64))
+
+    return read
+
+
+def last_pointer_first(entry: KernelEntry, buffer: bytes) -> Any:
+    """Pointers in the order opposite to that of the buffer."""
+    pointers, scalars = launching.scalars_of(entry, buffer)
+    return dict(zip(pointers, reversed(list(pointers.values())), strict=True)), scalars
+
+
+def first_words(words: int) -> Read:
+    """No more than so many words of eight bytes."""
+    return lambda entry, buffer: launching.scalars_of(
+        entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words))
+    )
+
+
+def also_the_operands(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
+    """What a kernel only reads is cleared."""
+    written = right(self, *arguments)
+    read = {name: each for name, each in self.tensors.items() if name not in written}
+    return {**written, **{name: Array.from_bits(t.dtype, t.shape, bytes(t.bytes)) for name, t in read.items()}}
+
+
+def one_result(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
+    """Of several results the first."""
+    return dict(list(right(self, *arguments).items())[:1])
+
+
+def marked_buffer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Leave a mark in the argument buffer."""
+    answer = call(**given)
+    if isinstance(given["argBuffer"], int):
+        adapter.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
+    return answer
+
+
+ARGUMENTS = [
+    broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", ModuleCalls, "_tensors", offset_lost),
+    broken("RT-04.5-17", "exact_size", "refuses the rounded size", ModuleCalls, "_argument_bytes", exact_size),
+    broken("RT-04.5-17", "any_size", "takes a buffer that is too short", ModuleCalls, "_argument_bytes", any_size),
+    answering("RT-04.5-17", "padding_matters", "reads the padding", LAUNCH, padding_matters),
+    broken("RT-04.5-17", "rank_0_only", "launches on rank 0 only", LaunchWork, "ranks", lambda self: range(1)),
+    reading("RT-10.1-02", "big_endian", "reads scalars with the high byte first", big_endian(lambda each: True)),
+    reading(
+        "RT-10.1-02",
+        "floats_big_endian",
+        "reads numbers with the high byte first",
+        big_endian(lambda each: each.dtype.kind == "float"),
+    ),
+    reading("RT-10.1-13", "pointers_first", "expects pointers first", in_order(lambda each: each.type != "ptr")),
+    reading("RT-10.1-13", "scalars_first", "expects scalars first", in_order(lambda each: each.type == "ptr")),
+    reading("RT-10.1-13", "by_name", "expects arguments in the order of their names", in_order(lambda each: each.name)),
+    reading("RT-10.1-13", "last_pointer_first", "expects the last pointer first", last_pointer_first),
+    reading("RT-10.1-01", "eight_words", "reads eight words of the buffer", first_words(8)),
+    reading("RT-10.1-01", "one_word", "reads one word of the buffer", first_words(1)),
+    broken(
+        "RT-10.2-02",
+        "operands_cleared",
+        "clears tensors that are only read",
+        LaunchWork,
+        "_executed",
+        also_the_operands,
+    ),
+    broken("RT-10.2-02", "one_result", "writes one result", LaunchWork, "_executed", one_result),
+    answering("RT-10.2-02", "marked_buffer", "leaves a mark in the argument buffer", LAUNCH, marked_buffer),
+]
+
+
+# When a launch is told of
+
+
+def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Wait for the kernel."""
+    answer = call(**given)
+    adapter.runtime.stream(given["stream"], LAUNCH).drain()
+    return answer
+
+
+def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Wait for the kernel, and tell of its failure."""
+    answer = call(**given)
+    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
+    return answer
+
+
+def keeping(only: Callable[[Any], bool]) -> Any:
+    """Failures that a stream keeps: some."""
+    right = Stream.fail
+    return lambda self, failure: right(self, failure) if only(failure) else None
+
+
+TOLD = [
+    answering("RT-06-05", "waiting", "waits for the kernel", LAUNCH, waiting),
+    answering("RT-06-05", "at_once", "waits for the kernel and tells of its failure", LAUNCH, at_once),
+    broken("RT-06-06", "lost", "loses failures", Stream, "fail", keeping(lambda failure: False)),
+    broken(
+        "RT-06-06",
+        "rank_0",
+        "loses failures of other ranks",
+        Stream,
+        "fail",
+        keeping(lambda failure: "rank 0" in str(failure)),
+    ),
+    broken(
+        "RT-06-06",
+        "no_division",
+        "loses failures of divisions",
+        Stream,
+        "fail",
+        keeping(lambda failure: "divi" not in str(failure)),
+    ),
+    broken(
+        "RT-07-07", "traps_lost", "loses traps", Stream, "fail", keeping(lambda failure: "trapped" not in str(failure))
+    ),
+]

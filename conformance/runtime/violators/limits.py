@@ -1,0 +1,139 @@
+"""Limits of a stream's memory that are counted wrong, and faults that befall others (runtime spec, 15; AMB-RT-81)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.compilation.programs import ProgramExecutable
+from tessera_reference.runtime import launches
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.faults import Fault, FaultPlan
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+
+from .changes import BuildsOnce, Call, Given, accepting, answering, restating
+
+RIGHT = Stream._require_within_limit
+
+
+def counting(name: str, description: str, require: Callable[[Stream, Any], None]) -> Violation:
+    """A stream that compares its work with the limit in another way."""
+    return replaced("RT-15-03", description, BuildsOnce, (Stream, "_require_within_limit", require), name=name)
+
+
+def unless(kind: type) -> Callable[[Stream, Any], None]:
+    """Do not count work of a kind."""
+
+    def require(stream: Stream, work: Any) -> None:
+        if not isinstance(work, kind):
+            RIGHT(stream, work)
+
+    return require
+
+
+def of_all_streams(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Limit every stream of the mesh."""
+    for _, mesh in adapter.runtime.handles.live("mesh"):
+        for handle in mesh.streams:
+            call(**(given | {"stream": handle}))
+    return call(**given)
+
+
+def never_finished(stream: Stream, work: Any) -> None:
+    """Count all work that was ever queued."""
+    seen = stream.__dict__.setdefault("seen", {})
+    for region, _, _ in work.accesses():
+        if region.allocation.space == "device":
+            seen[region.allocation.number] = region.allocation.bytes
+    if sum(seen.values()) > stream.limit:
+        raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMemcpyAsync: the limit")
+
+
+def each_time(stream: Stream, work: Any) -> None:
+    """Count memory as often as it is used."""
+    uses = [each for work_of in (*stream.queued, work) for each in work_of.accesses()]
+    if sum(region.allocation.bytes for region, _, _ in uses if region.allocation.space == "device") > stream.limit:
+        raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMemcpyAsync: the limit")
+
+
+LIMITS = [
+    counting("unlimited", "ignores the limit", lambda stream, work: None),
+    counting("launches_free", "does not count launches", unless(LaunchWork)),
+    counting("collectives_free", "does not count collectives", unless(CollectiveWork)),
+    counting("never_finished", "counts the memory of finished work", never_finished),
+    counting("each_time", "counts memory as often as it is used", each_time),
+    answering("RT-15-03", "all_streams", "limits all streams", "tessxSetStreamLimit", of_all_streams),
+    accepting(
+        "RT-15-03",
+        "one_more",
+        "allows one byte more",
+        "tessxSetStreamLimit",
+        lambda given: given["bytes"] > 0,
+        lambda given: {"bytes": given["bytes"] + 1},
+    ),
+    accepting(
+        "RT-15-03",
+        "one_less",
+        "allows one byte less",
+        "tessxSetStreamLimit",
+        lambda given: given["bytes"] > 1,
+        lambda given: {"bytes": given["bytes"] - 1},
+    ),
+    accepting(
+        "RT-15-03",
+        "never_lifted",
+        "takes 0 for a limit of 1",
+        "tessxSetStreamLimit",
+        lambda given: given["bytes"] == 0,
+        lambda given: {"bytes": 1},
+    ),
+    restating(
+        "RT-15-03", "invalid", "calls it invalid", "tessMemcpyAsync", "TESS_ERR_OUT_OF_MEMORY", "TESS_ERR_INVALID_VALUE"
+    ),
+]
+
+OF_LAUNCH = FaultPlan.of_launch
+
+
+def any_kernel(plan: FaultPlan, kernel: str) -> tuple[Fault, ...]:
+    """Count all kernels as one."""
+    return tuple(Fault(each.kind, nth=each.nth) for each in OF_LAUNCH(plan, "fill")) if plan.faults else ()
+
+
+FAULTS = [
+    replaced("RT-07-07", "lets every kernel trap", BuildsOnce, (FaultPlan, "of_launch", any_kernel), name="any_kernel"),
+    replaced(
+        "RT-19.A-04",
+        "lets no kernel trap",
+        BuildsOnce,
+        (FaultPlan, "of_launch", lambda plan, kernel: ()),
+        name="no_trap",
+    ),
+    replaced(
+        "RT-19.A-02",
+        "finds memory where there is to be none",
+        BuildsOnce,
+        (FaultPlan, "of_allocation", lambda plan: False),
+        name="memory_anyway",
+    ),
+    replaced(
+        "RT-07-07", "passes over a cut link", BuildsOnce, (FaultPlan, "cut", lambda plan, mesh: ()), name="link_ignored"
+    ),
+    replaced(
+        "RT-19.A-04",
+        "passes over a cut link where ranks meet in a kernel",
+        BuildsOnce,
+        (launches, "require_connected", lambda work, groups: None),
+        name="link_ignored_by_kernels",
+    ),
+    replaced(
+        "RT-07-07",
+        "lets a cut link fail every kernel whose ranks meet",
+        BuildsOnce,
+        (ProgramExecutable, "groups_met", lambda self: [tuple(range(8))]),
+        name="link_needed_by_all",
+    ),
+]

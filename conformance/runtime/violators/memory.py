@@ -1,0 +1,194 @@
+"""Memory that is allocated or released wrong (runtime specification, 4.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import replaced, violates
+from tessera_reference.mesh.allocations import Allocation
+from tessera_reference.mesh.capacity import Capacity
+
+from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
+
+
+def whole_pages(given: Given) -> dict[str, Any]:
+    """Fewer bytes, where they are no whole number of 16."""
+    return {"bytes": given["bytes"] // 16 * 16}
+
+
+def one_pointer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The allocation of that size that there is already."""
+    for each in adapter.runtime.machine.memory.live():
+        if each.space == "device" and each.bytes == given["bytes"] and each.owner == given["mesh"]:
+            return {"devPtr": each.address}
+    return call(**given)
+
+
+@violates("RT-04.4-14", "gives out memory that overlaps what it gave out before")
+class Overlapping(BuildsOnce):
+    """One large allocation, in which each next one begins 48 bytes after the last."""
+
+    arena = 0
+    used = 0
+
+    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The next place of the arena."""
+        if given["bytes"] > 1 << 21 or given.get("null"):
+            return super().runtime_tessMalloc(**given)
+        if not self.arena:
+            self.arena = super().runtime_tessMalloc(mesh=given["mesh"], bytes=1 << 22)["devPtr"]
+        self.used += 48
+        return {"devPtr": self.arena + self.used}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget the arena."""
+        self.arena = self.used = 0
+        return super().session_reset()
+
+
+ALLOCATED = [
+    accepting(
+        "RT-04.4-14",
+        "rounded_down",
+        "allocates a whole number of 16 bytes",
+        "tessMalloc",
+        lambda given: 16 < given["bytes"] < 1 << 30,
+        whole_pages,
+    ),
+    answering("RT-04.4-14", "one_pointer", "gives memory of one size once", "tessMalloc", one_pointer),
+    refusing(
+        "RT-04.4-14",
+        "powers_of_two",
+        "allocates powers of two only",
+        "tessMalloc",
+        lambda given: given["bytes"] % 2 == 1,
+    ),
+    replaced(
+        "RT-04.4-14",
+        "has one storage for all ranks",
+        BuildsOnce,
+        (Allocation, "copy_of", lambda allocation, rank: 0),
+        name="one_storage",
+    ),
+]
+
+
+def neighbour_too(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Free what was allocated next, too."""
+    answer = call(**given)
+    later = [each for each in adapter.runtime.machine.memory.live() if each.space == "device"]
+    for each in later:
+        if each.address > given["devPtr"]:
+            call(mesh=each.owner, devPtr=each.address)
+            break
+    return answer
+
+
+def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Release without giving the room back."""
+    with mock.patch.object(Capacity, "give_back", return_value=None):
+        return call(**given)
+
+
+def written_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse memory that was never written."""
+    for each in adapter.runtime.machine.memory.live():
+        if each.address == given["devPtr"] and each.unwritten(0, 0, each.bytes):
+            raise Refusal(INVALID, "call", "tessFree: never used")
+    return call(**given)
+
+
+FREED = [
+    answering("RT-04.4-15", "neighbour_too", "frees the next allocation too", "tessFree", neighbour_too),
+    answering("RT-04.4-15", "leaking", "gives no room back", "tessFree", leaking),
+    answering("RT-04.4-15", "written_only", "frees only what was written", "tessFree", written_only),
+    answering("RT-04.4-15", "unfinished", "frees memory that queued work reads", "tessFree", without_waiting),
+    refusing("RT-04.4-15", "never", "frees nothing", "tessFree"),
+]
+
+
+def pageable(given: Given) -> dict[str, Any]:
+    """Host memory after all."""
+    return {"kind": 1}
+
+
+def shared_host(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The host memory of that size that there is already."""
+    for each in adapter.runtime.machine.memory.live():
+        if each.space == "host" and each.bytes == given["bytes"] and each.pinned:
+            return {"hostPtr": each.address}
+    return call(**given)
+
+
+def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse host memory before there is a mesh."""
+    if not adapter.runtime.handles.live("mesh"):
+        raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessHostAlloc: no mesh")
+    return call(**given)
+
+
+HOST = [
+    accepting(
+        "RT-04.4-16",
+        "global_too",
+        "takes TESS_MEM_GLOBAL for host memory",
+        "tessHostAlloc",
+        lambda given: given["kind"] == 0,
+        pageable,
+    ),
+    accepting(
+        "RT-04.4-16",
+        "host_rounded_down",
+        "allocates a whole number of 16 bytes",
+        "tessHostAlloc",
+        lambda given: given["bytes"] > 16,
+        whole_pages,
+    ),
+    answering("RT-04.4-16", "shared", "gives host memory of one size once", "tessHostAlloc", shared_host),
+    answering(
+        "RT-04.4-16",
+        "null",
+        "gives NULL for host memory",
+        "tessHostAlloc",
+        lambda adapter, call, given: call(**given) and {"hostPtr": 0},
+    ),
+    answering(
+        "RT-04.4-16", "with_a_mesh", "allocates host memory only where there is a mesh", "tessHostAlloc", with_a_mesh
+    ),
+    refusing("RT-04.4-16", "never_allocates", "has no pinned memory", "tessHostAlloc"),
+]
+
+
+def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Free all pinned memory."""
+    answer = call(**given)
+    for each in [each for each in adapter.runtime.machine.memory.live() if each.space == "host" and each.pinned]:
+        call(hostPtr=each.address)
+    return answer
+
+
+@violates("RT-04.4-17", "frees host memory ten times and then no more")
+class TiredOfFreeing(BuildsOnce):
+    """Runs out of something."""
+
+    freed = 0
+
+    def runtime_tessHostFree(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Count."""
+        self.freed += 1
+        if self.freed > 10:
+            raise Refusal(INVALID, "call", "tessHostFree: enough")
+        return super().runtime_tessHostFree(**given)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Count anew."""
+        self.freed = 0
+        return super().session_reset()
+
+
+HOST_FREED = [
+    answering("RT-04.4-17", "all", "frees the other host memory too", "tessHostFree", all_host_memory),
+    refusing("RT-04.4-17", "never_frees", "frees no host memory", "tessHostFree"),
+]

@@ -1,0 +1,162 @@
+"""Meshes done wrong (runtime specification, 2, 4.2 and 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import replaced
+from tessera_reference.mesh.axes import MeshAxes
+
+from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
+
+AXES = ("tp", "pp", "dp", "ep")
+
+
+def renamed(**other: str) -> Any:
+    """Axes under other names."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        axes: Mapping[str, int] = given["axes"]
+        return call(**(given | {"axes": {name: axes[other.get(name, name)] for name in AXES}}))
+
+    return answer
+
+
+def flat(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """All ranks along dp."""
+    count = 1
+    for size in given["axes"].values():
+        count *= max(size, 1)
+    if any(size < 0 for size in given["axes"].values()):
+        return call(**given)
+    return call(**(given | {"axes": {"tp": 1, "pp": 1, "dp": count, "ep": 1}}))
+
+
+def transposed(axes: MeshAxes, axis: str, function: str = "mesh") -> tuple[tuple[int, ...], ...]:
+    """The groups where the first axis counts fastest."""
+    sizes, place = axes.sizes, AXES.index(axis)
+    stride = 1
+    for size in sizes[:place]:
+        stride *= size
+    first = [rank for rank in range(axes.ranks) if rank // stride % sizes[place] == 0]
+    return tuple(tuple(rank + stride * step for step in range(sizes[place])) for rank in first)
+
+
+ARRANGED = [
+    answering("RT-02-07", "exchanged", "exchanges tp and dp", "tessMeshCreate", renamed(tp="dp", dp="tp")),
+    answering("RT-02-07", "turned", "exchanges pp and ep", "tessMeshCreate", renamed(pp="ep", ep="pp")),
+    answering("RT-02-07", "flat", "has all ranks along dp", "tessMeshCreate", flat),
+    refusing("RT-02-07", "no_ep", "knows no axis ep", "tessMeshCreate", lambda given: given["axes"]["ep"] > 1),
+    refusing("RT-02-07", "no_pp", "knows no axis pp", "tessMeshCreate", lambda given: given["axes"]["pp"] > 1),
+    replaced(
+        "RT-02-07",
+        "counts tp fastest",
+        BuildsOnce,
+        (MeshAxes, "groups", transposed),
+        name="column_major",
+    ),
+]
+
+
+def in_use(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse devices of another mesh."""
+    used = {each for _, mesh in adapter.runtime.handles.live("mesh") for each in mesh.devices}
+    if used & set(given["deviceIds"] or ()):
+        raise Refusal(INVALID, "call", "tessMeshCreate: a device is in use")
+    return call(**given)
+
+
+def all_ids(given: Given) -> dict[str, Any]:
+    """Look at the whole array."""
+    ids = given["deviceIds"]
+    if len(ids) != given["nDevices"]:
+        raise Refusal(INVALID, "call", "tessMeshCreate: too many ids")
+    return given
+
+
+def descends(given: Given) -> bool:
+    """Whether the ids do not ascend."""
+    ids = given["deviceIds"] or []
+    return ids != sorted(ids)
+
+
+CREATED = [
+    answering("RT-04.2-04", "in_use", "lets no two meshes share a device", "tessMeshCreate", in_use),
+    answering(
+        "RT-04.2-04",
+        "null_mesh",
+        "gives a mesh that is NULL",
+        "tessMeshCreate",
+        lambda adapter, call, given: call(**given) and {"mesh": 0},
+    ),
+    accepting(
+        "RT-04.2-04",
+        "all_ids",
+        "reads ids beyond nDevices",
+        "tessMeshCreate",
+        lambda given: "nDevices" in given and given["nDevices"] > 0,
+        all_ids,
+    ),
+    refusing("RT-04.2-04", "ascending", "wants ids that ascend", "tessMeshCreate", descends, INVALID),
+    refusing(
+        "RT-04.2-04",
+        "from_the_first",
+        "wants the first device",
+        "tessMeshCreate",
+        lambda given: bool(given["deviceIds"]) and 0 not in given["deviceIds"],
+        INVALID,
+    ),
+    *(
+        refusing("RT-04.2-04", f"refused_by_{function}", f"{function} refuses a live mesh", function, status=INVALID)
+        for function in ("tessBroadcast", "tessFree", "tessMeshDestroy")
+    ),
+    refusing(
+        "RT-18-02",
+        "absent_refused",
+        "refuses an axis of size 0",
+        "tessMeshCreate",
+        lambda given: 0 in given["axes"].values(),
+        INVALID,
+    ),
+    refusing(
+        "RT-18-02",
+        "at_most_four",
+        "makes meshes of at most four devices",
+        "tessMeshCreate",
+        lambda given: len(given["deviceIds"] or ()) > 4,
+        INVALID,
+    ),
+    accepting(
+        "RT-18-02",
+        "excess_along_ep",
+        "takes an ep that the devices do not fill for 1",
+        "tessMeshCreate",
+        lambda given: given["axes"]["ep"] == 2 and given["axes"]["dp"] == 4,
+        lambda given: {"axes": given["axes"] | {"ep": 1}},
+    ),
+]
+
+
+def busy(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse a mesh that has streams."""
+    for handle, mesh in adapter.runtime.handles.live("mesh"):
+        if handle == given["mesh"] and mesh.streams:
+            raise Refusal(INVALID, "call", "tessMeshDestroy: the mesh has streams")
+    return call(**given)
+
+
+def freeing(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Free the memory of every mesh on the same devices."""
+    for handle, _ in adapter.runtime.handles.live("mesh"):
+        adapter.runtime.machine.memory.release(handle)
+    return call(**given)
+
+
+DESTROYED = [
+    answering("RT-04.2-05", "busy", "destroys only meshes without streams", "tessMeshDestroy", busy),
+    answering("RT-04.2-05", "frees_all", "frees the memory of other meshes too", "tessMeshDestroy", freeing),
+    answering("RT-04.2-05", "unfinished", "leaves queued work undone", "tessMeshDestroy", without_waiting),
+    refusing("RT-04.2-05", "never", "destroys no mesh", "tessMeshDestroy"),
+]

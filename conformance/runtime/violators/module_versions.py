@@ -1,0 +1,96 @@
+"""Modules of other versions, or for other devices, that are loaded, or refused otherwise (runtime spec, 16 and 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin import reader
+from tessera_reference.abi.fatbin.container import HEADER, Header
+from tessera_reference.abi.version import ABI_VERSION, AbiVersion
+
+from .changes import ABI_MISMATCH, ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, restating
+
+Compatible = Callable[[AbiVersion, AbiVersion], bool]
+"""Whether a module of the first version is loaded by a runtime of the second."""
+
+
+def loading(clause: str, name: str, description: str, compatible: Compatible) -> Violation:
+    """A runtime that loads modules of other versions."""
+    return replaced(clause, description, BuildsOnce, (reader, "is_compatible", compatible), name=name)
+
+
+class AtVersion12(BuildsOnce):
+    """The reference, were it of version 1.2: so there are older minors."""
+
+    def runtime_tessGetVersion(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """1.2."""
+        return super().runtime_tessGetVersion(**given) | {"minor": 2}
+
+
+def loading_at_1_2(name: str, description: str, minors: tuple[int, ...]) -> Violation:
+    """A runtime of version 1.2 that loads modules of these minors."""
+
+    def compatible(module: AbiVersion, runtime: AbiVersion) -> bool:
+        return module[0] == 1 and module[1] in minors
+
+    return replaced("RT-16-03", description, AtVersion12, (reader, "is_compatible", compatible), name=name)
+
+
+VERSIONS = [
+    loading("RT-16-02", "any_major", "loads every major", lambda module, own: module[1] <= own[1]),
+    loading("RT-16-02", "older_majors", "loads older majors", lambda module, own: module <= own),
+    loading(
+        "RT-16-02", "newer_majors", "loads newer majors", lambda module, own: module[0] >= own[0] and module[1] == 0
+    ),
+    loading_at_1_2("exact_minor", "loads only its own minor", (2,)),
+    loading_at_1_2("last_minor", "loads its own minor and the one before", (1, 2)),
+    loading_at_1_2("not_the_first", "loads every older minor but the first", (1, 2)),
+    loading_at_1_2("not_its_own", "loads older minors and not its own", (0, 1)),
+    loading("RT-16-04", "newer_minors", "loads newer minors", lambda module, own: module[0] == own[0]),
+    loading(
+        "RT-16-04", "next_minor", "loads the next minor", lambda module, own: module in (own, (own[0], own[1] + 1))
+    ),
+    loading("RT-16-04", "far_minors", "loads minors far away", lambda module, own: module == own or module[1] > 50),
+    restating("RT-16-04", "invalid", "calls another version an invalid value", "tessModuleLoad", ABI_MISMATCH, INVALID),
+    restating("RT-19.A-10", "unsupported", "calls a version unsupported", "tessModuleLoad", ABI_MISMATCH, UNSUPPORTED),
+    restating("RT-19.A-10", "arch", "calls a version an architecture", "tessModuleLoad", ABI_MISMATCH, ARCH_MISMATCH),
+    restating("RT-07-05", "later", "loads another version, to fail later", "tessModuleLoad", ABI_MISMATCH, ""),
+]
+
+
+def version_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Look at the version before anything else."""
+    image = given["image"]
+    if isinstance(image, str) and len(image) >= 2 * HEADER.size:
+        header = Header(*HEADER.unpack_from(bytes.fromhex(image)))
+        if (header.abi_major, header.abi_minor) != ABI_VERSION:
+            raise Refusal(ABI_MISMATCH, "call", "tessModuleLoad: another version")
+    return call(**given)
+
+
+VERSIONS.append(
+    answering("RT-16-04", "version_first", "looks at versions of damaged images", "tessModuleLoad", version_first)
+)
+
+
+def first_target(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Look at the first target alone."""
+    answer = call(**given)
+    module = dict(adapter.runtime.handles.live("module"))[answer["module"]]
+    known = {each.target for each in adapter.runtime.machine.topology.devices}
+    if module.fatbin.targets[0] not in known:
+        raise Refusal(ARCH_MISMATCH, "call", "tessModuleLoad: another architecture")
+    return answer
+
+
+TARGETS = [
+    answering("RT-19.A-05", "first_target", "looks at the first target alone", "tessModuleLoad", first_target),
+    restating("RT-19.A-05", "arch_invalid", "calls an architecture invalid", "tessModuleLoad", ARCH_MISMATCH, INVALID),
+    restating(
+        "RT-19.A-05", "arch_abi", "calls an architecture a version", "tessModuleLoad", ARCH_MISMATCH, ABI_MISMATCH
+    ),
+    restating("RT-07-06", "arch_later", "loads for any device, to fail later", "tessModuleLoad", ARCH_MISMATCH, ""),
+]

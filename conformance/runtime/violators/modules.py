@@ -1,0 +1,177 @@
+"""Modules that are loaded, searched or unloaded wrong (runtime specification, 4.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin.container import CHECKSUM_BYTES, checksum
+from tessera_reference.runtime.modules import LoadedModule
+
+from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
+
+BINARIES = ("ptx", "amdgcn", "target-ir")
+"""Sections that an IR pack has none of."""
+
+
+def null(name: str) -> Any:
+    """NULL, with success."""
+    return lambda adapter, call, given: call(**given) and {name: 0}
+
+
+def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:
+    """The module of a handle that was given out."""
+    module: LoadedModule = dict(adapter.runtime.handles.live("module"))[answer["module"]]
+    return module
+
+
+def loaded_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse while another module of the context is loaded."""
+    if any(module.context.handle == given["context"] for _, module in adapter.runtime.handles.live("module")):
+        raise Refusal(INVALID, "call", "tessModuleLoad: there is a module")
+    return call(**given)
+
+
+def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The module that there is already."""
+    live = adapter.runtime.handles.live("module")
+    return {"module": live[-1][0]} if live else call(**given)
+
+
+def checksum_mended(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Believe everything but the checksum."""
+    try:
+        return call(**given)
+    except Refusal:
+        if not isinstance(given["image"], int):
+            raise
+        size = given["size"]
+        told = adapter.runtime_tessxHostRead(hostPtr=given["image"], bytes=size)
+        content = bytes.fromhex(told["data"])[: size - CHECKSUM_BYTES]
+        return call(**(given | {"image": (content + checksum(content)).hex()}))
+
+
+def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse modules none of whose kernels has parameters."""
+    answer = call(**given)
+    if not any(each.parameters for each in just_loaded(adapter, answer).fatbin.metadata.kernels):
+        raise Refusal(INVALID, "call", "tessModuleLoad: kernels without parameters")
+    return answer
+
+
+LOADED = [
+    answering("RT-04.5-04", "loaded_once", "loads one module a context", "tessModuleLoad", loaded_once),
+    answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
+    answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
+    answering("RT-04.5-04", "null_module", "gives a module that is NULL", "tessModuleLoad", null("module")),
+    answering("RT-04.5-04", "checksum_mended", "ignores the checksum", "tessModuleLoad", checksum_mended),
+    refusing(
+        "RT-04.5-04",
+        "no_host_memory",
+        "loads no image from the memory of the host",
+        "tessModuleLoad",
+        lambda given: isinstance(given["image"], int),
+        INVALID,
+    ),
+    restating("RT-04.5-04", "damaged", "calls damage unsupported", "tessModuleLoad", INVALID, UNSUPPORTED),
+    restating("RT-04.5-04", "any_bytes", "loads any bytes", "tessModuleLoad", INVALID, ""),
+]
+
+
+def has_binaries(module: LoadedModule) -> bool:
+    """Whether a module is no IR pack."""
+    return any(each.kind in BINARIES for each in module.fatbin.sections)
+
+
+def no_packs(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse images without binaries."""
+    answer = call(**given)
+    if not has_binaries(just_loaded(adapter, answer)):
+        raise Refusal(ARCH_MISMATCH, "call", "tessModuleLoad: no binary")
+    return answer
+
+
+def packs_at_rest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse to launch kernels of images without binaries."""
+    kernel = dict(adapter.runtime.handles.live("kernel")).get(given["kernel"])
+    if kernel is not None and not has_binaries(kernel.module):
+        raise Refusal(UNSUPPORTED, "call", "tessLaunch: no binary")
+    return call(**given)
+
+
+PACKS = [
+    answering("RT-04.5-14", "no_packs", "loads no image without binaries", "tessModuleLoad", no_packs),
+    answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch", packs_at_rest),
+]
+
+
+def unused_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse modules whose kernels were asked for."""
+    module = dict(adapter.runtime.handles.live("module")).get(given["module"])
+    if module is not None and module.kernels:
+        raise Refusal(INVALID, "call", "tessModuleUnload: it has kernels")
+    return call(**given)
+
+
+def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End every module of that image."""
+    live = dict(adapter.runtime.handles.live("module"))
+    answer = call(**given)
+    for handle, module in live.items():
+        if handle != given["module"] and module.fatbin.ir_hash == live[given["module"]].fatbin.ir_hash:
+            call(module=handle)
+    return answer
+
+
+def undone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Let queued work do nothing."""
+    for _, mesh in adapter.runtime.handles.live("mesh"):
+        for stream in mesh.streams.values():
+            for work in stream.queued:
+                work.run = _nothing
+    return call(**given)
+
+
+async def _nothing(rank: int) -> None:
+    """Do nothing."""
+
+
+UNLOADED = [
+    answering("RT-04.5-15", "unused_only", "unloads no module that was used", "tessModuleUnload", unused_only),
+    answering("RT-04.5-15", "all_of_the_image", "unloads equal modules too", "tessModuleUnload", all_of_the_image),
+    answering("RT-04.5-15", "undone", "drops queued work", "tessModuleUnload", undone),
+    refusing("RT-04.5-15", "never", "unloads nothing", "tessModuleUnload"),
+]
+
+
+def found(name: str, description: str, matches: Any) -> Violation:
+    """The first kernel of a module that matches a name is the one that is found."""
+
+    def entry(module: LoadedModule, wanted: str) -> Any:
+        return next((each for each in module.fatbin.metadata.kernels if matches(module, each.name, wanted)), None)
+
+    return replaced("RT-04.5-16", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
+
+
+def names(module: LoadedModule) -> list[str]:
+    """The names of its kernels."""
+    return [each.name for each in module.fatbin.metadata.kernels]
+
+
+FOUND = [
+    found(
+        "first_kernel", "finds the first under every known name", lambda module, name, wanted: wanted in names(module)
+    ),
+    found("any_kernel", "finds the first under any name", lambda module, name, wanted: True),
+    found(
+        "prefix", "finds a kernel by the beginning of its name", lambda module, name, wanted: name.startswith(wanted)
+    ),
+    found("any_case", "does not tell capitals apart", lambda module, name, wanted: name.lower() == wanted.lower()),
+    found(
+        "not_the_last",
+        "does not find the last kernel",
+        lambda module, name, wanted: name == wanted and name != names(module)[-1],
+    ),
+    answering("RT-04.5-16", "null_kernel", "gives a kernel that is NULL", "tessKernelGet", null("kernel")),
+]

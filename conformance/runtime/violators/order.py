@@ -1,0 +1,176 @@
+"""Streams that lose their order, priorities that change results, synchronizations that come back early.
+
+Runtime specification, 2, 4.3, 6 and 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.copies import CopyWork
+from tessera_reference.runtime.events import WaitWork
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.work import Work
+
+from .changes import BuildsOnce
+
+
+def broken(clause: str, name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
+    """An attribute of the runtime is another one."""
+    return replaced(clause, description, BuildsOnce, (owner, attribute, value), name=name)
+
+
+# Order
+
+
+def exchanging(
+    clause: str, name: str, description: str, exchanged: Callable[[Stream, int, Work, Work], bool]
+) -> Violation:
+    """Work overtakes what was queued just before it, on some rank."""
+    right = Stream.enqueue
+
+    def enqueue(self: Stream, work: Work) -> None:
+        right(self, work)
+        for rank in work.ranks():
+            queue = self._mailboxes[rank].work
+            if len(queue) > 1 and queue[-2] is not None and exchanged(self, rank, queue[-2], work):
+                queue[-1], queue[-2] = queue[-2], queue[-1]
+
+    return broken(clause, name, description, Stream, "enqueue", enqueue)
+
+
+def both(first: type[Work], second: type[Work]) -> Callable[[Stream, int, Work, Work], bool]:
+    """Whether work of one kind is followed by work of another."""
+    return lambda stream, rank, one, two: isinstance(one, first) and isinstance(two, second)
+
+
+def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
+    """Two launches while another stream has work."""
+    others = [each for each in stream.mesh.streams.values() if each is not stream and each.queued]
+    return bool(others) and both(LaunchWork, LaunchWork)(stream, rank, one, two)
+
+
+EXCHANGED = [
+    exchanging(
+        "RT-06-01", "launches_exchanged", "runs a launch before the one before it", both(LaunchWork, LaunchWork)
+    ),
+    exchanging("RT-06-01", "exchanged_when_busy", "keeps the order of launches only on an idle machine", busy_beside),
+    exchanging("RT-02-05", "copies_overtake", "lets copies overtake launches", both(LaunchWork, CopyWork)),
+    exchanging("RT-02-05", "launches_overtake", "lets launches overtake copies", both(CopyWork, LaunchWork)),
+    exchanging("RT-12-01", "copies_exchanged", "exchanges copies", both(CopyWork, CopyWork)),
+    exchanging("RT-12-01", "collectives_late", "lets launches overtake collectives", both(CollectiveWork, LaunchWork)),
+    exchanging("RT-12-01", "collectives_early", "lets collectives overtake launches", both(LaunchWork, CollectiveWork)),
+    exchanging(
+        "RT-12-01",
+        "other_ranks_exchanged",
+        "keeps the order on rank 0 only",
+        lambda stream, rank, one, two: rank > 0 and both(LaunchWork, CopyWork)(stream, rank, one, two),
+    ),
+]
+
+
+def unawaited(clause: str, name: str, description: str, kind: type[Work]) -> Violation:
+    """Work of a kind goes on by itself while the stream takes the next."""
+    right = kind.run
+
+    async def run(self: Work, rank: int) -> None:
+        self.stream.mesh.machine.engine.spawn(f"{self.name} on rank {rank}", right(self, rank))
+
+    return broken(clause, name, description, kind, "run", run)
+
+
+UNAWAITED = [
+    unawaited("RT-06-01", "launches_overlap", "begins a launch before the one before it has ended", LaunchWork),
+    unawaited("RT-12-01", "hidden_collectives", "runs collectives on a queue of their own", CollectiveWork),
+    unawaited("RT-02-05", "hidden_copies", "runs copies on a queue of their own", CopyWork),
+]
+
+
+# Priorities
+
+
+def impatient(more: Callable[[int], bool]) -> Any:
+    """Waits that streams of some priorities do not keep to."""
+    right = WaitWork.run
+
+    async def run(self: WaitWork, rank: int) -> None:
+        if not more(self.stream.priority):
+            await right(self, rank)
+
+    return run
+
+
+def dropping(self: Stream, work: Work, right: Any = Stream.enqueue) -> None:
+    """Leave out copies of streams that are not urgent."""
+    if not (self.priority < 0 and isinstance(work, LaunchWork) and self.queued):
+        right(self, work)
+
+
+PRIORITIES = [
+    broken(
+        "RT-12-02",
+        "urgent_do_not_wait",
+        "does not let urgent streams wait",
+        WaitWork,
+        "run",
+        impatient(lambda p: p > 0),
+    ),
+    broken(
+        "RT-12-02",
+        "others_do_not_wait",
+        "lets no stream wait that is not urgent",
+        WaitWork,
+        "run",
+        impatient(lambda p: p < 0),
+    ),
+    broken("RT-12-02", "low_priorities_dropped", "drops work of streams of low priority", Stream, "enqueue", dropping),
+    exchanging(
+        "RT-12-02",
+        "priority_exchanges",
+        "runs launches of streams with a priority in another order",
+        lambda stream, rank, one, two: stream.priority != 0 and both(LaunchWork, LaunchWork)(stream, rank, one, two),
+    ),
+]
+
+
+# Synchronization
+
+
+def returning(clause: str, name: str, description: str, until: Callable[[Stream, int], bool]) -> Violation:
+    """tessStreamSynchronize returns as soon as a condition holds, given the time at which it was called."""
+
+    def synchronize(self: Stream) -> None:
+        machine = self.mesh.machine
+        begun = max(machine.engine.now, machine.host_time)
+        self.end_residents()
+        machine.settle(lambda: not self.queued or until(self, begun))
+        error = self.error
+        self.failures = {}
+        if error is not None:
+            raise error
+
+    return broken(clause, name, description, Stream, "synchronize", synchronize)
+
+
+SYNCHRONIZED = [
+    returning("RT-04.3-10", "waits_for_nothing", "does not wait at all", lambda stream, begun: True),
+    returning(
+        "RT-04.3-10", "last_is_missing", "does not wait for the last work", lambda stream, begun: len(stream.queued) < 2
+    ),
+    returning(
+        "RT-04.3-10",
+        "launches_only",
+        "waits for launches and not for copies",
+        lambda stream, begun: not any(isinstance(each, LaunchWork) for each in stream.queued),
+    ),
+    returning(
+        "RT-04.3-10",
+        "patience_of_a_millisecond",
+        "waits for a millisecond at most",
+        lambda stream, begun: stream.mesh.machine.engine.now > begun + 10**9,
+    ),
+]

@@ -1,0 +1,308 @@
+"""Contexts that lose, share or ignore their numerics policy, and launches that ignore a flag (runtime spec 4.7, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi import Failure, NumericsPolicy
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.numerics import elementary
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.rounding import Overflow, round_to
+
+from ...ir.violators.changes import CompilesOnce, changed
+from ...ir.violators.misrounding import without_subnormals
+
+Values = Any
+
+
+# The policy that is kept
+
+
+@violates("RT-04.7-08", "forgets the policy that is set")
+class PolicyForgotten(ReferenceAdapter):
+    """Accepts a policy and keeps the default."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Look at the policy and let it go."""
+        kept = self.policy(context, "tessGetNumericsPolicy")
+        answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+        self.runtime.context(context, "tessSetNumericsPolicy").policy = kept
+        return answer
+
+
+@violates("RT-04.7-08", "keeps the first policy")
+class FirstPolicyKept(ReferenceAdapter):
+    """A second policy changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.governed: set[int] = set()
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Take the first policy only."""
+        if context in self.governed:
+            return {}
+        self.governed.add(context)
+        return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget who is governed too."""
+        self.governed.clear()
+        return super().session_reset()
+
+
+@violates("RT-04.7-08", "shares one policy among all contexts")
+class PolicyShared(ReferenceAdapter):
+    """Every context has the policy that was last set on any."""
+
+    last = NumericsPolicy()
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Set it for all."""
+        answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+        self.last = self.policy(context, "tessGetNumericsPolicy")
+        return answer
+
+    def runtime_tessGetNumericsPolicy(self, *, context: int) -> dict[str, Any]:  # noqa: N802
+        """The one that was set last."""
+        return {"policy": asdict(self.last)}
+
+
+def read_back(name: str, description: str, change: Callable[[dict[str, int]], dict[str, int]]) -> Violation:
+    """A policy that is read back changed."""
+
+    def get(self: ReferenceAdapter, *, context: int) -> dict[str, Any]:
+        return {"policy": change(asdict(self.policy(context, "tessGetNumericsPolicy")))}
+
+    return changed("RT-04.7-08", name, description, (ReferenceAdapter, "runtime_tessGetNumericsPolicy", get))
+
+
+READ_BACK = [
+    read_back("default_policy", "always tells the default policy", lambda policy: asdict(NumericsPolicy())),
+    read_back("no_fast_math", "never tells of fast math", lambda policy: policy | {"allowFastMath": 0}),
+    read_back("exchanged_fields", "exchanges two switches", lambda policy: policy | {
+        "deterministic": policy["rngStateless"], "rngStateless": policy["deterministic"],
+    }),
+    read_back("inverted", "tells switches inverted", lambda policy: {
+        name: 1 - value for name, value in policy.items()
+    }),
+]  # fmt: skip
+
+
+# The policy that is set
+
+
+@violates("RT-04.7-10", "takes any number but 0 for 1")
+class AnyNumberIsOn(ReferenceAdapter):
+    """Accepts 2, 255 and -1."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Read switches as C reads truth."""
+        return super().runtime_tessSetNumericsPolicy(
+            context=context, policy={name: int(value != 0) for name, value in policy.items()}
+        )
+
+
+@violates("RT-04.7-10", "takes 2 as well")
+class TwoAccepted(ReferenceAdapter):
+    """Refuses other numbers."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Read 2 as 1."""
+        return super().runtime_tessSetNumericsPolicy(
+            context=context, policy={name: min(value, 1) if value == 2 else value for name, value in policy.items()}
+        )
+
+
+@violates("RT-04.7-10", "says that a policy was set that it refuses")
+class RefusedSilently(ReferenceAdapter):
+    """Returns TESS_OK for what it does not take."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Swallow the refusal."""
+        try:
+            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+        except Refusal:
+            return {}
+
+
+@violates("RT-04.7-10", "refuses well-formed policies that are fast and deterministic")
+class CombinationRefused(ReferenceAdapter):
+    """Takes fast math and determinism for a contradiction."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Refuse the two together."""
+        if policy["allowFastMath"] == policy["deterministic"] == 1:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "fast math is not deterministic")
+        return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+
+
+@violates("RT-04.7-10", "stores the switches before it finds one that is wrong")
+class StoredBeforeRefused(ReferenceAdapter):
+    """A refused policy has changed the others."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Write field by field."""
+        try:
+            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+        except Refusal:
+            kept = self.policy(context, "tessGetNumericsPolicy")
+            self.runtime.context(context, "tessSetNumericsPolicy").policy = replace(
+                kept, rngStateless=1 - kept.rngStateless
+            )
+            raise
+
+
+@violates("RT-04.7-10", "refuses numbers that are no switch with another status")
+class OtherStatus(ReferenceAdapter):
+    """TESS_ERR_UNSUPPORTED where TESS_ERR_INVALID_VALUE is due."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
+        """Say so."""
+        try:
+            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+        except Refusal as refusal:
+            raise Refusal("TESS_ERR_UNSUPPORTED", "call", str(refusal)) from None
+
+
+# What the policy governs
+
+
+class Loose(ReferenceAdapter):
+    """An implementation that is not deterministic where neither the policy nor the launch demands it.
+
+    Its fast sums and products begin at another element each time. It conforms; the classes below do not.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches = 0
+
+    def numerics_evaluate(self, *, operation: str, attributes: Mapping[str, Any], **launch: Any) -> dict[str, Any]:
+        """In an order of its own where it may."""
+        if operation in ("sum", "matmul") and not self.is_bound(launch.get("context"), launch.get("flags", 0)):
+            self.launches += 1
+            attributes = {"tree": {"ring": self.launches}} | dict(attributes)
+        return super().numerics_evaluate(operation=operation, attributes=attributes, **launch)
+
+    def is_bound(self, context: int | None, flags: int) -> bool:
+        """Whether the launch has to be deterministic."""
+        return bool(flags & 1) or self.demands_determinism(context)
+
+    def demands_determinism(self, context: int | None) -> bool:
+        """Whether the policy of a context, or the default without one, demands it."""
+        try:
+            return context is None or bool(self.policy(context, "tessGetNumericsPolicy").deterministic)
+        except Failure:
+            return True
+
+
+@violates("RT-06-09", "ignores the flag of a deterministic launch")
+class FlagIgnored(Loose):
+    """Heeds the policy alone."""
+
+    def is_bound(self, context: int | None, flags: int) -> bool:
+        """Whether the policy demands it."""
+        return self.demands_determinism(context)
+
+
+@violates("RT-06-09", "takes a launch without the flag for one with it, and the other way round")
+class FlagInverted(Loose):
+    """Heeds the flag the wrong way round."""
+
+    def is_bound(self, context: int | None, flags: int) -> bool:
+        """Whether the flag is missing."""
+        return not flags & 1
+
+
+@violates("RT-04.7-10", "lets no policy govern what is launched")
+class NothingGoverned(Loose):
+    """Heeds neither policy nor flag."""
+
+    def is_bound(self, context: int | None, flags: int) -> bool:
+        """Never."""
+        return context is None
+
+
+@violates("RT-06-09", "repeats deterministic launches in an order that is not that of the policy")
+class OtherOrder(Loose):
+    """The flag gives the same bits each time, but others than the policy."""
+
+    def numerics_evaluate(self, *, operation: str, attributes: Mapping[str, Any], **launch: Any) -> dict[str, Any]:
+        """Around a ring, always the same."""
+        if launch.get("flags", 0) & 1 and operation in ("sum", "matmul"):
+            attributes = {"tree": {"ring": 1}} | dict(attributes)
+        return super().numerics_evaluate(operation=operation, attributes=attributes, **launch)
+
+
+# Arithmetic without fast math
+
+
+def fast(name: str, description: str, function: str, compute: Callable[[Values, DType], Values]) -> Violation:
+    """A function as fast math has it, whatever the policy."""
+
+    def answer(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
+        with np.errstate(all="ignore"):
+            return round_to(np.asarray(compute(values, kind)), kind, overflow)
+
+    return changed(
+        "RT-04.7-05", name, description, (elementary, "FUNCTIONS", {**elementary.FUNCTIONS, function: answer})
+    )
+
+
+def inverse_root(values: Values, kind: DType) -> Values:
+    """The famous start from the exponent, and two steps of Newton's: off by some 5e-6."""
+    start = (np.int32(0x5F3759DF) - (values.astype(np.float32).view(np.int32) >> 1)).view(np.float32)
+    for _ in range(2):
+        start = start * (np.float32(1.5) - np.float32(0.5) * values.astype(np.float32) * start * start)
+    return start
+
+
+def rough_exp(values: Values, kind: DType) -> Values:
+    """Two to a power that is rounded to fp32: off by as many units as the argument is large."""
+    return elementary.exp2(np.asarray(values * values.dtype.type(1.4426950408889634)), kind)
+
+
+def rough_inverse(values: Values, kind: DType) -> Values:
+    """Sixteen bits of the reciprocal."""
+    exact = elementary.reciprocal(values, kind)
+    return (exact.view(np.uint32) & np.uint32(0xFFFFFF00)).view(np.float32) if exact.dtype == np.float32 else exact
+
+
+def rough_root(values: Values, kind: DType) -> Values:
+    """x times the inverse root, started from the exponent."""
+    return values * inverse_root(values, kind)
+
+
+@violates("RT-04.7-05", "flushes subnormal numbers to zero without fast math")
+class Flushing(CompilesOnce):
+    """Operands that are subnormal count as zero."""
+
+    def numerics_evaluate(self, *, operation: str, **launch: Any) -> dict[str, Any]:
+        """Results without subnormals."""
+        answer = super().numerics_evaluate(operation=operation, **launch)
+        return answer | {"outputs": [_flushed(output) for output in answer["outputs"]]}
+
+
+def _flushed(output: Any) -> Any:
+    if output.dtype != "fp32":
+        return output
+    values = np.frombuffer(output.data, np.float32)
+    return replace(output, data=without_subnormals(values, _FP32).tobytes())
+
+
+_FP32 = DTYPES["fp32"]
+
+FAST = [
+    fast("fast_rsqrt", "stops rsqrt after two steps", "rsqrt", inverse_root),
+    fast("fast_sqrt", "takes sqrt from a fast inverse root", "sqrt", rough_root),
+    fast("fast_exp", "takes exp from a rounded power of two", "exp", rough_exp),
+    fast("fast_reciprocal", "keeps sixteen bits of reciprocals", "reciprocal", rough_inverse),
+]

@@ -1,0 +1,113 @@
+"""Profilers that write no file, another one, or not where they are told (runtime specification, 4.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+
+from .changes import INVALID, Call, Given, accepting, answering, refusing, restating
+
+
+def afterwards(change: Callable[[Path], object]) -> Any:
+    """Do something with the file that was written."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        told = call(**given)
+        change(Path(given["outJsonPath"]))
+        return told
+
+    return answer
+
+
+def appended(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Write behind what was there."""
+    path = Path(given["outJsonPath"] or "/")
+    before = path.read_bytes() if path.is_file() else b""
+    answer = call(**given)
+    path.write_bytes(before + path.read_bytes())
+    return answer
+
+
+def beside(path: Path) -> None:
+    """Leave another file."""
+    path.with_name(f"{path.name}.tmp").write_text("")
+
+
+def in_ascii(path: Path) -> None:
+    """Write under a name that has ASCII letters only."""
+    path.rename(path.with_name(path.name.encode("ascii", "ignore").decode()))
+
+
+def early(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse while work is queued."""
+    if any(stream.queued for _, mesh in adapter.runtime.handles.live("mesh") for stream in mesh.streams.values()):
+        raise Refusal(INVALID, "call", "tessProfilerStop: work is queued")
+    return call(**given)
+
+
+STOPPED = [
+    answering("RT-04.8-04", "no_file", "writes no file", "tessProfilerStop", afterwards(Path.unlink)),
+    answering(
+        "RT-04.8-04", "empty", "writes an empty file", "tessProfilerStop", afterwards(lambda path: path.write_text(""))
+    ),
+    answering(
+        "RT-04.8-04",
+        "python",
+        "writes no JSON",
+        "tessProfilerStop",
+        afterwards(lambda path: path.write_text("{'a': 1}")),
+    ),
+    answering(
+        "RT-04.8-04", "a_number", "writes a number", "tessProfilerStop", afterwards(lambda path: path.write_text("0"))
+    ),
+    answering(
+        "RT-04.8-04",
+        "suffix",
+        "writes a file with a suffix of its own",
+        "tessProfilerStop",
+        afterwards(lambda path: path.rename(path.with_suffix(".trace"))),
+    ),
+    answering("RT-04.8-04", "in_ascii", "leaves letters out of the name", "tessProfilerStop", afterwards(in_ascii)),
+    answering("RT-04.8-04", "beside", "leaves another file beside it", "tessProfilerStop", afterwards(beside)),
+    answering("RT-04.8-04", "appended", "writes behind what is there", "tessProfilerStop", appended),
+    answering("RT-04.8-04", "early", "refuses while work is queued", "tessProfilerStop", early),
+    refusing("RT-04.8-04", "never", "stops no profiler", "tessProfilerStop"),
+]
+
+
+def once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse a second profiler, ever."""
+    if getattr(adapter.runtime, "profiled", False):
+        raise Refusal(INVALID, "call", "tessProfilerStart: once")
+    adapter.runtime.profiled = True
+    return call(**given)
+
+
+def of_the_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """A profiler of the first context."""
+    return call(context=adapter.runtime.handles.live("context")[0][0]) if given["context"] else call(**given)
+
+
+STARTED = [
+    answering("RT-04.8-05", "once", "starts one profiler", "tessProfilerStart", once),
+    answering("RT-04.8-05", "of_the_first", "profiles the first context", "tessProfilerStart", of_the_first),
+    answering(
+        "RT-04.8-05",
+        "null_profiler",
+        "gives a profiler that is NULL",
+        "tessProfilerStart",
+        lambda adapter, call, given: call(**given) and {"profiler": 0},
+    ),
+    accepting(
+        "RT-04.8-05",
+        "another",
+        "gives a profiler that tessProfilerStop does not know",
+        "tessProfilerStop",
+        lambda given: True,
+        lambda given: {"profiler": given["profiler"] + 1000},
+    ),
+    restating("RT-04.8-05", "without_context", "profiles nothing", "tessProfilerStart", "TESS_ERR_NOT_INITIALIZED", ""),
+]

@@ -1,0 +1,262 @@
+"""Random numbers from other words, other bits or a generator with a memory (runtime specification, 4.7; AMB-RT-74)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import floor, prod, tau
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.numerics import elementary, philox, random
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.rounding import round_to
+
+from ...ir.violators.changes import changed
+
+Values: TypeAlias = Any
+Words: TypeAlias = Callable[[int, int, int, int], Values]
+WORDS, UNIFORM, NORMAL, DROPOUT = philox.words, random.uniform, random.normal, random.dropout
+FP64 = DTYPES["fp64"]
+
+
+# Words
+
+
+def worded(name: str, description: str, words: Words, clause: str = "RT-04.7-04") -> Violation:
+    """Other words; takes seed, stream, the first word and their number."""
+    return changed(clause, name, description, (random, "words", words))
+
+
+def halves(number: int) -> tuple[int, int]:
+    """The low and the high 32 bits."""
+    return number & 0xFFFFFFFF, number >> 32
+
+
+def laid_out(
+    counter: Callable[[Values, Values, int, int], Sequence[Any]],
+    key: Callable[[int, int], tuple[int, int]] = lambda low, high: (low, high),
+    places: Sequence[int] = (0, 1, 2, 3),
+) -> Words:
+    """Words of Philox whose counter, key or output is laid out otherwise; blocks and stream come as low and high."""
+
+    def words(seed: int, stream: int, first: int, count: int) -> Values:
+        begin, end = first // 4, -(-(first + count) // 4)
+        blocks = np.uint64(begin) + np.arange(end - begin, dtype=np.uint64)
+        given = np.empty((len(blocks), 4), np.uint64)
+        for place, column in enumerate(
+            counter(blocks & np.uint64(0xFFFFFFFF), blocks >> np.uint64(32), *halves(stream))
+        ):
+            given[:, place] = column
+        output = philox.philox4x32(given, key(*halves(seed)))[:, list(places)]
+        return output.reshape(-1)[first - 4 * begin :][:count]
+
+    return words
+
+
+def block_then_stream(low: Values, high: Values, stream_low: int, stream_high: int) -> Sequence[Any]:
+    """The counter of the canon."""
+    return low, high, stream_low, stream_high
+
+
+class Memory:
+    """A generator that goes on where it stopped."""
+
+    def __init__(self) -> None:
+        self.given_out = 0
+
+    def __call__(self, seed: int, stream: int, first: int, count: int) -> Values:
+        """The next words, whatever is asked for."""
+        start, self.given_out = self.given_out, self.given_out + count
+        return WORDS(seed, stream, first + start, count)
+
+
+def one_of_each_block(seed: int, stream: int, first: int, count: int) -> Values:
+    """The first word of block i for word i."""
+    return WORDS(seed, stream, 4 * first % (1 << 63), 4 * count)[::4]
+
+
+WORDED = [
+    worded("stream_first", "puts the stream before the block", laid_out(
+        lambda low, high, stream_low, stream_high: (stream_low, stream_high, low, high)
+    )),
+    worded("high_word_first", "puts the high word of the block first", laid_out(
+        lambda low, high, stream_low, stream_high: (high, low, stream_low, stream_high)
+    )),
+    worded("key_exchanged", "exchanges the halves of the seed", laid_out(
+        block_then_stream, lambda low, high: (high, low)
+    ), "RT-11-03"),
+    worded("output_reversed", "hands a block out backwards", laid_out(block_then_stream, places=(3, 2, 1, 0))),
+    worded("one_word_a_block", "uses one word of each block", one_of_each_block),
+    worded("short_block_number", "counts blocks in 32 bits", laid_out(
+        lambda low, high, stream_low, stream_high: (low, 0, stream_low, stream_high)
+    )),
+    worded("short_seed", "takes 32 bits of the seed", laid_out(
+        block_then_stream, lambda low, high: (low, 0)
+    ), "RT-11-03"),
+    worded("short_stream", "takes 32 bits of the stream", laid_out(
+        lambda low, high, stream_low, stream_high: (low, high, stream_low, 0)
+    ), "RT-11-04"),
+    worded("seed_ignored", "gives every seed the same numbers",
+           lambda seed, stream, first, count: WORDS(0, stream, first, count), "RT-11-03"),
+    worded("stream_ignored", "gives every stream the same numbers",
+           lambda seed, stream, first, count: WORDS(seed, 0, first, count), "RT-11-04"),
+    worded("stream_added", "adds the stream to the seed",
+           lambda seed, stream, first, count: WORDS((seed + stream) % (1 << 64), 0, first, count), "RT-11-04"),
+    worded("offset_ignored", "begins every shard with the first number",
+           lambda seed, stream, first, count: WORDS(seed, stream, 0, count)),
+    worded("offset_in_seed", "gives every shard a seed of its own",
+           lambda seed, stream, first, count: WORDS((seed + first) % (1 << 64), stream, 0, count)),
+    worded("stateful", "goes on where it stopped", Memory()),
+    changed("RT-04.7-04", "seven_rounds", "stops after seven rounds", (philox, "ROUNDS", 7)),
+]  # fmt: skip
+
+
+# Uniform numbers
+
+
+def spread(name: str, description: str, compute: Callable[[Values, int], Values]) -> Violation:
+    """Uniform numbers that are another function, in fp64, of a word and the number of significand bits."""
+
+    def uniform(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
+        if kind is FP64:
+            return UNIFORM(seed, stream, shape, kind, offset)
+        word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape)).astype(np.float64)
+        return Array(kind, round_to(np.asarray(compute(word, kind.storage.fraction_bits + 1)), kind))
+
+    return changed("RT-04.7-04", name, description, (random, "uniform", uniform))
+
+
+def leading(word: Values, bits: int) -> Values:
+    """The leading bits of words, as a whole number."""
+    return np.floor(word * 2.0 ** (bits - 32))
+
+
+def single_word(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
+    """fp64 from one word."""
+    if kind is not FP64:
+        return UNIFORM(seed, stream, shape, kind, offset)
+    word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape))
+    return Array(kind, word.astype(np.float64) * 2.0**-32)
+
+
+def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
+    """fp64 with its high bits from the second word."""
+    if kind is not FP64:
+        return UNIFORM(seed, stream, shape, kind, offset)
+    low, high = random._two_words(seed, stream, tuple(shape), offset)
+    grid = (high >> np.uint32(5)).astype(np.uint64) * np.uint64(1 << 26) + (low >> np.uint32(6))
+    return Array(kind, grid.astype(np.float64) * 2.0**-53)
+
+
+UNIFORMS = [
+    spread("closed_interval", "gives 1 too", lambda word, bits: leading(word, bits) / (2.0**bits - 1)),
+    spread("rounded_words", "rounds words, some to 1", lambda word, bits: word * 2.0**-32),
+    spread("left_open", "gives 1 and never 0", lambda word, bits: (leading(word, bits) + 1) * 2.0**-bits),
+    spread("low_bits", "takes the low bits of words", lambda word, bits: word % 2.0**bits * 2.0**-bits),
+    spread("centred", "adds half a step", lambda word, bits: (leading(word, bits) + 0.5) * 2.0**-bits),
+    spread("twenty_four_bits", "rounds numbers of 24 bits", lambda word, bits: np.floor(word * 2.0**-8) * 2.0**-24),
+    changed("RT-04.7-04", "single_word", "has 32 bits in fp64", (random, "uniform", single_word)),
+    changed("RT-04.7-04", "words_exchanged", "exchanges the words of fp64", (random, "uniform", words_exchanged)),
+]  # fmt: skip
+
+
+# Normal numbers
+
+
+def distributed(name: str, description: str, compute: Callable[[Values, Values], Values]) -> Violation:
+    """Normal numbers that are another function of two words."""
+
+    def normal(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
+        first, second = random._two_words(seed, stream, tuple(shape), offset)
+        with np.errstate(all="ignore"):
+            values = compute(first.astype(np.float64), second.astype(np.float64))
+        return Array(kind, round_to(np.asarray(values), kind))
+
+    return changed("RT-04.7-04", name, description, (random, "normal", normal))
+
+
+def radius(u1: Values) -> Values:
+    """sqrt(-2 log u1)."""
+    return np.sqrt(-2 * elementary.log(u1, FP64))
+
+
+def in_fp32(first: Values, second: Values) -> Values:
+    """Every step in fp32."""
+    fp32 = DTYPES["fp32"]
+    u1, u2 = (np.asarray(word * 2.0**-32, np.float32) for word in (first + 1, second))
+    return np.sqrt(np.float32(-2) * elementary.log(u1, fp32)) * elementary.cos(np.asarray(np.float32(tau) * u2), fp32)
+
+
+NORMALS = [
+    distributed("by_sine", "takes the sine", lambda first, second: (
+        radius((first + 1) * 2.0**-32) * elementary.sin(tau * (second * 2.0**-32), FP64)
+    )),
+    distributed("from_zero", "takes the logarithm of a number that may be 0", lambda first, second: (
+        radius(first * 2.0**-32) * elementary.cos(tau * (second * 2.0**-32), FP64)
+    )),
+    distributed("in_fp32", "computes normal numbers in fp32", in_fp32),
+    distributed("words_swapped", "takes the radius from the second word", lambda first, second: (
+        radius((second + 1) * 2.0**-32) * elementary.cos(tau * (first * 2.0**-32), FP64)
+    )),
+]  # fmt: skip
+
+
+# Dropout
+
+
+def masked(name: str, description: str, keeps: Callable[[Values, float], Values]) -> Violation:
+    """Another choice of what is kept; takes the words and the rate."""
+
+    def mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: int = 0) -> Array:
+        word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape)).astype(np.uint64)
+        return Array(DTYPES["bool"], np.asarray(keeps(word, rate)))
+
+    return changed("RT-04.7-04", name, description, (random, "dropout_mask", mask))
+
+
+def dropped(name: str, description: str, compute: Callable[[Array, float, Values], Values]) -> Violation:
+    """Another use of what is kept; takes the operand, the rate and the mask, and gives values yet to be rounded."""
+
+    def dropout(x: Array, rate: float, seed: int, stream: int, offset: int = 0) -> Array:
+        keeps = random.dropout_mask(rate, seed, stream, x.shape, offset).values
+        with np.errstate(all="ignore"):
+            return Array(x.dtype, round_to(np.asarray(compute(x, rate, keeps)), x.dtype))
+
+    return changed("RT-04.7-04", name, description, (random, "dropout", dropout))
+
+
+def share(x: Array, rate: float) -> Values:
+    """1 - rate in the accumulator type."""
+    return x.dtype.accumulator.carrier.type(1 - rate)
+
+
+def threshold(rate: float) -> int:
+    """Where the canon begins to keep words."""
+    return -floor(-Fraction(rate) * 2**32)
+
+
+DROPOUTS = [
+    masked("threshold_floor", "rounds the threshold down", lambda word, rate: word >= floor(Fraction(rate) * 2**32)),
+    masked("threshold_excluded", "drops the word at the threshold", lambda word, rate: (
+        word >= threshold(rate) + (rate > 0)
+    )),
+    masked("drops_the_others", "keeps what is to be dropped", lambda word, rate: word < threshold(rate)),
+    masked("from_above", "drops the largest words", lambda word, rate: word < 2**32 - threshold(rate)),
+    masked("short_words", "compares 24 bits", lambda word, rate: word >> 8 >= threshold(rate) >> 8),
+    dropped("not_scaled", "does not divide by 1 - rate", lambda x, rate, keeps: (
+        np.where(keeps, x.values, np.zeros_like(x.values))
+    )),
+    dropped("by_reciprocal", "multiplies by 1 / (1 - rate)", lambda x, rate, keeps: (
+        np.where(keeps, x.values * (1 / share(x, rate)), np.zeros_like(x.values))
+    )),
+    dropped("divided_by_rate", "divides by the rate", lambda x, rate, keeps: (
+        np.where(keeps, x.values / x.values.dtype.type(rate or 1), np.zeros_like(x.values))
+    )),
+    dropped("times_mask", "multiplies dropped elements by 0", lambda x, rate, keeps: (
+        x.values * keeps.astype(x.values.dtype) / share(x, rate)
+    )),
+]  # fmt: skip

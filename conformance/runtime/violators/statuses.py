@@ -1,0 +1,162 @@
+"""Other statuses than the specification has (runtime specification, Appendix A)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import replaced, violates
+from tessera_reference.abi.status import Failure
+from tessera_reference.mesh.capacity import Capacity
+from tessera_reference.runtime.launches import LaunchWork
+
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
+
+OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
+LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
+COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
+
+
+RESTATED = [
+    *(
+        restating(
+            "RT-19.A-01",
+            f"{function}_invalid",
+            f"{function} calls invalid values unsupported",
+            function,
+            INVALID,
+            UNSUPPORTED,
+        )
+        for function in (
+            "tessMeshCreate",
+            "tessHostAlloc",
+            "tessMemcpyAsync",
+            "tessKernelGet",
+            "tessLaunch",
+            *COLLECTIVES,
+            "tessStreamWaitEvent",
+            "tessProfilerStop",
+        )
+    ),
+    *(
+        restating("RT-19.A-12", f"{function}_always", f"{function} always succeeds", function, INVALID, "")
+        for function in ("tessKernelGet", "tessMalloc")
+    ),
+    *(
+        refusing("RT-19.A-12", f"{function}_never", f"{function} never succeeds", function)
+        for function in (
+            "tessEventRecord",
+            "tessStreamWaitEvent",
+            "tessGetNumericsPolicy",
+            "tessAllGather",
+            "tessFree",
+            "tessStreamSynchronize",
+        )
+    ),
+    restating(
+        "RT-19.A-02",
+        "memory_invalid",
+        "calls it an invalid value that there is no memory",
+        "tessMalloc",
+        OUT_OF_MEMORY,
+        INVALID,
+    ),
+    restating(
+        "RT-19.A-02",
+        "host_memory_invalid",
+        "calls it invalid that the host has no memory",
+        "tessHostAlloc",
+        OUT_OF_MEMORY,
+        INVALID,
+    ),
+    restating(
+        "RT-19.A-04",
+        "failure_invalid",
+        "calls a failed launch an invalid value",
+        "tessStreamSynchronize",
+        LAUNCH_FAILED,
+        INVALID,
+    ),
+    restating(
+        "RT-19.A-04", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize", LAUNCH_FAILED, ""
+    ),
+    *(
+        restating(
+            "RT-19.A-06",
+            f"{function}_unsupported",
+            "calls what it does not support invalid",
+            function,
+            UNSUPPORTED,
+            INVALID,
+        )
+        for function in COLLECTIVES[:2]
+    ),
+    *(
+        restating("RT-19.A-06", f"{function}_anything", "does what is not defined", function, UNSUPPORTED, "")
+        for function in COLLECTIVES[:2]
+    ),
+    refusing(
+        "RT-19.A-06",
+        "no_complex_sum",
+        "sums no complex numbers",
+        "tessAllReduce",
+        lambda given: given["dtype"] in (12, 13),
+    ),
+]
+
+
+def wrapping(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Count bytes in 32 bits."""
+    return call(**(given | {"bytes": given["bytes"] & 0xFFFFFFFF}))
+
+
+def alone(capacity: Capacity, numbers: Any, bytes: int) -> None:
+    """Compare each allocation with the whole device."""
+    if any(bytes > capacity.of_device(each) for each in numbers):
+        raise Refusal(OUT_OF_MEMORY, "call", "tessMalloc: no memory")
+
+
+MEMORY = [
+    answering("RT-19.A-02", "wrapping", "counts bytes in 32 bits", "tessMalloc", wrapping),
+    answering("RT-19.A-02", "host_wrapping", "counts bytes of the host in 32 bits", "tessHostAlloc", wrapping),
+    replaced(
+        "RT-19.A-02",
+        "compares each allocation with the whole device",
+        BuildsOnce,
+        (Capacity, "require_on_devices", alone),
+        name="alone",
+    ),
+]
+
+
+@violates("RT-19.A-02", "gives out one byte more than there is")
+class OneMore(BuildsOnce):
+    """Rounds the size of a device up."""
+
+    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Take the byte from elsewhere."""
+        whole = self.runtime_tessxDevices()["devices"][0]["memory_bytes"]
+        return super().runtime_tessMalloc(
+            **(given | {"bytes": min(given["bytes"], whole)} if given["bytes"] == whole + 1 else given)
+        )
+
+
+def unharmed(work: LaunchWork, *arguments: Any) -> Any:
+    """Take an error of the kernel for the end of it."""
+    try:
+        return RIGHT(work, *arguments)
+    except Failure:
+        return {}
+
+
+RIGHT = LaunchWork._executed
+
+FAILURES = [
+    replaced(
+        "RT-19.A-04",
+        "ends a kernel quietly where it fails",
+        BuildsOnce,
+        (LaunchWork, "_executed", unharmed),
+        name="unharmed",
+    ),
+]

@@ -1,0 +1,142 @@
+"""Streams and events that begin or end wrong (runtime specification, 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from tessera_conformance.adapter import Refusal
+from tessera_reference.runtime.streams import Stream
+
+from .changes import INVALID, Call, Given, answering, refusing
+
+
+def one_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The stream that the mesh has already."""
+    for handle, mesh in adapter.runtime.handles.live("mesh"):
+        if handle == given["mesh"] and mesh.streams:
+            return {"stream": next(iter(mesh.streams))}
+    return call(**given)
+
+
+def null(name: str) -> Any:
+    """NULL, with success."""
+    return lambda adapter, call, given: call(**given) and {name: 0}
+
+
+CREATED = [
+    answering("RT-04.3-11", "one_a_mesh", "has one stream a mesh", "tessStreamCreate", one_a_mesh),
+    answering("RT-04.3-11", "null_stream", "gives a stream that is NULL", "tessStreamCreate", null("stream")),
+    refusing(
+        "RT-04.3-11",
+        "no_negative_priority",
+        "refuses negative priorities",
+        "tessStreamCreate",
+        lambda given: given["priority"] < 0,
+        INVALID,
+    ),
+    refusing(
+        "RT-04.3-11",
+        "few_priorities",
+        "knows priorities from -5 to 5",
+        "tessStreamCreate",
+        lambda given: abs(given["priority"]) > 5,
+        INVALID,
+    ),
+    *(
+        refusing("RT-04.3-11", f"refused_by_{function}", f"{function} refuses a new stream", function, status=INVALID)
+        for function in ("tessEventRecord", "tessBroadcast", "tessAllReduce")
+    ),
+]
+
+
+def unfinished(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End a stream at once."""
+    with mock.patch.object(Stream, "drain", return_value=None):
+        return call(**given)
+
+
+def never_used(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse a stream that has carried nothing."""
+    for handle, stream in adapter.runtime.handles.live("stream"):
+        if handle == given["stream"] and not stream.carried:
+            raise Refusal(INVALID, "call", "tessStreamDestroy: nothing to destroy")
+    return call(**given)
+
+
+def all_of_the_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End every stream of the mesh."""
+    of = [mesh for _, mesh in adapter.runtime.handles.live("mesh") if given["stream"] in mesh.streams]
+    answer = call(**given)
+    for handle in [handle for mesh in of for handle in mesh.streams]:
+        call(stream=handle)
+    return answer
+
+
+DESTROYED = [
+    answering("RT-04.3-12", "unfinished", "leaves queued work undone", "tessStreamDestroy", unfinished),
+    answering("RT-04.3-12", "never_used", "refuses streams that were never used", "tessStreamDestroy", never_used),
+    answering("RT-04.3-12", "all_of_the_mesh", "destroys the other streams too", "tessStreamDestroy", all_of_the_mesh),
+    refusing("RT-04.3-12", "never", "destroys no stream", "tessStreamDestroy"),
+]
+
+
+def one_event(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """The event that there is already."""
+    live = adapter.runtime.handles.live("event")
+    return {"event": live[0][0]} if live else call(**given)
+
+
+def recorded_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse a second recording."""
+    for handle, event in adapter.runtime.handles.live("event"):
+        if handle == given["event"] and event.last is not None:
+            raise Refusal(INVALID, "call", "tessEventRecord: it is recorded")
+    return call(**given)
+
+
+def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse events before there is a mesh."""
+    if not adapter.runtime.handles.live("mesh"):
+        raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessEventCreate: no mesh")
+    return call(**given)
+
+
+def unrecorded_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse events that were recorded."""
+    for handle, event in adapter.runtime.handles.live("event"):
+        if handle == given["event"] and event.last is not None:
+            raise Refusal(INVALID, "call", "tessEventDestroy: it is in use")
+    return call(**given)
+
+
+def recorded_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Refuse events that were never recorded."""
+    for handle, event in adapter.runtime.handles.live("event"):
+        if handle == given["event"] and event.last is None:
+            raise Refusal(INVALID, "call", "tessEventDestroy: it was never recorded")
+    return call(**given)
+
+
+def all_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End every event."""
+    answer = call(**given)
+    for handle, _ in adapter.runtime.handles.live("event"):
+        call(event=handle)
+    return answer
+
+
+EVENTS = [
+    answering("RT-04.3-13", "one_event", "has one event", "tessEventCreate", one_event),
+    answering("RT-04.3-13", "null_event", "gives an event that is NULL", "tessEventCreate", null("event")),
+    answering("RT-04.3-13", "with_a_mesh", "creates events only where there is a mesh", "tessEventCreate", with_a_mesh),
+    answering("RT-04.3-13", "recorded_once", "records an event once", "tessEventRecord", recorded_once),
+    answering(
+        "RT-04.3-14", "unrecorded_only", "destroys no event that was recorded", "tessEventDestroy", unrecorded_only
+    ),
+    answering(
+        "RT-04.3-14", "recorded_only", "destroys only events that were recorded", "tessEventDestroy", recorded_only
+    ),
+    answering("RT-04.3-14", "all_events", "destroys the other events too", "tessEventDestroy", all_events),
+    refusing("RT-04.3-14", "never_ends", "destroys no event", "tessEventDestroy"),
+]

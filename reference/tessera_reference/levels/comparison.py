@@ -1,0 +1,179 @@
+"""One program at every level, and where the levels first part: `tessera-reference compare-levels` (AMB-LANG-78).
+
+What parts is named by the level, the operations that computed it and their place, the element and both its bit
+patterns. In the functions of the host one instruction carries out each nest, at every level in the same order; what it
+gives is held against what the operations of the nest give. What went into it was alike, or an earlier one is named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import execution as graph_execution
+from ..ir.diagnostics import Location, Rejection
+from ..ir.module import Instruction, Module, Value
+from ..ir.targets import Target
+from ..numerics.array import Array
+from ..schedule.execution import RunNest
+from ..schedule.nests import Nest
+from ..schedule.rewriting import with_nests_replaced
+from ..tile.launch import Launch
+from .execution import LEVELS, Execution, Options, executable, lower, specialized
+
+__all__ = ["Comparison", "Difference", "compare_levels", "first_difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element that a level computes otherwise than Graph IR, in storage codes."""
+
+    level: Execution
+    operation: str
+    """The operations of a nest, and its kernel where it is one; of a function that differs as a whole its name."""
+    location: Location
+    value: str
+    index: tuple[int, ...]
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        element = f"%{self.value}[{', '.join(map(str, self.index))}]"
+        return f"{self.level}: {self.operation} at {self.location}: {element} is {self.found}, expected {self.expected}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The levels that agree, from Graph IR down, and what ended the row: a difference, or a level that fails."""
+
+    levels: tuple[Execution, ...]
+    difference: Difference | None = None
+    failure: Rejection | None = None
+
+    @property
+    def agree(self) -> bool:
+        """Whether all levels do."""
+        return self.difference is None and self.failure is None
+
+
+def compare_levels(
+    module: Module,
+    function: str,
+    inputs: Mapping[str, Array],
+    target: Target,
+    options: Options | None = None,
+    levels: Sequence[Execution] = LEVELS,
+) -> Comparison:
+    """Run a function at every level, from the highest down, until one differs from Graph IR.
+
+    Raises as `levels.execute_at` where Graph IR has no result, or Schedule IR does not take the schedule.
+    """
+    special = specialized(module, function, inputs)
+    expected = graph_execution.execute(special, function, inputs)
+    scheduled = lower(special, "schedule", target, options)
+    agreed: list[Execution] = []
+    for level in levels:
+        try:
+            host = executable(special, level, target, options)
+            found = graph_execution.execute(host, function, inputs)
+        except Rejection as rejection:
+            return Comparison(tuple(agreed), failure=rejection)
+        outputs = Difference(level, f"@{function}", special.functions[function].location, "", (), "", "")
+        names = [f"r{number}" for number in range(len(expected))]
+        if (wrong := _first(outputs, names, expected, found)) is not None:
+            inside = Tracking(scheduled, target).difference(level, host, function, inputs)
+            return Comparison(tuple(agreed), inside or wrong)
+        agreed.append(level)
+    return Comparison(tuple(agreed))
+
+
+class Tracking:
+    """The nests of a scheduled module, and what each gives when its operations run one by one."""
+
+    def __init__(self, scheduled: Module, target: Target) -> None:
+        self.nests: list[Nest] = []
+        self.plain = with_nests_replaced(scheduled, target, self._noted)
+
+    def _noted(self, nest: Nest) -> Sequence[Instruction]:
+        self.nests.append(nest)
+        return nest.instructions
+
+    def difference(
+        self, level: Execution, host: Module, function: str, inputs: Mapping[str, Array]
+    ) -> Difference | None:
+        """Of a module of a level, the first run of a nest that gives something else; nothing where all are right."""
+        expected = self._given(function, inputs)
+        numbers = {carrier: number for number, carrier in enumerate(_carriers(host))}
+        runs, found = Counter[int](), list[Difference]()
+
+        def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
+            number = numbers.get(instruction)
+            if number is None or found:
+                return
+            nest = self.nests[number]
+            wanted = [expected[value][runs[number]] for value in nest.outputs]
+            runs[number] += 1
+            about = Difference(level, _told(nest, instruction), nest.location, "", (), "", "")
+            wrong = _first(about, [value.name for value in nest.outputs], wanted, results)
+            if wrong is not None:
+                found.append(wrong)
+
+        graph_execution.execute(host, function, inputs, observe)
+        return found[0] if found else None
+
+    def _given(self, function: str, inputs: Mapping[str, Array]) -> Mapping[Value, list[Array]]:
+        """What each value holds, run for run."""
+        given: dict[Value, list[Array]] = defaultdict(list)
+
+        def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
+            for value, array in zip(instruction.results, results, strict=True):
+                given[value].append(array)
+
+        graph_execution.execute(self.plain, function, inputs, observe)
+        return given
+
+
+def _carriers(host: Module) -> list[Instruction]:
+    """The instructions that carry nests out, in the order of the nests."""
+    functions = [function for function in host.functions.values() if not function.device]
+    return [each for one in functions for each in one.body.walk() if isinstance(each.operation, RunNest | Launch)]
+
+
+def _told(nest: Nest, carrier: Instruction) -> str:
+    """The operations of a nest, and its kernel."""
+    operations = ", ".join(each.operation.short_name for each in nest.operations)
+    operation = carrier.operation
+    return f"{operations} in @{operation.kernel}" if isinstance(operation, Launch) else operations
+
+
+def _first(
+    about: Difference, names: Sequence[str], expected: Sequence[Array], found: Sequence[Array]
+) -> Difference | None:
+    """A difference with its value, element and codes, if there is one."""
+    for name, wanted, given in zip(names, expected, found, strict=True):
+        place = first_difference(wanted, given)
+        if place is not None:
+            index = tuple(map(int, np.unravel_index(place, wanted.shape))) if wanted.shape else ()
+            codes = (_code(wanted, place), _code(given, place))
+            return replace(about, value=name, index=index, expected=codes[0], found=codes[1])
+    return None
+
+
+def first_difference(expected: Array, found: Array) -> int | None:
+    """The first element, in row-major order, in whose codes two arrays of one dtype and size differ."""
+    size, wanted, given = expected.dtype.storage_bytes, expected.to_bits(), found.to_bits()
+    if wanted == given:
+        return None
+    starts = range(0, len(wanted), size)
+    return next(start // size for start in starts if wanted[start : start + size] != given[start : start + size])
+
+
+def _code(array: Array, place: int) -> str:
+    """The storage code of an element, as the protocol writes it."""
+    size, parts = array.dtype.storage_bytes, 2 if array.dtype.kind == "complex" else 1
+    code = array.to_bits()[place * size : (place + 1) * size]
+    words = [code[start : start + size // parts] for start in range(0, size, size // parts)]
+    return "".join(word[::-1].hex() for word in words)

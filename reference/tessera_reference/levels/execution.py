@@ -1,0 +1,155 @@
+"""The front door of the levels: lowering a module, and executing a function, at each of them (sections 4, 6, 7, 8).
+
+Graph IR is lowered to Schedule IR, that to Tile IR, that to Target IR; the bits are the same at each (LANG-08.2-01,
+AMB-LANG-78). What a kernel cannot hold stays in the function of the host, which Graph IR's machine runs. A kernel has
+extents that are numbers, so that a program is specialized to its inputs before it gets any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from ..graph import execution as graph_execution
+from ..graph.binding import bind
+from ..graph.execution import UnknownFunction
+from ..graph.interpreter import reachable
+from ..graph.ranks import RankObserver
+from ..ir.module import Function, Module
+from ..ir.targets import Target
+from ..numerics.array import Array
+from ..schedule import execution as schedule_execution
+from ..schedule.execution import runnable
+from ..schedule.lowering import Options, to_schedule
+from ..schedule.specialize import specialize
+from ..target.emission.host import native
+from ..target.emission.machine_code import MissingTool
+from ..target.lowering import to_target
+from ..tile.lowering import to_tile
+
+__all__ = [
+    "EXECUTIONS",
+    "LEVELS",
+    "Execution",
+    "Level",
+    "MissingTool",
+    "Options",
+    "executable",
+    "execute_at",
+    "execute_on_mesh_at",
+    "for_shapes",
+    "lower",
+    "run_lowered",
+    "specialized",
+]
+
+Level = Literal["graph", "schedule", "tile", "target"]
+
+LEVELS: tuple[Level, ...] = ("graph", "schedule", "tile", "target")
+"""From the highest to the lowest."""
+
+Execution = Level | Literal["native"]
+
+EXECUTIONS: tuple[Execution, ...] = (*LEVELS, "native")
+"""Where a program runs: at a level, or at Target IR with the kernels whose threads work alone as machine code."""
+
+
+def lower(module: Module, to: Level, target: Target, options: Options | None = None) -> Module:
+    """A module of Graph IR at a level. Raises `Rejection` with phase lower for what the level cannot hold."""
+    if to == "graph":
+        return module
+    scheduled = to_schedule(module, target, options or Options())
+    if to == "schedule":
+        return scheduled
+    tiled = to_tile(scheduled, target)
+    return tiled if to == "tile" else to_target(tiled, target)
+
+
+def executable(module: Module, to: Execution, target: Target, options: Options | None = None) -> Module:
+    """A module of Graph IR as that by which it is executed; of Schedule IR each nest is an instruction.
+
+    Raises as `lower`, and `MissingTool` for `native` where llvmlite is not installed.
+    """
+    if to == "native":
+        return native(lower(module, "target", target, options))
+    lowered = lower(module, to, target, options)
+    return runnable(lowered, target) if to == "schedule" else lowered
+
+
+def execute_at(
+    level: Execution,
+    module: Module,
+    function: str,
+    inputs: Mapping[str, Array],
+    target: Target,
+    options: Options | None = None,
+    observer: Callable[..., Any] | None = None,
+) -> tuple[Array, ...]:
+    """Run a function of Graph IR, lowered to a level, on named inputs; results as `graph.execution.execute` gives.
+
+    The observer is the level's own: of Schedule IR it is told of events, of the others of instructions of the host.
+    Raises as `lower` and as the execution of the level.
+    """
+    if level == "graph":
+        return graph_execution.execute(module, function, inputs, observer)
+    special = specialized(module, function, inputs)
+    if level == "native":
+        return graph_execution.execute(executable(special, level, target, options), function, inputs, observer)
+    return run_lowered(level, lower(special, level, target, options), function, inputs, target, observer)
+
+
+def run_lowered(
+    level: Level,
+    lowered: Module,
+    function: str,
+    inputs: Mapping[str, Array],
+    target: Target,
+    observer: Callable[..., Any] | None = None,
+) -> tuple[Array, ...]:
+    """Run a function of the host of a module that is at a level already."""
+    if level == "schedule":
+        return schedule_execution.execute(lowered, function, inputs, target, observer)
+    return graph_execution.execute(lowered, function, inputs, observer)
+
+
+def execute_on_mesh_at(
+    level: Execution,
+    module: Module,
+    function: str,
+    inputs: Sequence[Mapping[str, Array]],
+    target: Target,
+    options: Options | None = None,
+    mesh: str | None = None,
+    observer: RankObserver | None = None,
+) -> tuple[tuple[Array, ...], ...]:
+    """Run a function at a level on every rank of a mesh, inputs and results by rank.
+
+    Ranks run one program, specialized to the inputs of rank 0; what another rank brings does not fit if its shapes
+    differ. Of Schedule IR the observer is told of nests as instructions. Raises as `execute_at`.
+    """
+    if level == "graph" or not inputs:
+        return graph_execution.execute_on_mesh(module, function, inputs, mesh, observer)
+    made = executable(specialized(module, function, inputs[0]), level, target, options)
+    return graph_execution.execute_on_mesh(made, function, inputs, mesh, observer)
+
+
+def specialized(module: Module, function: str, inputs: Mapping[str, Array]) -> Module:
+    """The function and what it calls, for the shapes of these inputs. Raises `UnknownFunction`, `InputMismatch`."""
+    if function not in module.functions:
+        raise UnknownFunction(function, tuple(module.functions))
+    entry = module.functions[function]
+    arguments = bind(entry, inputs)
+    return for_shapes(module, entry, {p.name: a.shape for p, a in zip(entry.parameters, arguments, strict=True)})
+
+
+def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:
+    """A function and what it runs, for parameters of these shapes. Raises `Rejection`."""
+    return specialize(_only(module, entry), entry.name, shapes)
+
+
+def _only(module: Module, entry: Function) -> Module:
+    """The module with a function and what it runs."""
+    called = {each.operation.attributes.get(each.operation.calls) for each in reachable(module, entry)}
+    kept = {name: each for name, each in module.functions.items() if name == entry.name or name in called}
+    return replace(module, functions=kept)

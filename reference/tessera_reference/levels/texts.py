@@ -1,0 +1,134 @@
+"""IR text of any level: reading and verifying it, and running what it defines (sections 6, 7, 8, 11).
+
+A text of a level holds operations of that level; those of Graph IR are there at each, and a kernel computes with its
+elementwise ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..graph.differentiability import missing_adjoints
+from ..graph.execution import InputMismatch, UnknownFunction, describe
+from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.module import Function, Module, Value
+from ..ir.operation import Refusal
+from ..ir.refusals import diagnostic_of
+from ..ir.targets import Target
+from ..ir.text_reader import read_modules
+from ..ir.types import Memref, Pointer, Scalar
+from ..numerics.array import Array
+from ..schedule.verifier import verify_schedule
+from ..target.verifier import verify_target_kernel
+from ..tile.interpreter import Argument, Uninitialised, run_kernel
+from ..tile.verifier import verify_kernel
+from .execution import Level, run_lowered
+
+HOST: Mapping[str, tuple[str, ...]] = {
+    "graph": ("tessera.graph.",),
+    "schedule": ("tessera.graph.", "tessera.schedule."),
+    "tile": ("tessera.graph.", "tessera.tile.launch"),
+    "target": ("tessera.graph.", "tessera.tile.launch"),
+}
+"""How the names of operations in functions of the host begin."""
+VERIFIERS = {"tile": verify_kernel, "target": verify_target_kernel}
+"""Of kernels, by their level."""
+
+
+def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:
+    """The modules of a text of a level, verified for a target.
+
+    Raises `Rejection` for what is malformed or does not verify, `UnsupportedConstruct` for what is nested too deep.
+    """
+    modules = read_modules(text, filename)
+    found: list[Diagnostic] = []
+    for module in modules:
+        found += missing_adjoints(module)
+        for function in module.functions.values():
+            found += _foreign(level, function)
+    if found:
+        raise Rejection(found)
+    for module in modules:
+        verify_at(level, module, target)
+    return modules
+
+
+def verify_at(level: Level, module: Module, target: Target) -> None:
+    """What the levels below Graph IR ask of a module besides. Raises `Rejection`."""
+    found: list[Diagnostic] = []
+    for function in module.functions.values():
+        try:
+            if function.device:
+                VERIFIERS[function.device](function, target)
+            elif level == "schedule":
+                verify_schedule(function, target)
+        except Rejection as rejection:
+            found += rejection.diagnostics
+    if found:
+        raise Rejection(found)
+
+
+def _foreign(level: Level, function: Function) -> list[Diagnostic]:
+    """What belongs to another level."""
+    if function.device and function.device != level:
+        message = f"@{function.name} is a kernel of {function.device.capitalize()} IR"
+        refusal = Refusal("types", message, f"{level.capitalize()} IR", "LANG-05.2-01", "")
+        return [diagnostic_of(refusal, function.location)]
+    if function.device:
+        return []  # what a kernel holds is for its own verifier
+    allowed = HOST[level]
+    requirement = f"operations of {', '.join(prefix.rstrip('.') for prefix in allowed)}"
+    strange = [each for each in function.body.walk() if not each.operation.name.startswith(allowed)]
+    return [
+        diagnostic_of(
+            Refusal("types", f"{each.operation.name} is no operation of this level", requirement, "LANG-05.2-01", ""),
+            each.location,
+        )
+        for each in strange
+    ]
+
+
+def run_text(
+    level: Level,
+    modules: tuple[Module, ...],
+    name: str,
+    inputs: Mapping[str, Array],
+    target: Target,
+    observer: Callable[..., Any] | None = None,
+) -> tuple[Array, ...]:
+    """Run what `name`, or `module.name`, stands for: a function's results, or a kernel's buffers afterwards.
+
+    Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute and `UnsupportedConstruct`.
+    """
+    owner, _, short = name.rpartition(".")
+    found = [module for module in modules if short in module.functions and owner in ("", module.name)]
+    if len(found) != 1:
+        raise UnknownFunction(name, tuple(f"{module.name}.{each}" for module in modules for each in module.functions))
+    function = found[0].functions[short]
+    if not function.device:
+        return run_lowered(level, found[0], short, inputs, target, observer)
+    return run_kernel(function, bind_kernel(function, inputs), target)
+
+
+def bind_kernel(kernel: Function, inputs: Mapping[str, Array]) -> tuple[Argument, ...]:
+    """Arguments of a kernel by name; a memref that is left out it has to fill. Raises `InputMismatch`."""
+    names = [parameter.name for parameter in kernel.parameters]
+    for name, array in inputs.items():
+        if name not in names:
+            raise InputMismatch(name, "", describe(array), f"@{kernel.name} takes {', '.join(names) or 'none'}")
+    return tuple(_bind_one(parameter, inputs.get(parameter.name)) for parameter in kernel.parameters)
+
+
+def _bind_one(parameter: Value, array: Array | None) -> Argument:
+    type_ = parameter.type
+    if array is None:
+        if isinstance(type_, Memref):
+            return Uninitialised(type_.dtype, tuple(dim for dim in type_.shape if isinstance(dim, int)))
+        raise InputMismatch(parameter.name, str(type_), "")
+    fits = isinstance(type_, Pointer) or (
+        isinstance(type_, Memref | Scalar) and (type_.dtype, type_.shape) == (array.dtype, array.shape)
+    )
+    if not fits:
+        raise InputMismatch(parameter.name, str(type_), describe(array))
+    return array
