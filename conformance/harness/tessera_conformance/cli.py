@@ -12,6 +12,7 @@ from tessera_conformance.commands import new_adapter as first_steps
 from tessera_conformance.commands import run
 from tessera_conformance.commands import serve as serve_command
 from tessera_conformance.fuzz import commands as fuzz
+from tessera_conformance.interface import generated as interface
 from tessera_conformance.probe import commands as probe
 from tessera_conformance.registry import commands as clauses
 from tessera_conformance.reports import commands as reports
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fuzz.add_parser(subparsers)
     first_steps.add_parser(subparsers)
     serve_command.add_parser(subparsers)
+    interface.add_parser(subparsers)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and not getattr(parsed, "takes_rest", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
