@@ -36,8 +36,8 @@ from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.limits import require_room
-from .adjoints import Term
 from .axes import require_axis
+from .term import Term
 
 OPERATORS = ("sum", "max", "min")
 """What a reducing collective may compute (AMB-LANG-76)."""

@@ -13,7 +13,7 @@ from ..ir.builder import Builder
 from ..ir.module import Value
 from ..ir.operation import require
 from ..ir.types import Numeric, Tensor, show_dim
-from .adjoints import Term
+from .term import Term
 
 
 def widened(value: Value, build: Builder) -> Term:

@@ -15,7 +15,8 @@ from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
-from .adjoints import Term, terms
+from .adjoints import terms
+from .term import Term
 
 
 class Operator(Protocol):

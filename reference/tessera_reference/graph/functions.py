@@ -15,8 +15,9 @@ from ..ir.operation import Attribute, Environment, Operand, Operation, operation
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import activations, elementary
 from ..numerics.array import Array
-from .adjoints import Term, terms
+from .adjoints import terms
 from .elementwise import Arithmetic
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-10-07", "LANG-10-11")
 

@@ -7,7 +7,8 @@ from ..ir.types import LAYOUTS, Tensor, show_dim
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
-from .adjoints import Term, terms
+from .adjoints import terms
+from .term import Term
 
 
 @operation(

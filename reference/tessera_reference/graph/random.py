@@ -17,9 +17,9 @@ from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import random
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType
-from .adjoints import Term
 from .axes import require_extents
 from .compositions import require_float, require_number, widened
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-04-06")
 _EFFECTS = frozenset({"random"})

@@ -12,8 +12,9 @@ from ..ir.operation import Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import arithmetic, movement
 from ..numerics.array import Array
-from .adjoints import Term, terms
+from .adjoints import terms
 from .elementwise import Arithmetic, elementwise, require_one_dtype
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-03.2-02")
 

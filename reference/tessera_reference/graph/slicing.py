@@ -19,8 +19,9 @@ from ..numerics import movement
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.movement import Selection, Stretch
-from .adjoints import Term, terms
+from .adjoints import terms
 from .axes import require_extents
+from .term import Term
 
 _PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
 

@@ -17,9 +17,9 @@ from ..ir.builder import Builder
 from ..ir.module import Value
 from ..ir.operation import Attribute, Composite, Operand, operation, require
 from ..ir.types import Tensor, Type
-from .adjoints import Term
 from .axes import require_axis
 from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened
+from .term import Term
 
 T = TypeVar("T")
 
