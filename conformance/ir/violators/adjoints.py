@@ -24,8 +24,7 @@ from tessera_reference.graph.softmax import Softmax
 from tessera_reference.graph.stateful import BatchNorm
 from tessera_reference.graph.term import Term
 from tessera_reference.graph.transpose import Transpose
-from tessera_reference.ir.builder import Applied, Builder
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Applied, Builder, Operation
 
 from .changes import changed
 from .gradients import off_tape

@@ -6,8 +6,7 @@ executed, traced and differentiated again like any other code.
 
 from __future__ import annotations
 
-from ..ir.builder import Applied, Builder
-from ..ir.operation import OPERATIONS
+from ..ir.operation import OPERATIONS, Applied, Builder
 from .term import Term
 
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.builder import Applied, Builder
 from ..ir.diagnostics import Location
 from ..ir.module import Value
 from ..ir.operation import (
+    Applied,
     Attribute,
+    Builder,
     Hidden,
     Meeting,
     Operand,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import require
+from ..ir.operation import Builder, require
 from ..ir.types import Numeric, Tensor, show_dim
 from .term import Term
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import activations, elementary
 from ..numerics.array import Array

@@ -7,9 +7,8 @@ the state is that of the parameter or of its accumulator.
 
 from __future__ import annotations
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Operand, operation, require
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import DTYPES
 from .compositions import number, require_float, require_like, require_number, widened

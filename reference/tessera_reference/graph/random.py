@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Composite, Environment, Operand, Operation, operation, require
 from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import random
 from ..numerics.array import Array

@@ -5,9 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    NotCarriedOut,
+    Operand,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array

@@ -6,9 +6,8 @@ have a corner, the derivative is one of its subgradients: at equal operands that
 
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import arithmetic, movement
 from ..numerics.array import Array

@@ -11,9 +11,19 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operands, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    Operand,
+    Operands,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Numeric, Scalar, Tensor, is_unknown, show_dim
 from ..numerics import movement
 from ..numerics.array import Array

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import OPERATIONS
+from ..ir.operation import OPERATIONS, Builder
 from ..ir.types import Dim, Tensor, dtype_of
 from ..numerics.formats import DType
 from ..numerics.rounding import round_exact
