@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.interface import Method, Named, interface
 
-from .arguments import elements, packed
-from .programs import (
+from .encoding import elements, packed
+from .mesh_session import (
     BYTES,
     CONFIGURATION,
     COUNT,
@@ -26,11 +26,9 @@ from .programs import (
     compiled,
     devices,
 )
+from .policies import STRICT
 
 Arguments: TypeAlias = dict[str, Any]
-
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
-"""A numerics policy."""
 
 
 def legal_call(session: MeshSession, function: str) -> Arguments:

@@ -6,14 +6,13 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tessera_conformance.interface.declarations import interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
 from tessera_conformance.locations import schemas_directory
 
-__all__ = ["add_parser", "made_files"]
+__all__ = ["configure_interface", "made_files"]
 
 
 def made_files(root: Path) -> Mapping[Path, str]:
@@ -27,9 +26,8 @@ def made_files(root: Path) -> Mapping[Path, str]:
     return {**schemas, page: page_with_tables(declared, page.read_text(encoding="utf-8"))}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand `interface`."""
-    parser = subparsers.add_parser("interface", help="check or renew what is made from the interface.toml files")
+def configure_interface(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments and the handler of the subcommand `interface`."""
     parser.add_argument("--write", action="store_true", help="write the files that are not current")
     parser.set_defaults(handler=_interface)
 

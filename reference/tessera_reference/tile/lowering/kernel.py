@@ -12,10 +12,10 @@ from functools import reduce
 from math import prod
 from typing import Any, TypeAlias
 
-from ...graph.adjoints import Number, Term, constant
 from ...graph.constant import Constant
 from ...graph.selection import Select
-from ...ir.builder import Builder, fields_of
+from ...graph.term import Number, Term, constant
+from ...ir.builder import BlockBuilder, fields_of
 from ...ir.diagnostics import Location
 from ...ir.module import Block, Function, Instruction, Value
 from ...ir.operation import AttributeValue, Operation
@@ -41,7 +41,7 @@ class KernelBuilder:
 
     def __init__(self, location: Location) -> None:
         self.location = location
-        self.build = Builder(location)
+        self.build = BlockBuilder(location)
         self.shared_bytes = 0
         self._head: list[Instruction] = []
         self._first: dict[object, Value] = {}
