@@ -1,6 +1,7 @@
 """The reference as an implementation: the one bridge between it and the conformance harness.
 
-Each protocol method is a method here, by area; `docs/protocol.md` describes what they take and return.
+Each protocol method is a method here, by area. What it takes and returns is declared in the `interface.toml` of its
+chapter, by which arguments are read (`requests.py`); most methods of the runtime are made from it (`runtime.py`).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ FEATURES = (
 """What the reference has beyond the core of the specifications."""
 
 OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptography": ("module-signing",)}
-"""What it has where a package is installed."""
+"""The features that need an optional package, by package."""
 
 
 class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
@@ -104,5 +105,5 @@ class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMeth
 
 
 def make() -> ReferenceAdapter:
-    """The reference, ready to be asked."""
+    """A new adapter of the reference."""
     return ReferenceAdapter()

@@ -1,4 +1,4 @@
-"""The Python binding as the protocol asks for it: the listing of section 5 of the runtime spec, run once."""
+"""The binding methods of the reference: the listing of section 5 of the runtime specification."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BindingMethods"]
 
 
 class BindingMethods:
-    """What an application does that imports the binding."""
+    """A program that uses the Python binding."""
 
     @checked
     def binding_listing(

@@ -1,4 +1,4 @@
-"""Parameters that say which level of IR, target and schedule, and what a lowered function is told as."""
+"""Reads targets and schedules, and writes lowered functions as messages."""
 
 from __future__ import annotations
 

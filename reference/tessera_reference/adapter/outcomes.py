@@ -28,8 +28,8 @@ def outcomes() -> Iterator[None]:
         yield
     except Rejection as rejection:
         first = next(entry for entry in rejection.diagnostics if entry.severity == "error")
-        told = [diagnostic(entry) for entry in rejection.diagnostics]
-        raise Refusal(first.category, first.phase, first.message, told) from None
+        found = [diagnostic(entry) for entry in rejection.diagnostics]
+        raise Refusal(first.category, first.phase, first.message, found) from None
     except UnsupportedConstruct as construct:
         raise NotSupported(construct.feature) from None
     except MissingTool as missing:

@@ -29,7 +29,7 @@ from tessera_conformance.tensors import Tensor
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from .levels import schedule, target
-from .values import axes, config, data, memory, names, numbers, object_of, texts_by_name, version
+from .values import axes, config, data, list_of, memory, object_of, texts_by_name, version
 
 __all__ = ["checked", "is_scalar", "reader_of", "reading"]
 
@@ -47,13 +47,13 @@ def _tensor(operation: str, name: str, value: Any) -> Tensor:
 
 READERS: Mapping[str, Reader] = {
     "axes": axes,
-    "choices": numbers,
+    "choices": list_of(int, "a list of whole numbers"),
     "config": config,
     "data": data,
     "handle": whole(-LIMIT - 1, LIMIT),
     "launch_flags": whole(0, (1 << 64) - 1),
     "memory": memory,
-    "null_outputs": names,
+    "null_outputs": list_of(str, "a list of names"),
     "schedule": schedule,
     "shape": extents,
     "target": target,

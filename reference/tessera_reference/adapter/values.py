@@ -19,11 +19,10 @@ __all__ = [
     "axes",
     "config",
     "data",
+    "list_of",
     "mapping",
     "memory",
-    "names",
     "names_within",
-    "numbers",
     "object_of",
     "texts_by_name",
     "version",
@@ -80,24 +79,21 @@ def names_within(operation: str, name: str, value: Any, allowed: Collection[str]
 def texts_by_name(operation: str, name: str, value: Any) -> Mapping[str, str]:
     """Read an object whose values are texts."""
     found = mapping(operation, name, value)
-    for each, told in found.items():
-        if not isinstance(told, str):
-            raise InvalidArgument(operation, f"{name}.{each}", told, "a text")
+    for each, member in found.items():
+        if not isinstance(member, str):
+            raise InvalidArgument(operation, f"{name}.{each}", member, "a text")
     return found
 
 
-def names(operation: str, name: str, value: Any) -> Sequence[str]:
-    """Read a list of names."""
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-        raise InvalidArgument(operation, name, value, "a list of names")
-    return tuple(value)
+def list_of(kind: type, allowed: str) -> Reader:
+    """Return a reader of a list whose items are of exactly one type."""
 
+    def read(operation: str, name: str, value: Any) -> Sequence[Any]:
+        if not isinstance(value, list | tuple) or not all(type(each) is kind for each in value):
+            raise InvalidArgument(operation, name, value, allowed)
+        return value
 
-def numbers(operation: str, name: str, value: Any) -> Sequence[int]:
-    """Read a list of whole numbers."""
-    if not isinstance(value, list | tuple) or not all(type(each) is int for each in value):
-        raise InvalidArgument(operation, name, value, "a list of whole numbers")
-    return value
+    return read
 
 
 def version(operation: str, name: str, value: Any) -> AbiVersion:

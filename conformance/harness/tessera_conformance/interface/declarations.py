@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +91,17 @@ class Interface:
     areas: Mapping[str, Area]
     enumerators: Mapping[str, tuple[str, ...]]
 
-    @property
+    @cached_property
     def types(self) -> Mapping[str, NamedType]:
         """Every named type; a name means the same in all areas."""
         return {name: each for area in self.areas.values() for name, each in area.types.items()}
 
-    @property
+    @cached_property
     def methods(self) -> Mapping[str, Method]:
         """Every method by its name in a request."""
         return {each.full_name: each for area in self.areas.values() for each in area.methods.values()}
 
-    @property
+    @cached_property
     def c_functions(self) -> Mapping[str, Method]:
         """The functions of the host interface by name, in the specification's order."""
         return {name: each for name, each in self.areas["runtime"].methods.items() if each.c}
