@@ -18,10 +18,10 @@ MADE = {"report.jsonl", "junit.xml"}
 """Files that a run makes."""
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_every_file_that_the_page_names_exists(root: Path, page: str) -> None:
+@pytest.mark.parametrize(("page", "fewest"), [("docs/architecture.md", 30), ("CONTRIBUTING.md", 1)])
+def test_every_file_that_the_page_names_exists(root: Path, page: str, fewest: int) -> None:
     named = set(SHAPES.findall((root / page).read_text(encoding="utf-8"))) - MADE
-    assert len(named) > 10
+    assert len(named) >= fewest
     in_a_chapter = ("README.md", "interface.toml")
     places = [root / place for place in PLACES] + [root / "conformance" / "runtime"]
     missing = [name for name in named if not any((place / name).exists() for place in places)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ..ir.module import Value
-from ..ir.operation import Applied, Builder, Environment, NotCarriedOut, Operand, Operation, operation, require
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, Unimplemented, operation, require
 from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
@@ -182,7 +182,7 @@ class Divide(Arithmetic):
         """As every operator; complex quotients have no canon yet."""
         type_ = super().infer()
         if type_.dtype.kind == "complex":
-            raise NotCarriedOut("op.divide.complex")
+            raise Unimplemented("op.divide.complex")
         return type_
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:

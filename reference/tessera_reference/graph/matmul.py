@@ -6,9 +6,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -95,7 +95,7 @@ class MatMul(Operation):
             "LANG-10-01",
         )
         if canonical.kind == "complex" and self.accum != canonical:
-            raise NotCarriedOut("op.matmul.accum")
+            raise Unimplemented("op.matmul.accum")
         return Tensor((*batch, m, n), out, a.layout)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:

@@ -11,9 +11,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -62,7 +62,7 @@ class Reduction(Operation):
             "LANG-11-03",
         )
         if self.accum != x.dtype.accumulator:
-            raise NotCarriedOut(f"op.{self.short_name}.accum")
+            raise Unimplemented(f"op.{self.short_name}.accum")
         shape = list(x.shape)
         if self.keepdims:
             shape[axis] = 1

@@ -6,9 +6,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -56,7 +56,7 @@ class Softmax(Operation):
             "LANG-05.2-03",
         )
         if self.accum != x.dtype.accumulator:
-            raise NotCarriedOut("op.softmax.accum")
+            raise Unimplemented("op.softmax.accum")
         return x
 
     def execute(self, x: Array, env: Environment) -> Array:
