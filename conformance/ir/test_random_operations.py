@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, graph_of, value_of
 
 from tessera_conformance.differences import values_of
-from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
+from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.cases import golden, judge
@@ -233,5 +233,4 @@ def test_uniform_numbers_lie_in_the_half_open_interval(impl, check, dtype):
 def test_what_no_draw_is_made_of_is_refused(impl, check, call, wrong, category):
     """Shapes, float dtypes, seeds that are not negative, rates of at least 0 and below 1."""
     parameters = f"{PARAMETERS}, I: tensor<64xint32>"
-    check.accepts(impl.language.verify(source=returning(call, parameters)))
-    check.rejects(impl.language.verify(source=returning(wrong, parameters)), category=category, at_line=FIRST_STATEMENT)
+    expression_twins(impl, check, call, wrong, parameters, category)
