@@ -22,7 +22,7 @@ from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
-from tessera_conformance.suite_run import Case, SuiteRun, observation_text, planned_line
+from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -185,8 +185,7 @@ def pytest_runtest_makereport(
     if call.when == "setup":
         report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
-        # As text: xdist's channel does not carry every whole number.
-        report.user_properties = [(PROPERTY, observation_text(case))]
+        report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
             write_script(item.config.option.report_dir, run.session.label, case)
         case.forget()

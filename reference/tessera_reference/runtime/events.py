@@ -11,12 +11,12 @@ from .meshes import Mesh
 from .streams import Stream
 from .work import Work
 
-__all__ = ["Event", "RecordWork", "Recording", "Recordings", "WaitWork"]
+__all__ = ["Event", "RecordWork", "Recording", "WaitWork", "recording_on"]
 
 
 @dataclass(eq=False)
 class Recording:
-    """One recording of an event: reached when every rank of the stream has come to it."""
+    """One recording of an event: reached when all earlier work is done on every rank of the stream."""
 
     number: int
     mesh: Mesh
@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(eq=False, kw_only=True)
 class RecordWork(Work):
-    """Marks that the stream has come so far."""
+    """Marks a place in the order of a stream."""
 
     kind = "record"
     function = "tessEventRecord"
@@ -44,7 +44,7 @@ class RecordWork(Work):
     recording: Recording
 
     async def run(self, rank: int) -> None:
-        """Note that one more rank has come here."""
+        """Count one more rank that has reached it."""
         self.recording.missing -= 1
         if self.recording.missing == 0:
             self.recording.reached.set()
@@ -67,16 +67,8 @@ class WaitWork(Work):
         self.profile(rank, start, flow_in=self.recording.number)
 
 
-@dataclass(eq=False)
-class Recordings:
-    """Numbers recordings."""
-
-    given_out: int = field(default=0)
-
-    def new(self, stream: Stream) -> Recording:
-        """A recording that every rank of a stream is still to reach."""
-        self.given_out += 1
-        name = f"recording {self.given_out} on stream {stream.handle}"
-        ranks = len(stream.mesh.devices)
-        signal = Signal(stream.mesh.machine.engine, name, stream.workers)
-        return Recording(self.given_out, stream.mesh, signal, ranks, stream.capture)
+def recording_on(stream: Stream, number: int, capture: Capture | None) -> Recording:
+    """A recording on a stream, which none of its ranks has reached."""
+    name = f"recording {number} on stream {stream.handle}"
+    reached = Signal(stream.mesh.machine.engine, name, stream.workers)
+    return Recording(number, stream.mesh, reached, len(stream.mesh.devices), capture)
