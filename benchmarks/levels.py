@@ -9,13 +9,13 @@ import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 from plain import numerics
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
-from tessera_reference.levels.emission import emit
-from tessera_reference.levels.execution import execute_at, lower, run_lowered, specialized
 
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.language import compile_source
+from tessera_reference.levels.emission import emit
+from tessera_reference.levels.execution import execute_at, lower, run_lowered, specialized
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

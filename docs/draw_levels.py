@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tessera_reference.levels.execution import Level, Options, lower
-
 from tessera_reference.commands.explain import summary
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.operation import OPERATIONS
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.language import compile_source
+from tessera_reference.levels.execution import Level, Options, lower
 
 PAGE = Path(__file__).parent / "levels.md"
 

@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 import pytest
-from tessera_reference.levels.execution import MissingTool, Options
 
 from tessera_reference.abi.fatbin import CollectivePlan, public_key, read, verify
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.compilation import compile_module, executables_of, images
 from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.levels.execution import MissingTool, Options
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
 OPEN = "module m { kernel twice(X: tensor<Nxfp32>, N: int32) { X = X + X; } }"

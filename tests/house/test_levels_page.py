@@ -6,10 +6,9 @@ import re
 import runpy
 from pathlib import Path
 
-from tessera_reference.levels.texts import read_at
-
 from tessera_reference.ir.operation import OPERATIONS
 from tessera_reference.ir.targets import target_of
+from tessera_reference.levels.texts import read_at
 
 
 def test_the_page_is_current(root: Path) -> None:

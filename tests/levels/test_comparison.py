@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_reference.levels.comparison import Comparison, Difference, compare_levels, first_difference
-from tessera_reference.levels.execution import EXECUTIONS, LEVELS, Execution, Options
 
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
 from tessera_reference.levels import comparison
+from tessera_reference.levels.comparison import Comparison, Difference, compare_levels, first_difference
+from tessera_reference.levels.execution import EXECUTIONS, LEVELS, Execution, Options
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule import execution

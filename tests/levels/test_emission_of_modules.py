@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tessera_reference.levels.emission import emit_all
-from tessera_reference.levels.execution import Options
 
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
+from tessera_reference.levels.emission import emit_all
+from tessera_reference.levels.execution import Options
 
 SOURCE = """
 module m { func f(A: tensor<8xfp32>) -> tensor<8xfp32> { return A * A; } }

@@ -7,6 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tessera_reference.graph.execution import InputMismatch, UnknownFunction
+from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.module import Module
+from tessera_reference.ir.targets import target_of
+from tessera_reference.language import compile_source
 from tessera_reference.levels.execution import (
     LEVELS,
     Level,
@@ -18,12 +24,6 @@ from tessera_reference.levels.execution import (
     lower,
     specialized,
 )
-
-from tessera_reference.graph.execution import InputMismatch, UnknownFunction
-from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.ir.module import Module
-from tessera_reference.ir.targets import target_of
-from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule.execution import Event

@@ -20,7 +20,7 @@ from ..abi.enumerations import constants
 from ..abi.fatbin import CollectivePlan, Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
-from ..compilation import compile_module
+from ..compilation import Compiler
 from ..mesh import topology
 from ..numerics.attributes import one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
@@ -68,6 +68,8 @@ def _version(operation: str, name: str, value: Any) -> AbiVersion:
 
 class AbiMethods:
     """What is fixed between programs, modules and the runtime."""
+
+    compiler: Compiler
 
     @read_by()
     def abi_dtype_ids(self) -> dict[str, Any]:
@@ -160,13 +162,13 @@ class AbiMethods:
     ) -> dict[str, Any]:
         """The image of a program, or of kernels written in a level of IR."""
         with outcomes(), statuses():
-            image = compile_module(
+            image = self.compiler.image(
                 source,
                 device_targets() if targets is None else targets,
                 at=at,
                 abi_version=abi_version,
                 policy=None if policy is None else read_policy("abi.compile", policy),
-                plans=[_plan(each) for each in plans or ()],
+                plans=tuple(_plan(each) for each in plans or ()),
                 signing_key=signing_key,
                 ir_pack=ir_pack,
             )

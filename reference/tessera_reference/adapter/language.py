@@ -9,14 +9,15 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
+from ..compilation import Compiler
 from ..graph.execution import UnknownFunction, execute_on_mesh
 from ..ir.module import Module
 from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
-from ..language import CompiledModule, compile_source, parse, syntax
+from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
-from ..levels.texts import read_at, run_text
+from ..levels.texts import run_text
 from ..numerics.attributes import text
 from .levels import AT, IR_LEVEL, TO, function_message, schedule, target
 from .outcomes import array, diagnostic, outcomes, tensor
@@ -38,6 +39,8 @@ KINDS = {
 
 class LanguageMethods:
     """Answers for the language as far as the reference goes."""
+
+    compiler: Compiler
 
     @read_by(source=text)
     def language_parse(self, *, source: str) -> dict[str, Any]:
@@ -64,7 +67,7 @@ class LanguageMethods:
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
-            read_at(at, text, target)
+            self.compiler.read(at, text, target)
         return {"warnings": []}
 
     @read_by(text=text, function=text, inputs=tensors_by_name, at=IR_LEVEL, target=target)
@@ -73,7 +76,7 @@ class LanguageMethods:
     ) -> dict[str, Any]:
         """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
         with outcomes():
-            modules = read_at(at, text, target)
+            modules = self.compiler.read(at, text, target)
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 
@@ -128,7 +131,7 @@ class LanguageMethods:
 
     def _compile(self, source: str) -> CompiledModule:
         with outcomes():
-            return compile_source(source)
+            return self.compiler.program(source)
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 
 from ..abi import Descriptor, Failure, NumericsPolicy, StableMath, Status
+from ..compilation import Compiler
 from ..mesh.axes import MeshAxes
 from ..numerics.attributes import tree
 from ..numerics.errors import InvalidArgument, NumericsFailure
@@ -56,12 +57,13 @@ class RuntimeMethods:
     """A runtime, new after every reset."""
 
     def __init__(self) -> None:
-        self.runtime = Runtime()
+        self.compiler = Compiler()
+        self.runtime = Runtime(read=self.compiler.read)
 
     @read_by()
     def session_reset(self) -> dict[str, Any]:
         """Another machine."""
-        self.runtime = Runtime()
+        self.runtime = Runtime(read=self.compiler.read)
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:

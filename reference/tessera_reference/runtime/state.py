@@ -7,6 +7,8 @@ from functools import wraps
 from typing import Any
 
 from ..abi.status import Failure, Status, within
+from ..compilation.executables import Reader
+from ..levels.texts import read_at
 from ..mesh.choice_policies import Choices
 from ..mesh.topology import Topology, default
 from ..numerics.errors import NumericsFailure
@@ -32,13 +34,14 @@ class State:
         *,
         choices: Choices | None = None,
         timed: bool = True,
+        read: Reader = read_at,
     ) -> None:
         self.environment = dict(environment or {})
         self.machine = Machine(topology or default(), choices, timed)
         self.handles = Handles()
         self.recordings = Recordings()
         self.log = Log()
-        self.code = CodeCache(self.machine)
+        self.code = CodeCache(self.machine, read)
         self.last_error = ""
 
     def context(self, handle: Any, function: str) -> Context:
