@@ -1,4 +1,4 @@
-"""Slow tests, which start many processes or outside tools, run with `--slow`."""
+"""How much of the tests runs: a quick selection by default, what is named by path or keyword, or all with `--slow`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the slow tests of the project too")
+    parser.addoption("--slow", action="store_true", help="run all parameters, and the slow tests of the project too")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -14,9 +14,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = [item for item in items if item.get_closest_marker("slow")]
+    slow = {item for item in items if item.get_closest_marker("slow")}
     if config.getoption("--slow"):
         items.sort(key=lambda item: item not in slow)  # first, so that processes that share the tests end together
-    elif slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        return
+    kept = [item for item in items if item not in slow]
+    if selects_nothing(config):
+        kept = one_of_each_function(kept)
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def selects_nothing(config: pytest.Config) -> bool:
+    """Whether the command line leaves the choice of tests to the project: `pytest`, `pytest -q`, `pytest -x`."""
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return not (named or config.option.keyword or config.option.markexpr or config.getoption("lf", False))
+
+
+def one_of_each_function(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of every test function its first parameters."""
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    return [item for item in items if first[item.nodeid.partition("[")[0]] is item]

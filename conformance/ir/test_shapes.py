@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
+from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
 
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
@@ -104,8 +104,7 @@ def test_declarations_and_calls_do_not_broadcast(impl, check, given):
         yield module(func("return A;", parameters=parameters, result=wanted))
 
     for legal, illegal in zip(sources("2x3"), sources(given), strict=True):
-        check.accepts(impl.language.verify(source=legal))
-        check.rejects(impl.language.verify(source=illegal), category=("shapes", "types"), at_line=FIRST_STATEMENT)
+        verified_twins(impl, check, legal, illegal, ("shapes", "types"), at_line=FIRST_STATEMENT)
 
 
 @clause("LANG-03.2-03")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
-from tessera_conformance.chapters.runtime.kit.programs import KERNELS, MeshSession, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import KERNELS, MeshSession, opened, refused
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected, Returned
@@ -32,7 +32,7 @@ def one_of_each(session: MeshSession) -> dict[str, int]:
         "context": session.context,
         "mesh": session.mesh,
         "stream": session.stream,
-        "event": session.ask("tessEventCreate")["event"],
+        "event": session.event(),
         "module": module,
         "kernel": session.kernel_of(module, "fill"),
         "profiler": session.ask("tessProfilerStart", context=session.context)["profiler"],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, opened
 
 from tessera_conformance.marks import clause
 
@@ -73,7 +73,7 @@ def test_integers_are_little_endian(impl, check, value):
     low_first = bytes(value >> shift & 0xFF for shift in (0, 8, 16, 24))
     address = bytes(pointer >> shift & 0xFF for shift in range(0, 64, 8))
     session.launch(session.kernel("fill"), low_first + bytes(4) + address)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [value] * COUNT, "what the kernel was given")
+    check.equal(session.integers(pointer), [value] * COUNT, "what the kernel was given")
 
 
 @clause("RT-10.1-02")

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.collectives import FUNCTIONS, parts_of
-from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, MAX, SUM, MeshSession, opened
-from tessera_conformance.chapters.runtime.kit.schedules import SIZE, seeded, workshop
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
+from tessera_conformance.chapters.runtime.kit.stream_fixture import SIZE, program_runner
 
 from tessera_conformance.marks import clause, feature
 
@@ -22,7 +24,6 @@ VIOLATION = "TESS_ERR_DETERMINISM_VIOLATION"
 
 pytestmark = feature("per-rank-issue")
 
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
 DESCRIPTOR = {"seed": 7, "stream": 3, "reduction_order": "pairwise"}
 
 COUNT = 6
@@ -78,7 +79,7 @@ def issue(session: MeshSession, rank: int, buffer: int, asked: dict[str, Any]) -
 
 def reported(session: MeshSession, status: str) -> None:
     """The next synchronization tells of it, the one after that does not, and the stream takes work again."""
-    session.check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    session.reports(status)
     session.synchronize()
     pointer = session.upload(elements("int32", *range(COUNT)))
     whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
@@ -130,24 +131,20 @@ def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
 @clause("RT-11-08")
 def test_ranks_that_agree_meet_under_seeded_schedules(impl, check, block, untimed):
     """Two collectives and a launch between them, each rank issuing for itself."""
-    shop = workshop(impl, check)
-    for seed in range(25 * block, 25 * block + 25):
-        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
-        found = shop.run(issued_twice, ranks=2)
-        check.equal(found, 421, f"what the collectives and the launch left under seed {seed}")
+    under_seeds(program_runner(impl, check), issued_twice, 421, block, untimed, ranks=2)
 
 
-def issued_twice(desk) -> int:
+def issued_twice(stream) -> int:
     """The sum of ones on two ranks, a digit, the sum of that on two ranks, a digit."""
-    pointer = desk.holding(1)
+    pointer = stream.full(1)
     asked = WHOLE | {"count": SIZE // 4}
     for rank in (1, 0):
-        issue(desk.session, rank, pointer, asked)
-    desk.digit(1, pointer)
+        issue(stream, rank, pointer, asked)
+    stream.digit(1, pointer)
     for rank in (0, 1):
-        issue(desk.session, rank, pointer, asked)
-    desk.digit(1, pointer)
-    return desk.number(pointer)
+        issue(stream, rank, pointer, asked)
+    stream.digit(1, pointer)
+    return stream.number(pointer)
 
 
 # Ranks that do not
@@ -201,7 +198,7 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
     asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
     for rank in range(2):
         issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), VIOLATION)
+    session.reports(VIOLATION)
     for rank in range(2):
         found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
         check.equal(found, [rank + 1] * COUNT, f"what rank {rank} has")
@@ -220,7 +217,7 @@ def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
     for rank in range(3):
         if rank != absent:
             issue(session, rank, pointer, WHOLE)
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+    session.reports(MISMATCH)
     session.synchronize()
 
 
@@ -233,7 +230,7 @@ def test_two_mismatches_are_told_once(impl, check):
         for _ in range(2):
             issue(session, 0, pointer, WHOLE)
             issue(session, 1, pointer, WHOLE | {"count": 3})
-        check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+        session.reports(MISMATCH)
         session.synchronize()
 
 
@@ -247,7 +244,7 @@ def test_the_first_of_two_kinds_is_told(impl, check, first):
     for status in (first, *(each for each in differences if each != first)):
         issue(session, 0, pointer, WHOLE | AGREED)
         issue(session, 1, pointer, WHOLE | AGREED | differences[status])
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), first)
+    session.reports(first)
     session.synchronize()
 
 
@@ -263,7 +260,7 @@ def test_other_streams_do_not_hear_of_it(impl, check, status):
     issue(session, 1, pointer, WHOLE | AGREED | difference)
     other.launch(other.kernel("nothing"))
     other.synchronize()
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    session.reports(status)
     other.synchronize()
 
 
@@ -271,21 +268,17 @@ def test_other_streams_do_not_hear_of_it(impl, check, status):
 @clause("RT-07-08", "RT-07-09")
 def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
     """A mismatch, then a violation, then an agreement, whichever rank comes first."""
-    shop = workshop(impl, check)
-    for seed in range(25 * block, 25 * block + 25):
-        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
-        found = shop.run(three_rounds, ranks=2)
-        check.equal(found, [MISMATCH, VIOLATION, ""], f"what each synchronization tells under seed {seed}")
+    under_seeds(program_runner(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
 
 
-def three_rounds(desk) -> list[str]:
+def three_rounds(stream) -> list[str]:
     """What the synchronization tells of each."""
-    pointer, found = desk.holding(1), []
+    pointer, found = stream.full(1), []
     for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
         asked = WHOLE | AGREED | {"count": SIZE // 4}
-        issue(desk.session, 0, pointer, asked)
-        issue(desk.session, 1, pointer, asked | difference)
-        answer = desk.session.attempt("tessStreamSynchronize", stream=desk.session.stream)
+        issue(stream, 0, pointer, asked)
+        issue(stream, 1, pointer, asked | difference)
+        answer = stream.attempt("tessStreamSynchronize", stream=stream.stream)
         found.append(getattr(answer, "code", ""))
     return found
 
@@ -309,13 +302,12 @@ def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
 def test_a_synchronization_waits_for_what_a_stream_waits_for(impl, check):
     """For the collective of another stream, too, where an event stands between them."""
     session = opened(impl, check, ranks=2)
-    other, event = session.another_stream(), session.ask("tessEventCreate")["event"]
+    other = session.another_stream()
     pointer, target = session.upload(elements("int32", *[5] * 64)), session.host(bytes(256))
     session.synchronize()
     for rank in (0, 1):
         issue(session, rank, pointer, WHOLE)
-    session.ask("tessEventRecord", event=event, stream=session.stream)
-    other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+    other.wait_stream(session)
     other.copy(target, pointer, 256, 1)
     other.synchronize()
     check.equal(values_of("int32", session.host_bytes(target, 4 * COUNT)), [10] * COUNT, "what was copied to the host")

@@ -19,10 +19,10 @@ from mpmath import mp, mpf
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.graph.grad import Grad
-from tessera_reference.ir.builder import Applied, Builder
+from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Module
-from tessera_reference.ir.operation import OPERATIONS, Operation
+from tessera_reference.ir.operation import OPERATIONS, Applied, Operation
 from tessera_reference.ir.types import Scalar, Tensor, Type
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
@@ -375,7 +375,7 @@ def accumulated(x: Values, indices: Values, updates: Values, axis: int) -> Value
 
 def analysed(operation: Operation, operands: list[Any], results: list[Any], dys: list[Any]) -> list[Any]:
     """The gradients that an adjoint gives, with bounds."""
-    build = Builder(AT)
+    build = BlockBuilder(AT)
     types = [type_ for _, type_ in operation.operand_types]
     arguments = [
         tuple(build.value(type_) for type_ in group) for group in (types, operation.results(), operation.results())
@@ -408,7 +408,7 @@ def arrays_of(case: Case, form: DType) -> list[Array]:
 
 def gradients(case: Case, operands: list[Array], weights: Array) -> list[Array | None]:
     """By a program: the gradient of the operation's result times the weights with respect to every float operand."""
-    build = Builder(AT)
+    build = BlockBuilder(AT)
     *parameters, w = (build.value(type_of(array)) for array in [*operands, weights])
     y = build(OPERATIONS[f"tessera.graph.{case.operation}"], *parameters, **case.attributes)
     z = build(OPERATIONS["tessera.graph.multiply"], y, w)
@@ -422,7 +422,7 @@ def gradients(case: Case, operands: list[Array], weights: Array) -> list[Array |
 
 
 def forward(case: Case, operands: list[Array]) -> tuple[Operation, Array]:
-    build = Builder(AT)
+    build = BlockBuilder(AT)
     values = [build.value(type_of(array)) for array in operands]
     build(OPERATIONS[f"tessera.graph.{case.operation}"], *values, **case.attributes)
     operation = build.instructions[0].operation

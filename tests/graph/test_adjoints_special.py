@@ -9,8 +9,9 @@ import pytest
 
 from tessera_reference.graph.cast import Cast
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.builder import Applied, Builder
+from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
+from tessera_reference.ir.operation import Applied
 from tessera_reference.ir.types import Scalar
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
@@ -129,7 +130,7 @@ def test_casts_pass_gradients_on_as_if_they_did_not_round() -> None:
 def test_a_cast_from_or_to_anything_but_a_float_has_no_gradient() -> None:
     at = Location("t.tsr", Span(1, 1, 1, 2))
     for source, target in (("int32", "fp32"), ("fp32", "int32"), ("bool", "fp64"), ("fp32", "complex64")):
-        build = Builder(at)
+        build = BlockBuilder(at)
         x, y, dy = (build.value(Scalar(dtype(name))) for name in (source, target, target))
         operation = Cast(x=x.type, dtype=dtype(target))
         assert operation.adjoint(Applied((x,), (y,), (dy,)), build) == (None,)

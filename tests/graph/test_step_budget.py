@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_reference.graph.interpreter import Machine
+from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
@@ -14,9 +14,9 @@ from tessera_reference.numerics.formats import dtype
 @pytest.mark.parametrize("loop", ["while (c) { }", "while (true) { }", "for (i in 0:2000000000) { }"])
 def test_every_turn_of_a_loop_counts_even_of_an_empty_one(loop: str) -> None:
     module = compile_source(f"module m {{ func f(c: bool) {{\n{loop} }} }}", "t.tsr").module
-    machine = Machine(module, steps=1000)
+    interpreter = Interpreter(module, steps=1000)
     with pytest.raises(Rejection) as caught:
-        next(machine.run(module.functions["f"], (Array.checked(dtype("bool"), True),)))
+        next(interpreter.run(module.functions["f"], (Array.checked(dtype("bool"), True),)))
     (found,) = caught.value.diagnostics
     assert (found.phase, found.span.line) == ("execute", 2)
     assert "has run its most steps" in found.message

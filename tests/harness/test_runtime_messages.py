@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPUTS, POINTERS
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 
 from tessera_conformance.schemas import first_problem, schemas
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SUITE = ("abi", "ir", "runtime", "collectives", "harness")
-BRIDGES = {"tessera_reference.adapter", "tessera_reference.cli", "tessera_reference.serve"}
+BRIDGES = {"tessera_reference.adapter", "tessera_reference.commands.serve"}
 ROOMS = (
     "numerics",
     "ir",

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.mesh.json_reader import Place
 from tessera_reference.mesh.topology import Topology, read
 
 SMALL: dict[str, Any] = {
@@ -48,4 +47,4 @@ def document() -> dict[str, Any]:
 @pytest.fixture
 def small() -> Topology:
     """The small machine."""
-    return read(Place("small.json", "$", SMALL))
+    return read(SMALL, "small.json")

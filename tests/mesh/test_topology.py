@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.json_reader import Place
 from tessera_reference.mesh.routes import End
 from tessera_reference.mesh.space_sizes import space_sizes
 from tessera_reference.mesh.topology import Topology, default, named, read
@@ -87,7 +86,7 @@ def test_nothing_leads_to_what_has_no_links(small: Topology) -> None:
 
 def test_of_ways_of_one_latency_the_one_of_fewest_links_is_taken(document: dict[str, Any]) -> None:
     document["links"].append({"name": "zz", "a": 10, "b": 11, "bandwidth": 1, "latency": 200})
-    assert way(read(Place("small.json", "$", document)), 10, 11) == ["zz"]
+    assert way(read(document, "small.json"), 10, 11) == ["zz"]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -98,4 +97,4 @@ def test_of_ways_as_long_the_first_by_name_is_taken(document: dict[str, Any], ba
     ]
     if backwards:
         document["links"].reverse()
-    assert way(read(Place("small.json", "$", document)), 10, 11) == ["in10", "in11"]
+    assert way(read(document, "small.json"), 10, 11) == ["in10", "in11"]

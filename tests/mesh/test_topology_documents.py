@@ -1,4 +1,4 @@
-"""The form of topologies: the schema and the hand-written reader accept the same documents."""
+"""The form of topologies: documents that the schema and the reader accept, and what is said of others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tessera_reference.abi import Failure
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.mesh.json_reader import InvalidDocument, Place
+from tessera_reference.mesh.json_documents import InvalidDocument
 from tessera_reference.mesh.topology import NAMES, load, named, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +138,7 @@ def by_schema(document: object) -> bool:
 def test_reader_and_schema_accept(document: dict[str, Any], change: Change) -> None:
     change(document)
     assert by_schema(document)
-    read(Place("small.json", "$", document))
+    read(document, "small.json")
 
 
 @pytest.mark.parametrize(("change", "path"), REFUSED.values(), ids=REFUSED)
@@ -146,7 +146,7 @@ def test_reader_and_schema_refuse(document: dict[str, Any], change: Change, path
     change(document)
     assert not by_schema(document)
     with pytest.raises(InvalidDocument) as caught:
-        read(Place("small.json", "$", document))
+        read(document, "small.json")
     assert (caught.value.file, caught.value.path) == ("small.json", path)
     assert str(caught.value).startswith(f"small.json: {path} ")
 
@@ -155,7 +155,7 @@ def test_reader_and_schema_refuse(document: dict[str, Any], change: Change, path
 def test_reader_and_schema_refuse_what_is_no_object(document: object) -> None:
     assert not by_schema(document)
     with pytest.raises(InvalidDocument, match=r"\$ is .*; expected an object"):
-        read(Place("small.json", "$", document))
+        read(document, "small.json")
 
 
 @pytest.mark.parametrize(("change", "path", "expected"), MEANINGLESS.values(), ids=MEANINGLESS)
@@ -165,9 +165,14 @@ def test_the_reader_refuses_what_has_no_meaning(
     change(document)
     assert by_schema(document)
     with pytest.raises(InvalidDocument) as caught:
-        read(Place("small.json", "$", document))
+        read(document, "small.json")
     assert caught.value.path == path
     assert expected in caught.value.expected
+
+
+def test_the_published_schema_is_the_one_that_is_read() -> None:
+    published = (ROOT / "schemas" / "topology.schema.json").read_bytes()
+    assert (PACKAGED.parent / "topology.schema.json").read_bytes() == published
 
 
 def test_the_schema_knows_every_target() -> None:
@@ -214,7 +219,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
 def test_an_unknown_member_is_named_with_the_nearest_one(document: dict[str, Any]) -> None:
     document["devices"][0]["memory_byte"] = 1
     with pytest.raises(InvalidDocument, match=r"unknown member 'memory_byte'.*did you mean memory_bytes\?"):
-        read(Place("small.json", "$", document))
+        read(document, "small.json")
 
 
 def test_an_unknown_name_of_a_topology_is_refused() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.cli import main
-from tessera_reference.commands import levels as level_commands
+from tessera_reference.commands import compare_levels as command
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.levels.comparison import Comparison, Difference
 
@@ -171,6 +171,6 @@ def test_levels_that_differ(
     def compare_levels(*given: Any) -> Comparison:
         return compared
 
-    monkeypatch.setattr(level_commands, "compare_levels", compare_levels)
+    monkeypatch.setattr(command, "compare_levels", compare_levels)
     assert main(["compare-levels", "d.tsr", "double", "--input", "x=x.npy"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == told

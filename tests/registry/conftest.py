@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.registry import commands
-from tessera_conformance.registry.commands import add_parser
+from tessera_conformance.registry.commands import configure_clauses
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
@@ -113,7 +113,7 @@ class Workshop:
     def run(self, action: str, *arguments: str) -> tuple[int, str]:
         """The exit code and the output of `clauses ACTION` on the small registry."""
         parser = argparse.ArgumentParser()
-        add_parser(parser.add_subparsers(required=True))
+        configure_clauses(parser.add_subparsers(required=True).add_parser("clauses"))
         args = parser.parse_args(["clauses", action, "--registry", str(self.clauses), *arguments])
         code = args.handler(args)
         printed = self.capture.readouterr()
@@ -124,7 +124,7 @@ class Workshop:
 def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """The small registry, sound and locked."""
     made = Workshop(tmp_path / "clauses", tmp_path / "specs", capsys, {})
-    monkeypatch.setattr(commands, "collected_tags", lambda: made.tags)
+    monkeypatch.setattr(commands, "cases_by_clause", lambda: made.tags)
     for directory in (made.clauses, made.specs):
         directory.mkdir()
     for key, (prefix, text) in HEADERS.items():

@@ -17,7 +17,10 @@ def run(capsys, registry, monkeypatch):
     """Runs a command line against the small registry; gives exit code, output and complaints."""
     monkeypatch.setattr(commands, "load_registry", lambda directory: registry)
     parser = argparse.ArgumentParser()
-    commands.add_parsers(parser.add_subparsers())
+    subparsers = parser.add_subparsers()
+    commands.configure_report(subparsers.add_parser("report"))
+    commands.configure_merge(subparsers.add_parser("merge"))
+    commands.configure_compare(subparsers.add_parser("compare"))
 
     def call(*words):
         arguments = parser.parse_args([str(word) for word in words])

@@ -20,19 +20,19 @@ def status_of(call: Any) -> Status:
 
 @pytest.mark.parametrize(("bounds", "least", "most"), BOUNDS)
 def test_the_least_and_the_most_are_taken_and_nothing_beyond(bounds: Any, least: int, most: int) -> None:
-    assert [integer("f", "n", each, bounds) for each in (least, most)] == [least, most]
+    assert [integer("n", each, bounds) for each in (least, most)] == [least, most]
     for value in (least - 1, most + 1, float(most), True, None, "1"):
-        assert status_of(lambda value=value: integer("f", "n", value, bounds)) is Status.TESS_ERR_INVALID_VALUE
+        assert status_of(lambda value=value: integer("n", value, bounds)) is Status.TESS_ERR_INVALID_VALUE
 
 
 def test_an_enumeration_takes_its_numbers_only() -> None:
-    assert one_of("f", "kind", 1, [0, 1, 2], "0, 1 or 2") == 1
+    assert one_of("kind", 1, [0, 1, 2], "0, 1 or 2") == 1
     for value in (3, -1, True, 1.0, "1", None):
-        assert status_of(lambda value=value: one_of("f", "kind", value, [0, 1, 2], "")) is Status.TESS_ERR_INVALID_VALUE
+        assert status_of(lambda value=value: one_of("kind", value, [0, 1, 2], "")) is Status.TESS_ERR_INVALID_VALUE
 
 
 def test_null_is_zero_or_nothing_and_false_is_neither() -> None:
     for value in (None, 0):
-        assert status_of(lambda value=value: required("f", "p", value)) is Status.TESS_ERR_INVALID_VALUE
-    assert required("f", "p", b"") == b""
-    assert required("f", "p", False) is False
+        assert status_of(lambda value=value: required("p", value)) is Status.TESS_ERR_INVALID_VALUE
+    assert required("p", b"") == b""
+    assert required("p", False) is False

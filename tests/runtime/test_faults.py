@@ -18,7 +18,7 @@ def test_a_plan_is_read() -> None:
         {"kind": "kernel_slow", "nanoseconds": 5},
         {"kind": "link_down", "mesh": 7, "ranks": [0, 3]},
     ]
-    assert read_faults("tessxSetFaults", told).faults == (
+    assert read_faults(told).faults == (
         Fault("kernel_trap", kernel="f", nth=2, rank=1),
         Fault("kernel_slow", nanoseconds=5),
         Fault("link_down", mesh=7, ranks=(0, 3)),
@@ -47,18 +47,18 @@ def test_a_plan_is_read() -> None:
 )
 def test_what_is_no_plan_is_refused(told: Any) -> None:
     with pytest.raises(Failure) as caught:
-        read_faults("tessxSetFaults", told)
+        read_faults(told)
     assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
 
 
 def test_launches_are_counted_by_kernel_and_allocations_by_themselves() -> None:
-    plan = read_faults("f", [{"kind": "kernel_trap", "kernel": "a", "nth": 2}, {"kind": "out_of_memory", "nth": 2}])
+    plan = read_faults([{"kind": "kernel_trap", "kernel": "a", "nth": 2}, {"kind": "out_of_memory", "nth": 2}])
     assert [len(plan.of_launch(name)) for name in "abaab"] == [0, 0, 1, 0, 0]
     assert [plan.of_allocation() for _ in range(3)] == [False, True, False]
 
 
 def test_a_fault_without_a_kernel_meets_the_nth_launch_of_each() -> None:
-    plan = read_faults("f", [{"kind": "kernel_hang", "nth": 2}])
+    plan = read_faults([{"kind": "kernel_hang", "nth": 2}])
     assert [len(plan.of_launch(name)) for name in "abba"] == [0, 0, 1, 1]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.ir.builder import Builder
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Value
+from tessera_reference.ir.operation import Builder
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.types import Pointer, Scalar, Type
 from tessera_reference.numerics.array import Array

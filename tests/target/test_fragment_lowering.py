@@ -9,9 +9,9 @@ import pytest
 
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
-from tessera_reference.ir.builder import Builder
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
+from tessera_reference.ir.operation import Builder
 from tessera_reference.ir.targets import TARGETS, MmaShape, target_of
 from tessera_reference.ir.types import Fragment, Memref
 from tessera_reference.numerics.array import Array

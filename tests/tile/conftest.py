@@ -12,7 +12,7 @@ import pytest
 import tessera_reference.graph  # noqa: F401  # declares its operations
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Equal, Less, Multiply, Subtract
-from tessera_reference.ir.builder import Builder
+from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Value
 from tessera_reference.ir.operation import Operation
@@ -40,7 +40,7 @@ class Kernel:
         **attributes: Any,
     ) -> None:
         self.line = 0
-        self.build = Builder(self._place(), "v")
+        self.build = BlockBuilder(self._place(), "v")
         self.parameters = tuple(Value(f"p{number}", type_) for number, type_ in enumerate(parameters))
         self.name = name
         self.target = target_of(target)

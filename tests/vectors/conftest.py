@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.vectors.commands import add_parser
+from tessera_conformance.vectors.commands import configure_vectors
 
 SOURCE = '''"""Sums of fp32."""
 
@@ -80,7 +80,7 @@ class Project:
     def __call__(self, action: str, *arguments: str) -> tuple[int, str]:
         """Exit code and output of a subcommand on this project."""
         parser = argparse.ArgumentParser()
-        add_parser(parser.add_subparsers())
+        configure_vectors(parser.add_subparsers().add_parser("vectors"))
         places = [f"--vectors={self.vectors}", *([] if self.sources is None else [f"--sources={self.sources}"])]
         parsed = parser.parse_args(["vectors", action, *places, *arguments])
         self.capsys.readouterr()

@@ -12,6 +12,10 @@ ABOVE = ("", suite_directory().name)
 """What a chapter's folder lies in: nothing, or the folder of the suite."""
 
 
+class SuiteNotCollected(Exception):
+    """The suite could not be collected; the text is pytest's own."""
+
+
 def case_id(node_id: str) -> str | None:
     """The case id of a pytest node id, or None where it is no test of the suite.
 

@@ -6,17 +6,26 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from tessera_conformance import __version__
-from tessera_conformance.commands import new_adapter as first_steps
-from tessera_conformance.commands import run
-from tessera_conformance.commands import serve as serve_command
-from tessera_conformance.fuzz import commands as fuzz
-from tessera_conformance.probe import commands as probe
-from tessera_conformance.registry import commands as clauses
-from tessera_conformance.reports import commands as reports
-from tessera_conformance.strength import commands as strength
-from tessera_conformance.vectors import commands as vectors
+
+COMMANDS = {
+    "run": ("commands.run", "run the conformance suite"),
+    "reproduce": ("commands.run", "run one case and write a standalone script for it"),
+    "report": ("reports.commands", "render a report file"),
+    "merge": ("reports.commands", "join the reports of the shards of one run"),
+    "compare": ("reports.commands", "hold two reports against each other"),
+    "clauses": ("registry.commands", "the clauses: list, show, check, lock, coverage"),
+    "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
+    "strength": ("strength.commands", "run the violators and write the kill matrix"),
+    "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
+    "fuzz": ("fuzz.commands", "generated programs, legal and not"),
+    "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
+    "smoke": ("commands.new_adapter", "ask an implementation one question of each kind"),
+    "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
+}
+"""Each command with its module and its help; the module's `configure_NAME` declares the arguments and the handler."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,15 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tessera-conformance", description=__doc__)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    run.add_parser(subparsers)
-    reports.add_parsers(subparsers)
-    clauses.add_parser(subparsers)
-    vectors.add_parser(subparsers)
-    strength.add_parser(subparsers)
-    probe.add_parser(subparsers)
-    fuzz.add_parser(subparsers)
-    first_steps.add_parser(subparsers)
-    serve_command.add_parser(subparsers)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    for name, (module, help_text) in COMMANDS.items():
+        command = subparsers.add_parser(name, help=help_text)
+        if name in arguments[:1]:  # the other modules need not be imported
+            configure = getattr(import_module(f"tessera_conformance.{module}"), f"configure_{name.replace('-', '_')}")
+            configure(command)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and not getattr(parsed, "takes_rest", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

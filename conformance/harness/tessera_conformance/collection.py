@@ -8,12 +8,9 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.plugin import CASE
-
-
-class SuiteNotCollected(Exception):
-    """The suite could not be collected; the text is pytest's own."""
 
 
 class CollectedSuite:

@@ -13,9 +13,10 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     WARPS,
     buffers_after,
-    executed_text,
+    fails,
     verified,
 )
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -132,12 +133,6 @@ def test_each_warp_loads_a_fragment_of_its_own(impl, check, target):
     row = kernel.compute("multiply", kernel.warp(), kernel.constant(16))
     kernel.tell(kernel.at(row, kernel.zero), kernel.identity(), row, kernel.zero)
     check.bits(buffers_after(impl, check, kernel, **kernel.inputs())[2], tensor_of("fp32", matrix(32, 16)))
-
-
-def fails(impl, check, kernel, **inputs):
-    """The kernel ends with an error of category tile at the ldmatrix written last."""
-    observation = executed_text(impl, kernel.module, "tile", kernel.attributes["target"], **inputs)
-    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
 
 
 BESIDES = {
@@ -299,10 +294,7 @@ def test_rows_that_ldmatrix_reads_are_aligned_to_16_bytes(impl, check, legal, il
         kernel = loading(**arguments)
         kernel.attributes["target"] = target
         observation = verified(impl, kernel.module, "tile", target)
-        if arguments is legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category="tile", phase="verify", at_line=kernel.line)
+        accepts_if(check, arguments is legal, observation, category="tile", phase="verify", at_line=kernel.line)
 
 
 FORMS = {
@@ -360,7 +352,4 @@ def test_what_a_fragment_is_follows_from_its_use(impl, check, place):
             operands[place] = start
         kernel.op("tessera.tile.mma.sync", *operands.values(), start, gives=TYPE, m=16, n=16, k=16)
         observation = verified(impl, kernel.module, "tile")
-        if legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("tile", "types"))
+        accepts_if(check, legal, observation, category=("tile", "types"))

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import adjoints, elementwise, functions, reductions, selection
-from tessera_reference.graph.adjoints import Term, terms
+from tessera_reference.graph import elementwise, functions, reductions, selection, term
+from tessera_reference.graph.adjoints import terms
 from tessera_reference.graph.attention import FlashAttention
 from tessera_reference.graph.cast import Cast
 from tessera_reference.graph.gathering import Gather, ScatterAdd
@@ -22,9 +22,9 @@ from tessera_reference.graph.shaping import Broadcast, Reshape
 from tessera_reference.graph.slicing import Slice, StridedSlice, Update, put_back
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.graph.stateful import BatchNorm
+from tessera_reference.graph.term import Term
 from tessera_reference.graph.transpose import Transpose
-from tessera_reference.ir.builder import Applied, Builder
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Applied, Builder, Operation
 
 from .changes import changed
 from .gradients import off_tape
@@ -86,9 +86,9 @@ def first_of_all(self: Term, like: Term) -> Term:
 
 STRETCHED = [
     changed(GRADIENTS, "mean_for_sum", "averages what was stretched",
-            (adjoints.Term, "summed_to", averaged), only=["grad"]),
+            (term.Term, "summed_to", averaged), only=["grad"]),
     changed(GRADIENTS, "first_for_sum", "takes the first of what was stretched",
-            (adjoints.Term, "summed_to", first_of_all), only=["grad"]),
+            (term.Term, "summed_to", first_of_all), only=["grad"]),
 ]  # fmt: skip
 
 

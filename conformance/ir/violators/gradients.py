@@ -9,9 +9,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import call, control, differentiation
+from tessera_reference.graph import call, control, differentiation, interpreter
 from tessera_reference.graph import grad as grad_module
-from tessera_reference.graph import interpreter as machine
 from tessera_reference.graph.grad import Grad
 from tessera_reference.graph.tape import Executed, Tape
 from tessera_reference.numerics.array import Array
@@ -27,27 +26,27 @@ USUAL, TOTAL, FILLED = differentiation.gradients, differentiation._total, differ
 
 def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
     """Another way to go back."""
-    return changed(clause, name, description, (machine, "gradients", gradients), only=["grad"])
+    return changed(clause, name, description, (interpreter, "gradients", gradients), only=["grad"])
 
 
 # Seeds and results
 
 
-def zero_for_itself(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def zero_for_itself(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
     """y with respect to y is a constant."""
-    found = yield from USUAL(machine_, y, wrt, location)
+    found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(FILLED(x, 0) if x is y else gradient for x, gradient in zip(wrt, found, strict=True))
 
 
-def first_only(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def first_only(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
     """The first operand has a gradient, the others have none."""
-    first, *others = yield from USUAL(machine_, y, wrt, location)
+    first, *others = yield from USUAL(tape, run, y, wrt, location)
     return (first, *(FILLED(other, 0) for other in others))
 
 
-def ones_for_independent(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def ones_for_independent(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
     """What y does not depend on has the gradient 1."""
-    found = yield from USUAL(machine_, y, wrt, location)
+    found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(gradient if gradient.values.any() else FILLED(gradient, 1) for gradient in found)
 
 
@@ -60,8 +59,8 @@ def averaging(like: Array, number: int) -> Array:
 def rounded(change: Callable[[Any], Any]) -> Callable[..., Any]:
     """Gradients whose values are changed at the end."""
 
-    def gradients(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-        found = yield from USUAL(machine_, y, wrt, location)
+    def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+        found = yield from USUAL(tape, run, y, wrt, location)
         changed_ = (Array(each.dtype, np.asarray(change(each.values), each.values.dtype)) for each in found)
         return tuple(cast(each, each.dtype) for each in changed_)
 
@@ -96,10 +95,10 @@ SEEDS = [
 def totals(name: str, description: str, choose: Callable[[list[Array]], list[Array]]) -> Violation:
     """Contributions, the last use first, of which some are added, in some order."""
 
-    def total(machine_: Any, x: Array, contributions: dict[int, list[Array]], location: Any) -> Any:
+    def total(run: Any, x: Array, contributions: dict[int, list[Array]], location: Any) -> Any:
         found = contributions.get(id(x), [])
         chosen = {**contributions, id(x): choose(found)} if len(found) > 1 else contributions
-        result = yield from TOTAL(machine_, x, chosen, location)
+        result = yield from TOTAL(run, x, chosen, location)
         contributions[id(x)] = [result]
         return result
 
@@ -122,17 +121,11 @@ CONTRIBUTIONS = [
 def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[Executed]]) -> Violation:
     """Going back along part of what was executed."""
 
-    def gradients(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-        whole = machine_.tape
-        machine_.tape = part = Tape()
-        for entry in keep(list(whole.since(()))):
+    def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+        part = Tape()
+        for entry in keep(list(tape.since(()))):
             part.add(entry)
-        given = len(part.since(()))
-        found = yield from USUAL(machine_, y, wrt, location)
-        machine_.tape = whole
-        for entry in part.since(())[given:]:
-            whole.add(entry)
-        return found
+        return USUAL(part, run, y, wrt, location)
 
     return differentiates(name, description, gradients)
 
@@ -152,10 +145,10 @@ def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
     """Steps of which nothing is noted, so that their results depend on nothing."""
 
     def steps(self: Any, *operands: Any, env: Any) -> Any:
-        kept = env.machine.tape
-        env.machine.tape = None if kept is None else Tape()
+        kept = env.interpreter.tape
+        env.interpreter.tape = None if kept is None else Tape()
         results = yield from usual(self, *operands, env=env)
-        env.machine.tape = kept
+        env.interpreter.tape = kept
         return results
 
     return steps
@@ -166,14 +159,9 @@ def forgetful(name: str, description: str, operation: Any) -> Violation:
     return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 
-def without_trace(machine_: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def without_trace(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
     """A gradient is a constant."""
-    whole = machine_.tape
-    machine_.tape = Tape()
-    for entry in whole.since(()):
-        machine_.tape.add(entry)
-    found = yield from USUAL(machine_, y, wrt, location)
-    machine_.tape = whole
+    found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, levels, make, outcomes
 from tessera_reference.adapter import language as adapter
-from tessera_reference.graph.interpreter import Machine
+from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.ir import common_attributes as ir_attributes
@@ -179,7 +179,7 @@ drifting_softmax = replaced(
 )
 
 
-def _last_to_first(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     """Runs each operation before those that it takes values from, on zeros where the values are not there yet."""
     frame.update((value, _nothing_yet(value)) for each in block.instructions for value in each.results)
     return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
@@ -190,7 +190,7 @@ def _nothing_yet(value: Any) -> Array:
     return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 
 
-def _over_the_operand(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+def _over_the_operand(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     """Runs the block in one instruction at a time, so that each result can be written over its first operand."""
     frame.update(zip(block.arguments, arguments, strict=True))
     for instruction in block.instructions:
@@ -200,13 +200,13 @@ def _over_the_operand(self: Machine, block: Any, arguments: Any, frame: Any) -> 
     return (yield from _block(self, replace(block, arguments=(), instructions=()), (), frame))
 
 
-_block = Machine.block
+_block = Interpreter.block
 
-last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Machine, "block", _last_to_first))
+last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Interpreter, "block", _last_to_first))
 
 over_the_operand = replaced(
     "LANG-04-02",
     "writes the result of an operation over its first operand",
     make,
-    (Machine, "block", _over_the_operand),
+    (Interpreter, "block", _over_the_operand),
 )

@@ -11,10 +11,10 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import levels, make
 from tessera_reference.graph import random as operations
-from tessera_reference.graph.adjoints import Term
 from tessera_reference.graph.compositions import widened
-from tessera_reference.graph.interpreter import Machine, Within
+from tessera_reference.graph.interpreter import Interpreter, Within
 from tessera_reference.graph.random import Distribution, Draw, Dropout, DropoutMask, Normal, Uniform
+from tessera_reference.graph.term import Term
 from tessera_reference.ir.module import Function, Instruction, Value
 from tessera_reference.ir.operation import Operation
 from tessera_reference.numerics import random
@@ -74,14 +74,14 @@ def streams(name: str, description: str, next_stream: Callable[..., int], clause
         clause,
         description,
         make,
-        (Machine, "next_stream", next_stream),
-        (Within, "next_stream", lambda self: next_stream(self.machine)),
+        (Interpreter, "next_stream", next_stream),
+        (Within, "next_stream", lambda self: next_stream(self.interpreter)),
         name=name,
     )
 
 
 _ever = count()
-_next_stream = Machine.next_stream
+_next_stream = Interpreter.next_stream
 
 
 def told_counts_too(stream: int | None, env: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import Assert, AssertionFailed, If
-from tessera_reference.graph.interpreter import Machine
+from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.language import statements
 from tessera_reference.language.scope import Scope
 from tessera_reference.language.statements import Statements
@@ -127,13 +127,13 @@ OPERATIONS = [
 # Assertions and barriers
 
 
-def _late(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+def _late(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     asserts = [each for each in block.instructions if isinstance(each.operation, Assert)]
     others = [each for each in block.instructions if not isinstance(each.operation, Assert)]
     return _block(self, replace(block, instructions=(*others, *asserts)), arguments, frame)
 
 
-def _early(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
+def _early(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     ordered: list[Any] = []
     for each in block.instructions:
         place = len(ordered)
@@ -144,15 +144,17 @@ def _early(self: Machine, block: Any, arguments: Any, frame: Any) -> Any:
     return _block(self, replace(block, instructions=tuple(ordered)), arguments, frame)
 
 
-_block = Machine.block
+_block = Interpreter.block
 
 ORDERS = [
-    replaced("LANG-04-10", "checks assertions at the end of their block", make, (Machine, "block", _late), name="late"),
+    replaced(
+        "LANG-04-10", "checks assertions at the end of their block", make, (Interpreter, "block", _late), name="late"
+    ),
     replaced(
         "LANG-04-10",
         "checks assertions as soon as their condition is known",
         make,
-        (Machine, "block", _early),
+        (Interpreter, "block", _early),
         name="early",
     ),
     refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),

@@ -13,8 +13,8 @@ from tessera_conformance.check import Check
 from tessera_conformance.observations import Observation, Returned
 from tessera_conformance.session import Implementation
 
-from .arguments import packed, values_of
-from .programs import CONFIGURATION, MeshSession, axes_of, compiled, devices, opened
+from .encoding import packed, values_of
+from .mesh_session import CONFIGURATION, MeshSession, axes_of, compiled, devices, opened
 
 FILL = """module caching {
   kernel fill(N: int32, v: int32, x: tensor<Nxint32>) { x[0:N] = v; }

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from .arguments import elements, packed
-from .programs import (
+from .encoding import elements, packed
+from .mesh_session import (
     BYTES,
     CONFIGURATION,
     COUNT,
@@ -24,11 +24,9 @@ from .programs import (
     compiled,
     devices,
 )
+from .policies import STRICT
 
 Arguments: TypeAlias = dict[str, Any]
-
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
-"""A numerics policy."""
 
 
 def legal_call(session: MeshSession, function: str) -> Arguments:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .arguments import elements, packed, values_of
-from .programs import BYTES, CAPTURE, COUNT, MeshSession
+from .encoding import elements, packed
+from .mesh_session import CAPTURE, COUNT, MeshSession
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Digits:
 
     def require(self, session: MeshSession, pointer: int, number: int, what: str) -> None:
         """The digits that every element has, once the stream has come so far."""
-        found = values_of("int32", session.download(pointer, BYTES))
-        session.check.equal(found, [number] * COUNT, what)
+        session.check.equal(session.integers(pointer), [number] * COUNT, what)
 
 
 def digits(session: MeshSession) -> Digits:
@@ -59,13 +58,6 @@ def captured_digits(known: Digits, pointer: int, *appended: int) -> int:
     for digit in appended:
         known.append(known.session, digit, pointer, CAPTURE)
     return instantiated(known.session)
-
-
-def join(first: MeshSession, second: MeshSession) -> None:
-    """Later work of the second stream follows what the first has now."""
-    event = first.ask("tessEventCreate")["event"]
-    first.ask("tessEventRecord", event=event, stream=first.stream)
-    second.ask("tessStreamWaitEvent", stream=second.stream, event=event)
 
 
 def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.check import Check
 
-from .programs import MeshSession
+from .mesh_session import MeshSession
 
 Event: TypeAlias = Mapping[str, Any]
 

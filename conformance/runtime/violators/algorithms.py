@@ -9,9 +9,8 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import algorithms
+from tessera_reference.runtime import algorithms, collective_arguments
 from tessera_reference.runtime.algorithms import Plan
-from tessera_reference.runtime.calls import collectives as calls
 from tessera_reference.runtime.calls import planning
 from tessera_reference.runtime.collectives import CollectiveWork
 
@@ -20,7 +19,9 @@ PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combin
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
     """Algorithms chosen otherwise."""
-    return replaced(clause, description, make, (calls, "plan", plan), (planning, "plan", plan), name=name)
+    return replaced(
+        clause, description, make, (collective_arguments, "plan", plan), (planning, "plan", plan), name=name
+    )
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
@@ -38,8 +39,8 @@ def lacking(clause: str, algorithm: str, collective: str | None = None) -> Viola
 def rounding(clause: str, algorithm: str) -> Violation:
     """An algorithm that gives other bits."""
 
-    def combined(self: CollectiveWork, group: Any, brought: Any) -> Mapping[int, Array]:
-        results = COMBINED(self, group, brought)
+    def combined(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
+        results = COMBINED(self, group, contributions)
         if self.call.algorithm != algorithm:
             return results
         return {rank: _other(array) for rank, array in results.items()}
@@ -197,7 +198,7 @@ class PlansKept(ReferenceAdapter):
 
     def runtime_tessModuleUnload(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
         """Keep its plans."""
-        of = self.runtime.loaded(module, "tessModuleUnload")
+        of = self.runtime.module(module, "tessModuleUnload")
         plans = of.context.plans[module]
         answer = super().runtime_tessModuleUnload(module=module)
         of.context.plans[-module] = plans
@@ -211,7 +212,7 @@ class PlansRefused(ReferenceAdapter):
     def runtime_tessModuleLoad(self, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Refuse it."""
         loaded = super().runtime_tessModuleLoad(**others)
-        if self.runtime.loaded(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
+        if self.runtime.module(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
             raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
         return loaded
 

@@ -16,8 +16,8 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import Tree
-from tessera_reference.runtime.collectives import CollectiveWork, new_meeting
-from tessera_reference.runtime.rendezvous import Meeting
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.rendezvous import Rendezvous
 
 from .collectives import Buffers, Change, Made, Right, combining, same
 from .order import broken
@@ -55,27 +55,27 @@ def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Ma
     return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
 
 
-def by_algorithm(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
+def by_algorithm(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
     """Other algorithms than the ring begin at another rank."""
     if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
-        return right(self, group, brought)
-    return right(self, (*group[1:], group[0]), brought)
+        return right(self, group, contributions)
+    return right(self, (*group[1:], group[0]), contributions)
 
 
-def by_streams(self: CollectiveWork, group: Any, brought: Any, right: Any = CollectiveWork._combined) -> Any:
+def by_streams(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
     """Streams with odd handles begin at the last rank."""
     if self.stream.handle % 2 == 0 or self.call.collective != "all_reduce":
-        return right(self, group, brought)
-    return right(self, tuple(reversed(group)), brought)
+        return right(self, group, contributions)
+    return right(self, tuple(reversed(group)), contributions)
 
 
 async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWork.run) -> None:
-    """Collectives of all streams meet in the order in which they come to each rank."""
+    """Collectives of all streams are paired in the order in which they reach each rank."""
     mesh: Any = self.stream.mesh
     numbers = mesh.__dict__.setdefault("numbers", {})
-    meetings: dict[int, Meeting] = mesh.__dict__.setdefault("meetings", {})
+    found: dict[int, Rendezvous] = mesh.__dict__.setdefault("rendezvous", {})
     numbers[rank] = numbers.get(rank, 0) + 1
-    self.joined = meetings.setdefault(numbers[rank], new_meeting(self))
+    self.rendezvous = found.setdefault(numbers[rank], Rendezvous.of(self, self.name))
     await right(self, rank)
 
 
@@ -104,7 +104,12 @@ ORDER = [
     broken("RT-06-03", "by_algorithm", "has an order for each algorithm", CollectiveWork, "_combined", by_algorithm),
     broken("RT-04.7-03", "by_streams", "has an order for each stream", CollectiveWork, "_combined", by_streams),
     broken(
-        "RT-03-01", "by_arrival", "lets collectives of streams meet as they come", CollectiveWork, "run", by_arrival
+        "RT-03-01",
+        "by_arrival",
+        "pairs collectives of streams in the order in which they reach each rank",
+        CollectiveWork,
+        "run",
+        by_arrival,
     ),
     broken("RT-13-01", "by_arrival_too", "mixes the collectives of streams", CollectiveWork, "run", by_arrival),
 ]

@@ -9,14 +9,14 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Descriptor
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.runtime.collectives import Brought, CollectiveCall, CollectiveWork
-from tessera_reference.runtime.rendezvous import Meeting
+from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork, Contribution, Issued
+from tessera_reference.runtime.rendezvous import Rendezvous
 from tessera_reference.runtime.streams import Stream
 
 from .changes import Call, Given, answering
 from .order import broken
 
-Ranks = Mapping[int, Brought]
+Ranks = Mapping[int, Contribution]
 
 MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
 VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
@@ -37,17 +37,17 @@ def overlooking(clause: str, name: str) -> Violation:
 
 
 def of_descriptors(ranks: Ranks, change: Callable[[Descriptor, Descriptor], Descriptor]) -> Ranks:
-    """What ranks bring, their descriptors changed with that of rank 0 in view."""
+    """The contributions, with descriptors changed by `change(own, that of rank 0)`."""
     first = ranks[0].descriptor
     return {rank: replace(each, descriptor=change(each.descriptor, first)) for rank, each in ranks.items()}
 
 
 def agreeing(clause: str, name: str, description: str, change: Callable[[Ranks], Ranks]) -> Violation:
-    """Ranks are compared after a change of what they bring."""
+    """Contributions are compared after a change of them."""
     right = CollectiveWork._require_agreement
 
-    def require(self: CollectiveWork, brought: Ranks) -> None:
-        right(self, change(brought))
+    def require(self: CollectiveWork, contributions: Ranks) -> None:
+        right(self, change(contributions))
 
     return broken(clause, name, description, CollectiveWork, "_require_agreement", require)
 
@@ -155,25 +155,26 @@ def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """The last rank to issue waits, and is told itself."""
     answer = call(**given)
     stream = adapter.runtime.stream(given["stream"], "tessxIssue")
-    if set(stream.issued.values()) == {stream.issued[given["rank"]]} and len(stream.issued) == len(stream.mesh.devices):
+    counts = adapter.runtime.issued[stream].counts
+    if set(counts.values()) == {counts[given["rank"]]} and len(counts) == len(stream.mesh.devices):
         adapter.runtime_tessStreamSynchronize(stream=given["stream"])
     return answer
 
 
-async def patient(self: Meeting, work: Any, rank: int, brings: Any, conclude: Any) -> None:
-    """Ranks that wait for one that never comes just go on."""
-    self.brought[rank] = brings
-    if len(self.brought) == self.expected and not self.done.is_set:
-        self._conclude(work, conclude)
+async def patient(self: Rendezvous, work: Any, rank: int, contribution: Any, complete: Any) -> None:
+    """Ranks that wait for one that never arrives go on without an error."""
+    self.contributions[rank] = contribution
+    if len(self.contributions) == self.expected and not self.done.is_set:
+        await self._complete(work, complete)
     await work.wait_for(self.done, 2, None)
 
 
-def spoiling(self: CollectiveWork, brought: Ranks, right: Any = CollectiveWork._conclude) -> Any:
-    """What ranks bring that disagree is cleared."""
+def spoiling(self: CollectiveWork, contributions: Ranks, right: Any = CollectiveWork._complete) -> Any:
+    """The buffers of ranks that disagree are cleared."""
     try:
-        return right(self, brought)
+        return right(self, contributions)
     except Failure:
-        for rank, each in brought.items():
+        for rank, each in contributions.items():
             if each.region is not None:
                 size = self.call.count * self.call.dtype.storage_bytes
                 self.stream.mesh.write(each.region, rank, bytes(size))
@@ -181,10 +182,11 @@ def spoiling(self: CollectiveWork, brought: Ranks, right: Any = CollectiveWork._
 
 
 def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Ranks meet over all streams in the order in which they issue."""
+    """Collectives of all streams are paired in the order in which ranks issue them."""
     stream = adapter.runtime.stream(given["stream"], "tessxIssue")
+    issued = adapter.runtime.issued.setdefault(stream, Issued())
     for each in stream.mesh.streams.values():
-        each.meetings, each.issued = stream.meetings, stream.issued
+        adapter.runtime.issued[each] = issued
     return call(**given)
 
 
@@ -199,7 +201,7 @@ TOLD = [
     broken("RT-07-08", "last_told", "tells of the last error", Stream, "fail", last_told),
     broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", told_everywhere),
     answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", told_by_the_call),
-    broken("RT-19.A-07", "patient", "lets ranks go on without one that never comes", Meeting, "come", patient),
-    broken("RT-11-08", "spoiling", "clears the data of ranks that disagree", CollectiveWork, "_conclude", spoiling),
-    answering("RT-11-08", "one_stream", "lets ranks meet over all streams", "tessxIssue", one_stream),
+    broken("RT-19.A-07", "patient", "lets ranks go on without one that never arrives", Rendezvous, "arrive", patient),
+    broken("RT-11-08", "spoiling", "clears the data of ranks that disagree", CollectiveWork, "_complete", spoiling),
+    answering("RT-11-08", "one_stream", "pairs collectives of all streams", "tessxIssue", one_stream),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.strength import replaced
 from tessera_reference.mesh.allocations import Allocation
-from tessera_reference.runtime.ordering import Order
+from tessera_reference.runtime.happens_before import Order
 
 from .changes import INVALID, BuildsOnce, Call, Given, answering, restating
 
@@ -52,7 +52,7 @@ FOUND = [
         "RT-04.4-18",
         "finds accesses unordered that an event orders",
         BuildsOnce,
-        (Order, "wait", lambda order, recording, stream: None),
+        (Order, "wait", lambda order, recorded, stream: None),
         name="events_unseen",
     ),
     replaced(

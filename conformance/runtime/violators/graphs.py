@@ -13,15 +13,15 @@ from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import capture
-from tessera_reference.runtime.calls.modules import ModuleCalls
-from tessera_reference.runtime.capture import Capture, Graph, GraphWork, Node
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.capture import Capture, Graph, GraphWork, Node, begin_capture, capture_of
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 from tessera_reference.runtime.work import Work
 
 END, ADD, RECORD = Capture.end, Capture.add, Capture.record
-QUEUE, RUN, REPLAY = ModuleCalls._queue_launch, LaunchWork.run, GraphWork.run
+QUEUE, RUN, REPLAY = modules.queue_launch, LaunchWork.run, GraphWork.run
 
 
 def capturing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
@@ -37,24 +37,24 @@ def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
 # What is captured
 
 
-def run_at_once(self: ModuleCalls, work: LaunchWork) -> None:
+def run_at_once(state: State, work: LaunchWork) -> None:
     """Capture a launch and queue it too."""
-    QUEUE(self, work)
+    QUEUE(state, work)
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
         work.on(work.stream).stream.enqueue(work.on(work.stream))
 
 
-def never_captured(self: ModuleCalls, work: LaunchWork) -> None:
+def never_captured(state: State, work: LaunchWork) -> None:
     """Begin a capture and run the launch, which is no part of it."""
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
-        capture.begin_capture(work.stream)
+        begin_capture(state.captures, work.stream)
     work.stream.enqueue(work)
 
 
-def flags_that_differ(self: ModuleCalls, work: LaunchWork) -> None:
+def flags_that_differ(state: State, work: LaunchWork) -> None:
     """Only a launch with no other flag is captured."""
     if work.flags == LaunchFlag.TESS_LAUNCH_CAPTURE:
-        QUEUE(self, work)
+        QUEUE(state, work)
     else:
         work.stream.enqueue(work)
 
@@ -67,20 +67,19 @@ def run_at_the_end(self: Capture, stream: Stream) -> Graph:
     return graph
 
 
-def every_stream(self: ModuleCalls, work: LaunchWork) -> None:
+def every_stream(state: State, work: LaunchWork) -> None:
     """While a stream captures, what others launch is captured too."""
-    QUEUE(self, work)
+    QUEUE(state, work)
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        captured = capture_of(state.captures, work.stream)
         for other in work.stream.mesh.streams.values():
-            other.capture = work.stream.capture
-            if other.capture is not None:
-                other.capture.before.setdefault(other, frozenset())
+            captured.before.setdefault(other, frozenset())
 
 
 def goes_on(self: Capture, stream: Stream) -> Graph:
     """Instantiation leaves the stream capturing."""
     graph = END(self, stream)
-    capture.begin_capture(stream)
+    begin_capture(self.running, stream)
     return graph
 
 
@@ -124,14 +123,14 @@ class LateArguments(ReferenceAdapter):
 
 
 CAPTURED = [
-    replaced("RT-06-11", "runs a captured launch at once, too", make, (ModuleCalls, "_queue_launch", run_at_once),
+    replaced("RT-06-11", "runs a captured launch at once, too", make, (modules, "queue_launch", run_at_once),
              name="run_at_once"),
     replaced("RT-06-11", "records nothing of a launch with the flag", make,
-             (ModuleCalls, "_queue_launch", never_captured), name="never_captured"),
+             (modules, "queue_launch", never_captured), name="never_captured"),
     replaced("RT-06-11", "captures only launches without another flag", make,
-             (ModuleCalls, "_queue_launch", flags_that_differ), name="flags_that_differ"),
+             (modules, "queue_launch", flags_that_differ), name="flags_that_differ"),
     replaced("RT-06-11", "lets every stream of the mesh capture with the first", make,
-             (ModuleCalls, "_queue_launch", every_stream), name="every_stream"),
+             (modules, "queue_launch", every_stream), name="every_stream"),
     capturing("RT-06-11", "run_at_the_end", "runs captured work when it is instantiated", "end", run_at_the_end),
     capturing("RT-06-11", "goes_on", "goes on capturing after instantiation", "end", goes_on),
 ]  # fmt: skip
@@ -187,7 +186,6 @@ def reversed_nodes(self: Capture, stream: Stream) -> Graph:
 
 def unjoined(self: Capture, recording: int, stream: Stream) -> None:
     """A stream that waits joins the capture, behind nothing."""
-    stream.capture = self
     self.before.setdefault(stream, frozenset())
 
 
@@ -305,7 +303,7 @@ class GraphOfNothing(ReferenceAdapter):
 
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Begin a capture to end it."""
-        capture.begin_capture(self.runtime.stream(stream, "tessxGraphInstantiate"))
+        begin_capture(self.runtime.captures, self.runtime.stream(stream, "tessxGraphInstantiate"))
         return super().runtime_tessxGraphInstantiate(stream=stream)
 
 

@@ -15,7 +15,6 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import launch_arguments as launching
 from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
@@ -187,7 +186,7 @@ DETERMINISM = [
 # The sample
 
 
-def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = launching.extents_of) -> Any:
+def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = modules.extents_of) -> Any:
     """The extents of named dimensions in the opposite order."""
     found = right(entry, scalars)
     return dict(zip(found, reversed(list(found.values())), strict=True)) if len(found) > 1 else found

@@ -10,9 +10,8 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import launch_arguments as launching
+from tessera_reference.runtime import launch_arguments
 from tessera_reference.runtime.calls import modules
-from tessera_reference.runtime.calls.modules import ModuleCalls
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
@@ -141,26 +140,26 @@ CONFIGURATION = [
 # Arguments
 
 
-def offset_lost(self: ModuleCalls, *arguments: Any, right: Any = ModuleCalls._tensors) -> Any:
+def offset_lost(*arguments: Any, right: Any = modules.tensors_of) -> Any:
     """A pointer leads to the beginning of its allocation."""
-    found = right(self, *arguments)
+    found = right(*arguments)
     return {name: replace(each, region=each.region._replace(offset=0)) for name, each in found.items()}
 
 
-def exact_size(self: ModuleCalls, kernel: Any, buffer: Any, size: int, right: Any = ModuleCalls._argument_bytes) -> Any:
+def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = modules.argument_bytes) -> Any:
     """The buffer is to end where its last argument ends."""
     if size > kernel.entry.layout.end_of_last_argument:
-        raise modules.invalid(LAUNCH, f"argSize is {size}", "the end of the last argument")
-    return right(self, kernel, buffer, size)
+        raise modules.invalid(f"argSize is {size}", "the end of the last argument")
+    return right(kernel, buffer, size, stream)
 
 
-def any_size(self: ModuleCalls, kernel: Any, buffer: Any, size: int, right: Any = ModuleCalls._argument_bytes) -> Any:
+def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = modules.argument_bytes) -> Any:
     """What is missing of a buffer is zero."""
     data = bytes(buffer) if isinstance(buffer, bytes | bytearray) else b""
     needed = kernel.entry.layout.end_of_last_argument
     if data and len(data[:size]) < needed:
         return data[:size] + bytes(needed - len(data[:size]))
-    return right(self, kernel, buffer, size)
+    return right(kernel, buffer, size, stream)
 
 
 @violates("RT-04.5-17", "reads the argument buffer when the stream is waited for")
@@ -211,7 +210,7 @@ def big_endian(only: Callable[[Array], bool]) -> Read:
     """Some scalars with the byte of most weight first."""
 
     def read(entry: KernelEntry, buffer: bytes) -> Any:
-        pointers, scalars = launching.scalars_of(entry, buffer)
+        pointers, scalars = launch_arguments.scalars_of(entry, buffer)
         return pointers, {
             name: Array.from_bits(each.dtype, (), bytes(each.to_bits())[::-1]) if only(each) else each
             for name, each in scalars.items()
@@ -225,20 +224,20 @@ def in_order(key: Callable[[Any], Any]) -> Read:
 
     def read(entry: KernelEntry, buffer: bytes) -> Any:
         arranged = replace(entry, parameters=tuple(sorted(entry.parameters, key=key)))
-        return launching.scalars_of(arranged, buffer + bytes(64))
+        return launch_arguments.scalars_of(arranged, buffer + bytes(64))
 
     return read
 
 
 def last_pointer_first(entry: KernelEntry, buffer: bytes) -> Any:
     """Pointers in the order opposite to that of the buffer."""
-    pointers, scalars = launching.scalars_of(entry, buffer)
+    pointers, scalars = launch_arguments.scalars_of(entry, buffer)
     return dict(zip(pointers, reversed(list(pointers.values())), strict=True)), scalars
 
 
 def first_words(words: int) -> Read:
     """No more than so many words of eight bytes."""
-    return lambda entry, buffer: launching.scalars_of(
+    return lambda entry, buffer: launch_arguments.scalars_of(
         entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words))
     )
 
@@ -264,9 +263,9 @@ def marked_buffer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 ARGUMENTS = [
-    broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", ModuleCalls, "_tensors", offset_lost),
-    broken("RT-04.5-17", "exact_size", "refuses the rounded size", ModuleCalls, "_argument_bytes", exact_size),
-    broken("RT-04.5-17", "any_size", "takes a buffer that is too short", ModuleCalls, "_argument_bytes", any_size),
+    broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", modules, "tensors_of", offset_lost),
+    broken("RT-04.5-17", "exact_size", "refuses the rounded size", modules, "argument_bytes", exact_size),
+    broken("RT-04.5-17", "any_size", "takes a buffer that is too short", modules, "argument_bytes", any_size),
     answering("RT-04.5-17", "padding_matters", "reads the padding", LAUNCH, padding_matters),
     broken("RT-04.5-17", "rank_0_only", "launches on rank 0 only", LaunchWork, "ranks", lambda self: range(1)),
     reading("RT-10.1-02", "big_endian", "reads scalars with the high byte first", big_endian(lambda each: True)),

@@ -12,10 +12,9 @@ from tessera_reference.abi.fatbin import read
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, extensions, make
 from tessera_reference.runtime.calls import modules, numerics
-from tessera_reference.runtime.calls.modules import ModuleCalls
 from tessera_reference.runtime.contexts import Context, ModulePolicy
 
-VERIFY, REQUIRE = modules.verify, ModuleCalls.require_policy
+VERIFY, REQUIRE = modules.verify, Context.require_policy
 
 
 # Signatures
@@ -92,7 +91,7 @@ class LoadedFirst(ReferenceAdapter):
         policy, found.module_policy = found.module_policy, ModulePolicy()
         try:
             loaded = super().runtime_tessModuleLoad(context=context, image=image, **others)
-            module = self.runtime.loaded(loaded["module"], "tessModuleLoad")
+            module = self.runtime.module(loaded["module"], "tessModuleLoad")
             for entry in module.fatbin.metadata.kernels:
                 extents = {"N": 64} if any(each.name == "N" for each in entry.parameters) else {}
                 if extents:
@@ -117,7 +116,7 @@ SIGNED = [
 
 def requiring(clause: str, name: str, description: str, require: Callable[..., None]) -> Violation:
     """What work has to keep to, changed."""
-    return replaced(clause, description, make, (ModuleCalls, "require_policy", require), name=name)
+    return replaced(clause, description, make, (Context, "require_policy", require), name=name)
 
 
 def policy_set(clause: str, name: str, description: str, change: Callable[[ModulePolicy], ModulePolicy]) -> Violation:
@@ -127,36 +126,36 @@ def policy_set(clause: str, name: str, description: str, change: Callable[[Modul
     )
 
 
-def fast_launches(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def fast_launches(self: Context, function: str, policy: Any) -> None:
     """Fast math is forbidden to policies and modules, not to launches."""
-    REQUIRE(self, context, function, replace(policy, allowFastMath=0))
+    REQUIRE(self, function, replace(policy, allowFastMath=0))
 
 
-def loose_launches(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def loose_launches(self: Context, function: str, policy: Any) -> None:
     """Determinism is enforced of collectives alone."""
-    REQUIRE(self, context, function, replace(policy, deterministic=1) if function == "tessLaunch" else policy)
+    REQUIRE(self, function, replace(policy, deterministic=1) if function == "tessLaunch" else policy)
 
 
-def loose_collectives(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def loose_collectives(self: Context, function: str, policy: Any) -> None:
     """Determinism is enforced of launches alone."""
-    REQUIRE(self, context, function, policy if function == "tessLaunch" else replace(policy, deterministic=1))
+    REQUIRE(self, function, policy if function == "tessLaunch" else replace(policy, deterministic=1))
 
 
-def loose_gathering(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def loose_gathering(self: Context, function: str, policy: Any) -> None:
     """Determinism is enforced of what reduces."""
     moves = function in ("tessAllGather", "tessBroadcast")
-    REQUIRE(self, context, function, replace(policy, deterministic=1) if moves else policy)
+    REQUIRE(self, function, replace(policy, deterministic=1) if moves else policy)
 
 
-def context_alone(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def context_alone(self: Context, function: str, policy: Any) -> None:
     """The policy of the context counts, whatever governs the launch."""
-    REQUIRE(self, context, function, context.governing())
+    REQUIRE(self, function, self.governing())
 
 
-def as_launch_failed(self: ModuleCalls, context: Context, function: str, policy: Any) -> None:
+def as_launch_failed(self: Context, function: str, policy: Any) -> None:
     """Another status."""
     try:
-        REQUIRE(self, context, function, policy)
+        REQUIRE(self, function, policy)
     except Failure as failure:
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, function, str(failure), "other work") from None
 

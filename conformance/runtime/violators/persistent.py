@@ -8,11 +8,12 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 
-QUEUE, STAY, END = ModuleCalls._queue_launch, LaunchWork._stay, Stream.end_residents
+QUEUE, STAY, END = modules.queue_launch, LaunchWork._stay, Stream.end_residents
 PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
 
 
@@ -59,30 +60,30 @@ def forgets_to_end(self: Stream) -> None:
     self.mesh.resident.extend(each for each in kept if each not in self.mesh.resident)
 
 
-def persistent_always(self: ModuleCalls, work: LaunchWork) -> None:
+def persistent_always(state: State, work: LaunchWork) -> None:
     """Every kernel stays."""
     work.flags |= PERSISTENT
-    QUEUE(self, work)
+    QUEUE(state, work)
 
 
-def persistent_quick(self: ModuleCalls, work: LaunchWork) -> None:
+def persistent_quick(state: State, work: LaunchWork) -> None:
     """Kernels that ask for low latency stay."""
     if work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         work.flags |= PERSISTENT
-    QUEUE(self, work)
+    QUEUE(state, work)
 
 
 _persistent: set[tuple[int, str]] = set()
 
 
-def persistent_since(self: ModuleCalls, work: LaunchWork) -> None:
+def persistent_since(state: State, work: LaunchWork) -> None:
     """A kernel that was persistent once always is."""
     known = (id(work.stream.mesh), work.name)
     if work.flags & PERSISTENT:
         _persistent.add(known)
     if known in _persistent:
         work.flags |= PERSISTENT
-    QUEUE(self, work)
+    QUEUE(state, work)
 
 
 @violates("RT-06-13", "refuses persistent kernels as an invalid value")
@@ -103,7 +104,7 @@ def staying(name: str, description: str, value: Any) -> Any:
 
 def launched(name: str, description: str, value: Any) -> Any:
     """Launches that become persistent otherwise."""
-    return replaced("RT-15-04", description, make, (ModuleCalls, "_queue_launch", value), name=name)
+    return replaced("RT-15-04", description, make, (modules, "queue_launch", value), name=name)
 
 
 OTHERWISE = [

@@ -9,12 +9,13 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.runtime.calls.modules import ModuleCalls
+from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 from tessera_reference.runtime.work import Work
 
-TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, ModuleCalls._queue_launch, Stream.fail
+TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, modules.queue_launch, Stream.fail
 
 
 def working(name: str, description: str, attribute: str, value: Any) -> Violation:
@@ -137,10 +138,10 @@ TIMEOUTS = [
 # Low latency
 
 
-def dropped(self: ModuleCalls, work: LaunchWork) -> None:
+def dropped(state: State, work: LaunchWork) -> None:
     """A launch of low latency is forgotten."""
     if not work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
-        QUEUE(self, work)
+        QUEUE(state, work)
 
 
 @violates("RT-06-14", "refuses launches that ask for low latency")
@@ -155,5 +156,5 @@ class LowLatencyRefused(ReferenceAdapter):
 
 
 LOW_LATENCY = replaced(
-    "RT-06-14", "forgets launches that ask for low latency", make, (ModuleCalls, "_queue_launch", dropped)
+    "RT-06-14", "forgets launches that ask for low latency", make, (modules, "queue_launch", dropped)
 )

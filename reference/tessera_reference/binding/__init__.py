@@ -10,9 +10,8 @@ from .contexts import Context, init, version
 from .device_arrays import DeviceArray, PinnedArray, copy
 from .errors import TesseraError
 from .launches import LaunchFlag, launch
-from .meshes import Mesh, mesh, synchronize
+from .meshes import Event, Mesh, Stream, default_stream, mesh, synchronize
 from .modules import Kernel, Module
-from .streams import Event, Stream, default_stream
 
 __all__ = [
     "ArgumentBuffer",

@@ -17,8 +17,7 @@ from ..runtime.api import Runtime
 from .device_arrays import DeviceArray
 from .errors import invalid, require
 from .host_arrays import host_array
-from .meshes import Mesh
-from .streams import DefaultStream, Stream, stream_on
+from .meshes import DefaultStream, Mesh, Stream, stream_on
 
 __all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
 

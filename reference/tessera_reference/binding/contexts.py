@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Status
@@ -16,12 +16,24 @@ from ..mesh.topology import Topology
 from ..runtime.api import Runtime
 from .errors import TesseraError, failures_raised, invalid, require
 
-if TYPE_CHECKING:
-    from .meshes import Mesh
-
 __all__ = ["Context", "current", "init", "version"]
 
 Value = TypeVar("Value")
+
+
+class Synchronized(Protocol):
+    """Something whose work can be waited for."""
+
+    def synchronize(self) -> None:
+        """Wait for it. Raises `TesseraError`."""
+
+
+class OpenMesh(Synchronized, Protocol):
+    """A mesh, as its context knows it."""
+
+    @property
+    def default_stream(self) -> Synchronized:
+        """The stream used where none is named."""
 
 
 class Context:
@@ -35,7 +47,7 @@ class Context:
         self.runtime = Runtime(topology, dict(variables))
         self.handle = self.value(self.runtime.tessInit())
         self.is_open = True
-        self.meshes: list[Mesh] = []
+        self.meshes: list[OpenMesh] = []
 
     def check(self, status: Status) -> None:
         """Raise `TesseraError` unless a call returned TESS_OK."""

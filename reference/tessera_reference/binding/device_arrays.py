@@ -17,8 +17,7 @@ from .contexts import Context, current
 from .element_types import dtype_of, numpy_dtype
 from .errors import invalid, require
 from .host_arrays import HostArray, host_array
-from .meshes import Mesh
-from .streams import DefaultStream, Stream, stream_on
+from .meshes import DefaultStream, Mesh, Stream, stream_on
 
 __all__ = ["DeviceArray", "PinnedArray", "copy"]
 

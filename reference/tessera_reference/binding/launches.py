@@ -9,9 +9,8 @@ from ..abi.enumerations import LaunchFlag
 from ..runtime.launches import LaunchConfig
 from .arguments import ArgumentBuffer, pack_args
 from .errors import invalid, require
-from .meshes import Mesh
+from .meshes import DefaultStream, Mesh, Stream, stream_on
 from .modules import Kernel
-from .streams import DefaultStream, Stream, stream_on
 
 __all__ = ["LaunchFlag", "launch"]
 

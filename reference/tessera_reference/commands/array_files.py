@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,29 @@ from ..numerics.errors import NumericsFailure
 
 class BadInput(Exception):
     """Something the user gave cannot be used; the message says what."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`NAME=FILE`, `NAME@RANK=FILE`, and each with `:bits` behind the name."""
+
+    name: str
+    rank: int | None
+    bits: bool
+    path: str
+
+    @classmethod
+    def read(cls, text: str) -> Assignment:
+        """What an option says. Raises `BadInput`."""
+        found = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
+        if found is None:
+            raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
+        return cls(found[1], None if found[2] is None else int(found[2]), found[3] is not None, found[4])
+
+    @property
+    def subject(self) -> str:
+        """What is assigned, as the user wrote it."""
+        return self.name if self.rank is None else f"{self.name}@{self.rank}"
 
 
 def load(name: str, path: str, bits: bool, function: Function) -> Array:

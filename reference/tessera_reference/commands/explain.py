@@ -1,15 +1,51 @@
-"""What a program consists of and what it does, in words: `tessera-reference explain` and `run --trace`."""
+"""`tessera-reference explain`: what a program consists of, or what was decided about a module image (RT-17)."""
 
 from __future__ import annotations
 
-import hashlib
+import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
-from ..ir.module import Function, Instruction, Module
+from ..abi.fatbin import Fatbin, read
+from ..abi.fatbin.container import MAGIC
+from ..compilation import explain_launch, explanation_json, explanation_text
+from ..compilation.explanation import told
+from ..compilation.extents import named_dimensions
+from ..ir.module import Function, Module
 from ..ir.operation import Operation
-from ..numerics.array import Array
-from ..schedule.execution import Event
+from ..language import decode
+from .array_files import BadInput
+from .program import compile_text, file_command, read_bytes
+
+PLACE_IN_HELP = 4
+
+
+def register(subparsers: Any) -> None:
+    """Add `explain`."""
+    parser = file_command(
+        subparsers, "explain", run, "say what a program's operations are, or what was decided about a module image"
+    )
+    parser.add_argument("--json", action="store_true", help="of a module image: as JSON")
+    parser.add_argument(
+        "--extent",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="of a module image: a dimension that launches tell, to see what is decided for it",
+    )
+    parser.add_argument("--target", metavar="NAME", help="of a module image: the target that --extent is about")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain the file, whichever of the two it is."""
+    data = read_bytes(options)
+    if data.startswith(MAGIC):
+        print(explain_image(data, options), end="")
+        return 0
+    for module in compile_text(decode(data, options.file), options).modules:
+        print(*explain(module), sep="\n")
+    return 0
 
 
 def explain(module: Module) -> Iterator[str]:
@@ -43,30 +79,31 @@ def summary(operation: type[Operation]) -> str:
     return " ".join((operation.__doc__ or "").partition("\n\n")[0].split())
 
 
-def tracer(write: Callable[[str], None]) -> Callable[[Instruction, tuple[Array, ...]], None]:
-    """An observer that writes a line for every executed operation: its place, its results, a digest of their bits."""
-
-    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
-        span = instruction.location.span
-        values = [
-            f"%{value.name} {array.dtype}{list(array.shape)} {digest(array)}"
-            for value, array in zip(instruction.results, results, strict=True)
-        ]
-        write(f"{span.line}:{span.column} {instruction.operation.name} {'; '.join(values)}".rstrip())
-
-    return observe
+def explain_image(image: bytes, options: argparse.Namespace) -> str:
+    """The text, or the JSON, of what was decided about a module (RT-17-03, -08, -09). Raises `Failure`, `BadInput`."""
+    fatbin = read(image)
+    if options.extent:
+        return _explained_for(fatbin, options)
+    return explanation_json(fatbin.metadata) if options.json else explanation_text(fatbin.metadata)
 
 
-def event_tracer(write: Callable[[str], None]) -> Callable[[Event], None]:
-    """An observer that writes a line for everything that is done with a tile: of which nest, and in which buffer."""
-
-    def observe(event: Event) -> None:
-        buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
-        write(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
-
-    return observe
-
-
-def digest(array: Array) -> str:
-    """Sixteen hexadecimal digits that tell arrays with different bits apart."""
-    return hashlib.sha256(array.to_bits()).hexdigest()[:16]
+def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
+    extents: dict[str, int] = {}
+    for given in options.extent:
+        name, _, number = given.partition("=")
+        if not number.isascii() or not number.isdecimal():
+            raise BadInput(f"--extent {given!r} is not of the form NAME=N")
+        extents[name] = int(number)
+    known: Any = {name for kernel in fatbin.metadata.kernels for name in named_dimensions(kernel)}
+    for name in extents:
+        if name not in known:
+            raise BadInput(f"--extent {name}: launches tell {', '.join(sorted(known)) or 'no dimensions'}")
+    target = options.target or (fatbin.targets[0] if fatbin.targets else "")
+    if not any(set(names) <= extents.keys() for names in map(named_dimensions, fatbin.metadata.kernels) if names):
+        raise BadInput(f"--extent {', '.join(extents)}: no kernel has only these; there are {', '.join(sorted(known))}")
+    lines = [f"for {', '.join(f'{name}={extent}' for name, extent in extents.items())} on {target}"]
+    for kernel in fatbin.metadata.kernels:
+        names = named_dimensions(kernel)
+        if names and extents.keys() >= set(names):
+            lines += told(kernel, explain_launch(fatbin, kernel.name, target, extents))
+    return "\n".join(lines) + "\n"

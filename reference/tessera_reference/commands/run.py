@@ -1,8 +1,8 @@
-"""Running a function from files to files: `tessera-reference run`."""
+"""`tessera-reference run`: a function run from files to files."""
 
 from __future__ import annotations
 
-import re
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,32 +13,27 @@ from ..graph.ranks import RankObserver, mesh_in_force
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..ir.types import Tensor, dtype_of
-from ..levels.execution import Execution, Options, execute_at, execute_on_mesh_at
+from ..levels.execution import EXECUTIONS, Execution, Options, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
-from .array_files import BadInput, load, save
+from ..numerics.environment import check_environment
+from .array_files import Assignment, BadInput, load, save
+from .lowering_options import add_lowering_options, lowering_of, selected
+from .program import compile_file, file_command
+from .trace import event_tracer, tracer
 
+PLACE_IN_HELP = 0
 
-@dataclass(frozen=True)
-class Assignment:
-    """`NAME=FILE`, `NAME@RANK=FILE`, and each with `:bits` behind the name."""
-
-    name: str
-    rank: int | None
-    bits: bool
-    path: str
-
-    @classmethod
-    def read(cls, text: str) -> Assignment:
-        """What an option says. Raises `BadInput`."""
-        found = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
-        if found is None:
-            raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
-        return cls(found[1], None if found[2] is None else int(found[2]), found[3] is not None, found[4])
-
-    @property
-    def subject(self) -> str:
-        """What is assigned, as the user wrote it."""
-        return self.name if self.rank is None else f"{self.name}@{self.rank}"
+FILES_HELP = """
+files:
+  Inputs and outputs are .npy files. An input's numbers must be values of the parameter's dtype: fp8 and bf16, which
+  numpy lacks, are given as any float array that they represent exactly, and are written as float32. NAME:bits=FILE
+  reads or writes storage codes instead, as unsigned integers of the dtype's width.
+  With one result, --output may call it anything; several are called r0, r1, ... in order, those of a kernel by the
+  names of its tensor parameters.
+  On a mesh, NAME@RANK=FILE is the input or output of one rank, counted row-major; an input without a rank is that of
+  all others, an output without one is rank 0's.
+  FILE may be - for a program on standard input.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,43 @@ class How:
     observer: Callable[..., Any] | None = None
 
 
-def run(module: Module, function: Function, inputs: Sequence[str], outputs: Sequence[str], how: How) -> None:
+def register(subparsers: Any) -> None:
+    """Add `run`."""
+    parser = file_command(subparsers, "run", run, "run a function on .npy files", epilog=FILES_HELP)
+    parser.add_argument(
+        "--function", metavar="NAME", help="the function, or MODULE.NAME; needed when there are several"
+    )
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
+    parser.add_argument("--output", action="append", default=[], metavar="NAME=FILE.npy", help="where a result goes")
+    parser.add_argument(
+        "--level",
+        choices=("strict", "deterministic", "fast"),
+        default="strict",
+        help="numerics level; the reference computes the strict bits under each",
+    )
+    parser.add_argument(
+        "--at", choices=EXECUTIONS, default="graph", help="the level of IR that is executed, or machine code"
+    )
+    add_lowering_options(parser)
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="print each operation as it is executed, with a digest of its bits; at schedule what is done to each tile",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the function that the options name."""
+    check_environment()
+    lowering = lowering_of(options)
+    module, function = selected(compile_file(options).modules, options.function)
+    trace = event_tracer if options.at == "schedule" else tracer
+    how = How(options.at, lowering.target, lowering.options, trace(print) if options.trace else None)
+    run_on_files(module, function, options.input, options.output, how)
+    return 0
+
+
+def run_on_files(module: Module, function: Function, inputs: Sequence[str], outputs: Sequence[str], how: How) -> None:
     """Run a function on the files of `inputs`, and write or print its results. Raises `BadInput` and as `execute`."""
     wanted = [Assignment.read(text) for text in outputs]
     given = [Assignment.read(text) for text in inputs]

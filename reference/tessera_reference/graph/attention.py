@@ -2,14 +2,13 @@
 
 import math
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
 from ..ir.types import Tensor, show_dim
-from .adjoints import Term, constant
 from .compositions import number, require_float, require_held_as
 from .constant import Constant
 from .movement import Iota
+from .term import Term, constant
 
 
 @operation(

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.builder import Applied, Builder
 from ..ir.diagnostics import Location
 from ..ir.module import Value
 from ..ir.operation import (
+    Applied,
     Attribute,
+    Builder,
     Hidden,
     Meeting,
     Operand,
@@ -36,8 +37,8 @@ from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.limits import require_room
-from .adjoints import Term
 from .axes import require_axis
+from .term import Term
 
 OPERATORS = ("sum", "max", "min")
 """What a reducing collective may compute (AMB-LANG-76)."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import require
+from ..ir.operation import Builder, require
 from ..ir.types import Numeric, Tensor, show_dim
-from .adjoints import Term
+from .term import Term
 
 
 def widened(value: Value, build: Builder) -> Term:

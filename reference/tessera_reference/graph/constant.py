@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Hidden, Operation, Shown, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Hidden, Operation, Shown, operation, require
 from ..ir.types import Scalar, Tensor, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType

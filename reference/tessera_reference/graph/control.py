@@ -6,11 +6,12 @@ carried by a loop are arguments of its regions and its results.
 
 from typing import Any
 
-from ..ir.builder import Applied, Builder
 from ..ir.dimensions import joined_all, loosened_all
 from ..ir.module import Value
 from ..ir.operation import (
+    Applied,
     Attribute,
+    Builder,
     Environment,
     Hidden,
     Operand,

@@ -1,38 +1,37 @@
 """Reverse-mode differentiation along what was executed (spec section 5.5; LANG-05.5-01).
 
-A machine that runs a program with `grad` keeps a tape of what it executes: branches taken, every turn of a loop, the
-bodies of calls. `gradients` goes back along it and has each operation's adjoint build its contribution, which is then
-executed, and recorded, like any other code; so gradients can be differentiated again.
+An interpreter that runs a program with `grad` keeps a tape of what it executes: branches taken, every turn of a loop,
+the bodies of calls. `gradients` goes back along the tape and has each operation's adjoint build its contribution, which
+is then executed, and recorded, like any other code; so gradients can be differentiated again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..ir.builder import Applied, Builder, fields_of
+from ..ir.builder import BlockBuilder, fields_of
 from ..ir.diagnostics import Location
-from ..ir.operation import Meeting, Operation, Steps
+from ..ir.module import Block
+from ..ir.operation import Applied, Meeting, Operation, Steps
 from ..ir.types import ROW_MAJOR, Tensor
 from ..numerics.array import Array
 from .collectives import Collective
 from .elementwise import Add
-from .tape import Executed, on_types_of, type_of
-
-if TYPE_CHECKING:
-    from .interpreter import Machine
+from .tape import Executed, Tape, on_types_of, type_of
 
 Contributions = dict[int, list[Array]]
 """What each array, by identity, is given by its uses, the last use first."""
 
+Run = Callable[[Block, tuple[Array, ...]], Steps]
+"""Runs a block on arguments, recording what it executes."""
 
-def gradients(machine: Machine, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
+
+def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
     """The derivative of the sum of y's elements with respect to each of `wrt`; zeros where y does not depend on it."""
-    assert machine.tape is not None
-    executed = machine.tape.since(wrt)
+    executed = tape.since(wrt)
     depending = _depending_on(wrt, executed)
     contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
     for entry in reversed(executed):
@@ -43,14 +42,14 @@ def gradients(machine: Machine, y: Array, wrt: tuple[Array, ...], location: Loca
             continue
         dys = []
         for result in entry.results:
-            dys.append((yield from _total(machine, result, contributions, location)))
-        found = yield from _adjoint(machine, entry, tuple(dys))
+            dys.append((yield from _total(run, result, contributions, location)))
+        found = yield from _adjoint(run, entry, tuple(dys))
         for operand, gradient in reversed(list(zip(entry.operands, found, strict=True))):
             if gradient is not None and id(operand) in depending:
                 contributions.setdefault(id(operand), []).append(gradient)
     totals = []
     for x in wrt:
-        totals.append((yield from _total(machine, x, contributions, location)))
+        totals.append((yield from _total(run, x, contributions, location)))
     return tuple(totals)
 
 
@@ -64,35 +63,35 @@ def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[i
 
 
 def _total(
-    machine: Machine, x: Array, contributions: Contributions, location: Location
+    run: Run, x: Array, contributions: Contributions, location: Location
 ) -> Generator[Meeting, tuple[Array, ...], Array]:
     """The contributions of all uses, added in program order (AMB-LANG-117)."""
     found = contributions.get(id(x), [])
     if len(found) < 2:
         return found[0] if found else _filled(x, 0)
-    build = Builder(location)
+    build = BlockBuilder(location)
     terms = tuple(build.value(type_of(x)) for _ in found)
     total = terms[0]
     for term in terms[1:]:
         total = build(Add, total, term)
-    (result,) = yield from machine.block(build.block(terms, (total,)), tuple(reversed(found)), {})
+    (result,) = yield from run(build.block(terms, (total,)), tuple(reversed(found)))
     contributions[id(x)] = [result]
     return result
 
 
 def _adjoint(
-    machine: Machine, entry: Executed, dys: tuple[Array, ...]
+    run: Run, entry: Executed, dys: tuple[Array, ...]
 ) -> Generator[Meeting, tuple[Array, ...], tuple[Array | None, ...]]:
     """What an operation's adjoint gives each operand; None for nothing."""
     operation = _row_major(on_types_of(entry.operation, entry.operands))
-    build = Builder(entry.location)
+    build = BlockBuilder(entry.location)
     operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
     types = operation.results()
     results = tuple(build.value(type_) for type_ in types)
     incoming = tuple(build.value(type_) for type_ in types)
     outgoing = operation.adjoint(Applied(operands, results, incoming), build)
     block = build.block((*operands, *results, *incoming), tuple(value for value in outgoing if value is not None))
-    found = iter((yield from machine.block(block, (*entry.operands, *entry.results, *dys), {})))
+    found = iter((yield from run(block, (*entry.operands, *entry.results, *dys))))
     return tuple(None if value is None else next(found) for value in outgoing)
 
 

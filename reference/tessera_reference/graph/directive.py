@@ -4,9 +4,8 @@ A directive changes how a thing is computed, never a bit of it (AMB-LANG-110): e
 Schedule IR reads it.
 """
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, AttributeValue, Environment, Operands, Operation, operation
+from ..ir.operation import Applied, Attribute, AttributeValue, Builder, Environment, Operands, Operation, operation
 from ..ir.types import LAYOUTS, Type
 from ..numerics.array import Array
 

@@ -8,14 +8,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Environment, NotCarriedOut, Operand, Operation, operation, require
+from ..ir.operation import Applied, Builder, Environment, NotCarriedOut, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
-from .adjoints import Term, terms
+from .adjoints import terms
+from .term import Term
 
 
 class Operator(Protocol):

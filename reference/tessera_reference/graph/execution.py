@@ -8,7 +8,7 @@ from ..ir.diagnostics import UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
 from ..numerics.array import Array
 from .binding import InputMismatch, bind, describe
-from .interpreter import Machine, Observer
+from .interpreter import Interpreter, Observer
 from .ranks import Choice, RankObserver, meets, mesh_in_force, run_on_mesh
 
 __all__ = ["InputMismatch", "UnknownFunction", "describe", "execute", "execute_on_mesh"]
@@ -31,7 +31,7 @@ def execute(
     A function that meets other ranks runs on every rank of its mesh, on the same inputs; the results are rank 0's.
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
-    `UnsupportedConstruct` where it goes beyond this machine.
+    `UnsupportedConstruct` where it goes beyond this interpreter.
     """
     target = _find(module, function)
     arguments = bind(target, inputs)
@@ -40,7 +40,7 @@ def execute(
         every = [arguments] * module.meshes[mesh].size
         return run_on_mesh(module, target, every, mesh, observer and _of_rank_0(observer))[0]
     try:
-        next(Machine(module, observer).run(target, arguments))
+        next(Interpreter(module, observer).run(target, arguments))
     except StopIteration as finished:
         results: tuple[Array, ...] = finished.value
         return results

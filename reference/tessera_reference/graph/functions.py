@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import activations, elementary
 from ..numerics.array import Array
-from .adjoints import Term, terms
+from .adjoints import terms
 from .elementwise import Arithmetic
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-10-07", "LANG-10-11")
 

@@ -1,8 +1,7 @@
 """`tessera.graph.gather` and its adjoint `scatter_add`: the slices along an axis at computed indices."""
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import Dim, Numeric, Scalar, Tensor, show_dim
 from ..numerics import movement
 from ..numerics.array import Array

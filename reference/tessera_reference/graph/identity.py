@@ -1,8 +1,7 @@
 """`tessera.graph.identity`: a value under another name, as where it is handed to a function or a region."""
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Environment, Operand, Operation, operation
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, operation
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics.array import Array
 

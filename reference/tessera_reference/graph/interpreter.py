@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..ir.builder import Builder
+from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
@@ -39,7 +39,7 @@ class _Returned(Exception):  # no error: how a return leaves the regions around 
         self.results = results
 
 
-class Machine:
+class Interpreter:
     """Runs functions of one module."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Machine:
 class Within:
     """The `StepEnvironment` of one instruction."""
 
-    machine: Machine
+    interpreter: Interpreter
     instruction: Instruction
     frame: Frame
 
@@ -146,29 +146,29 @@ class Within:
         return self.instruction.location
 
     def next_stream(self) -> int:
-        """As the machine's."""
-        return self.machine.next_stream()
+        """As the interpreter's."""
+        return self.interpreter.next_stream()
 
     def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
         """Run a region of the instruction; what it yields."""
-        self.machine.count(self.instruction)
-        return self.machine.block(self.instruction.regions[index], arguments, self.frame)
+        self.interpreter.count(self.instruction)
+        return self.interpreter.block(self.instruction.regions[index], arguments, self.frame)
 
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
         """Run another function of the module."""
-        return self.machine.function(self.machine.module.functions[function], arguments)
+        return self.interpreter.function(self.interpreter.module.functions[function], arguments)
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
         """Run the operations that a composite stands for, built once for each instruction and shapes."""
         key = (self.instruction, tuple([operand.shape for operand in operands]))
-        block = self.machine.expansions.get(key)
+        block = self.interpreter.expansions.get(key)
         if block is None:
-            block = self.machine.expansions[key] = self._expansion(operation, operands)
-        return self.machine.block(block, operands, {})
+            block = self.interpreter.expansions[key] = self._expansion(operation, operands)
+        return self.interpreter.block(block, operands, {})
 
     def _expansion(self, operation: Composite, operands: tuple[Array, ...]) -> Block:
         actual = on_types_of(operation, operands)
-        build = Builder(self.location)
+        build = BlockBuilder(self.location)
         arguments = tuple(build.value(type_) for _, type_ in actual.operand_types)
         try:
             actual.results()
@@ -179,7 +179,13 @@ class Within:
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
         """The gradients of the sum of y's elements, computed back along what was executed so far."""
-        return gradients(self.machine, y, wrt, self.location)
+        interpreter = self.interpreter
+        assert interpreter.tape is not None
+
+        def run(block: Block, arguments: tuple[Array, ...]) -> Steps:
+            return interpreter.block(block, arguments, {})
+
+        return gradients(interpreter.tape, run, y, wrt, self.location)
 
 
 def reachable(module: Module, function: Function) -> list[Instruction]:

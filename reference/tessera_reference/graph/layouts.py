@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Layout, Tensor, is_layout, layout_of
 from ..numerics.array import Array
 

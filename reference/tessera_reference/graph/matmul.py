@@ -1,13 +1,24 @@
 """`tessera.graph.matmul`: the matrix product (spec sections 5.2, 5.4, 10, 15)."""
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    NotCarriedOut,
+    Operand,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import LAYOUTS, Tensor, show_dim
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
-from .adjoints import Term, terms
+from .adjoints import terms
+from .term import Term
 
 
 @operation(

@@ -3,9 +3,8 @@
 import math
 from fractions import Fraction
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operands, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operands, Operation, operation, require
 from ..ir.types import Dim, Tensor, show_dim
 from ..numerics import movement
 from ..numerics.array import Array

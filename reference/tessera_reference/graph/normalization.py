@@ -1,8 +1,7 @@
 """`tessera.graph.layer_norm` and `rms_norm`: normalization along one axis (spec sections 2, 10)."""
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Operand, operation
+from ..ir.operation import Attribute, Builder, Composite, Operand, operation
 from ..ir.types import Tensor
 from .axes import require_axis
 from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened

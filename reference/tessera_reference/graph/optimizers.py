@@ -7,15 +7,14 @@ the state is that of the parameter or of its accumulator.
 
 from __future__ import annotations
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Operand, operation, require
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import DTYPES
-from .adjoints import Term, constant
 from .compositions import number, require_float, require_like, require_number, widened
 from .control import Assert
 from .stateful import Stateful
+from .term import Term, constant
 
 _CLAUSES = ("LANG-02-04", "LANG-04-08")
 

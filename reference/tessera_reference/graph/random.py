@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Composite, Environment, Operand, Operation, operation, require
 from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import random
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType
-from .adjoints import Term
 from .axes import require_extents
 from .compositions import require_float, require_number, widened
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-04-06")
 _EFFECTS = frozenset({"random"})

@@ -20,7 +20,7 @@ from ..ir.types import Mesh
 from ..numerics.array import Array
 from .collectives import Collective, resolve_axis
 from .disagreement import Standing, brought, deadlock, mismatch, on_ranks, refused
-from .interpreter import Machine, reachable
+from .interpreter import Interpreter, reachable
 from .tape import on_types_of
 
 Choice = Callable[[Sequence[int]], int]
@@ -111,7 +111,7 @@ def run_on_mesh(
     """Run a function on every rank of a mesh, `arguments` and results by rank; `choice` never changes a bit.
 
     Raises `Rejection` for ranks that do not come together and for the error of a rank, `UnsupportedConstruct` where
-    one goes beyond this machine.
+    one goes beyond this interpreter.
     """
     ranks = Ranks(module, function, arguments, mesh, observer)
     ranks.run(choice)
@@ -134,7 +134,7 @@ class Ranks:
         self.function = function
         self.mesh = mesh
         self.running: list[Steps] = [
-            Machine(module, observer and partial(observer, rank)).run(function, given)
+            Interpreter(module, observer and partial(observer, rank)).run(function, given)
             for rank, given in enumerate(arguments)
         ]
         self.waiting: dict[Group, dict[int, Meeting]] = {}

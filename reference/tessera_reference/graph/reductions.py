@@ -5,15 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    NotCarriedOut,
+    Operand,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
-from .adjoints import Term, positions_along, terms
+from .adjoints import positions_along, terms
 from .axes import require_axis
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
 

@@ -6,14 +6,14 @@ have a corner, the derivative is one of its subgradients: at equal operands that
 
 from typing import ClassVar
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import arithmetic, movement
 from ..numerics.array import Array
-from .adjoints import Term, terms
+from .adjoints import terms
 from .elementwise import Arithmetic, elementwise, require_one_dtype
+from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-03.2-02")
 

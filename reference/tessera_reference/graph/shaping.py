@@ -6,9 +6,8 @@ What does not fit is refused where the extents of the operand are known, and an 
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
 from ..ir.types import Dim, Numeric, Scalar, Tensor
 from ..numerics import movement
 from ..numerics.array import Array

@@ -11,16 +11,27 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operands, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    Operand,
+    Operands,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Numeric, Scalar, Tensor, is_unknown, show_dim
 from ..numerics import movement
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.movement import Selection, Stretch
-from .adjoints import Term, terms
+from .adjoints import terms
 from .axes import require_extents
+from .term import Term
 
 _PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
 

@@ -1,8 +1,18 @@
 """`tessera.graph.softmax` (spec sections 5.2, 5.4, 10, 15)."""
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, NotCarriedOut, Operand, Operation, derived, operation, require
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    NotCarriedOut,
+    Operand,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import Tensor
 from ..numerics.array import Array
 from ..numerics.formats import DType

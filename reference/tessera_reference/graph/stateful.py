@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar, TypeVar
 
-from ..ir.builder import Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Composite, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
 from ..ir.types import Tensor, Type
-from .adjoints import Term
 from .axes import require_axis
 from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened
+from .term import Term
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
 """`tessera.graph.transpose`: the axes in another order."""
 
-from ..ir.builder import Applied, Builder
 from ..ir.module import Value
-from ..ir.operation import Attribute, Environment, Operand, Operation, derived, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, derived, operation, require
 from ..ir.types import Tensor
 from ..numerics import arithmetic
 from ..numerics.array import Array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .diagnostics import Location
@@ -11,22 +10,8 @@ from .operation import Operation, Role
 from .types import Type
 
 
-@dataclass(frozen=True)
-class Applied:
-    """An executed operation as its adjoint sees it: what went in, what came out, and the gradient of each result."""
-
-    operands: tuple[Value, ...]
-    results: tuple[Value, ...]
-    gradients: tuple[Value, ...]
-
-    @property
-    def dy(self) -> Value:
-        """The gradient of the first, often only, result."""
-        return self.gradients[0]
-
-
-class Builder:
-    """Appends instructions, all at one place in the source, and names their results."""
+class BlockBuilder:
+    """The `Builder` of one block: appends instructions, all at one place in the source, and names their results."""
 
     def __init__(self, location: Location, prefix: str = "") -> None:
         self.location = location

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..numerics.formats import DTYPES, DType
-from .operation import AttributeValue, require
+from .operation import AttributeValue, Refusal, require
 from .spelling import did_you_mean
 from .types import Mesh, Tensor, Type, dtype_of
 
@@ -47,22 +47,13 @@ def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Map
 
 def _check_numerics(values: Mapping[str, Any]) -> None:
     profile, precision = values.get("numerics_profile"), values.get("precision")
-    require(
-        profile is None or profile in PROFILES,
-        "numerics",
-        f"{profile!r} is no numerics profile",
-        f"one of {', '.join(PROFILES)}",
-        "LANG-10-04",
-        did_you_mean(str(profile), PROFILES),
-    )
-    require(
-        precision is None or (precision in DTYPES and DTYPES[precision].kind in ("float", "complex")),
-        "numerics",
-        f"{precision!r} is no precision",
-        "a float dtype",
-        "LANG-02-09",
-        did_you_mean(str(precision), DTYPES),
-    )
+    if profile is not None and profile not in PROFILES:
+        remedy = did_you_mean(str(profile), PROFILES)
+        requirement = f"one of {', '.join(PROFILES)}"
+        raise Refusal("numerics", f"{profile!r} is no numerics profile", requirement, "LANG-10-04", remedy)
+    if precision is not None and (precision not in DTYPES or DTYPES[precision].kind not in ("float", "complex")):
+        remedy = did_you_mean(str(precision), DTYPES)
+        raise Refusal("numerics", f"{precision!r} is no precision", "a float dtype", "LANG-02-09", remedy)
 
 
 def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:

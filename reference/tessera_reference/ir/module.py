@@ -15,16 +15,11 @@ from ..numerics.array import Array
 from .diagnostics import Location
 from .operation import AttributeValue, Operation
 from .types import Mesh, Type
+from .values import Value
+
+__all__ = ["Block", "Exit", "Function", "Instruction", "Module", "Value"]
 
 Exit = Literal["return", "yield", "unreachable"]
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """Something defined once: an argument or a result. Two values are the same only when they are one object."""
-
-    name: str
-    type: Type
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,11 @@ is `Stepwise`; one that is defined by simpler ones is `Composite`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
 from types import UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -30,10 +29,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType
 from .diagnostics import Category, Location
 from .types import Mesh, Tensor, Type
-
-if TYPE_CHECKING:
-    from .builder import Applied, Builder
-    from .module import Block, Function, Module, Value
+from .values import Value
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Operation")  # noqa: E741
@@ -88,10 +84,6 @@ def require(
 class Environment(Protocol):
     """What an executing operation may ask of its surroundings."""
 
-    @property
-    def module(self) -> Module:
-        """The module that is being run."""
-
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before (RT-11-03)."""
 
@@ -141,6 +133,38 @@ def derived(rule: Callable[[Any], AttributeValue]) -> Any:
     return Derived(rule)
 
 
+class Region(Protocol):
+    """How a region is left, of which this is all that an operation knows when its hidden fields are found."""
+
+    @property
+    def exit(self) -> str:
+        """`yield`, `return` or `unreachable`."""
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values with which it is left."""
+
+
+class Signature(Protocol):
+    """What a call or launch knows of a function of its module."""
+
+    @property
+    def parameters(self) -> tuple[Value, ...]:
+        """What it takes."""
+
+    @property
+    def results(self) -> tuple[Type, ...]:
+        """What it returns."""
+
+    @property
+    def kernel(self) -> bool:
+        """Whether it is launched, not called."""
+
+    @property
+    def device(self) -> str:
+        """The level at which it runs on a device; nothing for what the host runs."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """What the printed form of an instruction shows, from which the hidden fields of its operation follow."""
@@ -149,9 +173,33 @@ class Shown:
     attributes: Mapping[str, AttributeValue]
     results: tuple[Type, ...] | None
     """Nothing where the text leaves the types out."""
-    regions: tuple[Block, ...]
-    functions: Mapping[str, Function]
+    regions: Sequence[Region]
+    functions: Mapping[str, Signature]
     meshes: Mapping[str, Mesh]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An executed operation as its adjoint sees it: what went in, what came out, and the gradient of each result."""
+
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    gradients: tuple[Value, ...]
+
+    @property
+    def dy(self) -> Value:
+        """The gradient of the first, often only, result."""
+        return self.gradients[0]
+
+
+class Builder(Protocol):
+    """Where adjoints and decompositions put the operations that they consist of."""
+
+    def __call__(self, operation: type[Operation], *operands: Value, **attributes: Any) -> Value:
+        """Append an operation with one result; that result. Attributes and hidden fields are given by name."""
+
+    def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
+        """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
 
 
 class Operation(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..graph.interpreter import Machine
+from ..graph.interpreter import Interpreter
 from ..ir.diagnostics import Location, Rejection
 from ..ir.module import Function, Module
 from ..ir.operation import SPELLINGS
@@ -41,7 +41,7 @@ def evaluate(
     location = Location(findings.filename, expr.span)
     function = Function(name, scope.block((), (value,), "return"), (value.type,), location)
     try:
-        next(Machine(Module("", {name: function}, location)).run(function, ()))
+        next(Interpreter(Module("", {name: function}, location)).run(function, ()))
     except StopIteration as finished:
         return Given(finished.value[0], value.type)
     except Rejection as rejection:

@@ -1,13 +1,11 @@
-"""What is said when nothing can go on: who waits for what, and the circle of those who wait for each other."""
+"""Deadlocks: which processes wait for what, and the cycle of those that wait for each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .engine import Process, Wait
+from .processes import Process, Wait
 
 __all__ = ["Deadlock", "DeadlockReport", "held_up_by", "report"]
 
@@ -17,7 +15,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class DeadlockReport:
-    """When, who waits for what, and the circle, empty where they wait for what nobody is to do."""
+    """When it happened, which process waits for what, and the cycle; it is empty where no process could end a wait."""
 
     time: int
     waiting: tuple[tuple[str, str], ...]
@@ -54,13 +52,13 @@ def held_up_by(processes: Sequence[Process]) -> list[Wait]:
 
 
 def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:
-    """Who of the processes waits for what."""
-    told = tuple((each.name, each.waits_for.describe() if each.waits_for else "") for each in waiting)
-    return DeadlockReport(time, told, tuple(each.name for each in _circle(waiting)))
+    """The report on processes that wait."""
+    described = tuple((each.name, each.waits_for.describe() if each.waits_for else "") for each in waiting)
+    return DeadlockReport(time, described, tuple(each.name for each in _cycle(waiting)))
 
 
-def _circle(waiting: Sequence[Process]) -> list[Process]:
-    """The first circle found by following, from each, the first of those it waits for."""
+def _cycle(waiting: Sequence[Process]) -> list[Process]:
+    """The first cycle found by following, from each process, the first of those it waits for."""
     settled: set[int] = set()
     for start in waiting:
         path: list[Process] = []

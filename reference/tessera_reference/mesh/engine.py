@@ -13,43 +13,13 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from operator import itemgetter
 from types import coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from .choice_policies import Choices, FirstCome
 from .deadlocks import Deadlock, report
+from .processes import Process, Wait
 
 __all__ = ["Deadlock", "Engine", "Mailbox", "Process", "Resource", "Signal"]
-
-
-class Wait(Protocol):
-    """What a process waits for."""
-
-    def suspend(self, process: Process) -> None:
-        """Keep the process until it may go on."""
-
-    def wakers(self) -> Iterable[Process]:
-        """The processes that could let it go on, as far as is known."""
-
-    def describe(self) -> str:
-        """What is waited for, in words."""
-
-
-class Process:
-    """A coroutine that the engine drives; one that is `idle` waits for work, not for others."""
-
-    __slots__ = ("coroutine", "done", "name", "send", "waits_for")
-
-    def __init__(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        self.name = name
-        self.coroutine = coroutine
-        self.send = coroutine.send
-        self.waits_for: Wait | None = None
-        self.done = False
-
-    @property
-    def idle(self) -> bool:
-        """Whether it only waits to be given work."""
-        return isinstance(self.waits_for, Mailbox)
 
 
 class Engine:
@@ -126,7 +96,7 @@ class Engine:
             elif due:
                 self._advance(ready, due)
             else:
-                waiting = [each for each in self._living if not each.idle]
+                waiting = [each for each in self._living if not isinstance(each.waits_for, Mailbox)]
                 if waiting or until is not None:
                     raise Deadlock(report(self.now, waiting))
                 return

@@ -12,9 +12,9 @@ from ..abi.status import Failure, Status
 from ..numerics.errors import shown
 from .address_ranges import AddressRange
 from .allocations import Allocation, Region
+from .byte_views import BytesLike, byte_view
 from .capacity import Capacity
 from .findings import Findings
-from .foreign import BytesLike, flat
 from .pointer_diagnosis import Wanted, diagnose, diagnose_free
 from .topology import Topology
 
@@ -49,12 +49,12 @@ class AddressSpaceMemory:
 
     def adopt_host(self, memory: BytesLike) -> int:
         """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
-        held = flat(memory, "adopted host memory")
+        held = byte_view(memory, "adopted host memory")
         return self._add(self._host, len(held), "tessHostAlloc", foreign=held, pinned=False)
 
     def adopt_device(self, devices: Sequence[int], memory: BytesLike, owner: int = 0) -> int:
         """A device pointer for memory of the caller, which all ranks share in place. Raises `Failure`."""
-        held = flat(memory, "adopted device memory")
+        held = byte_view(memory, "adopted device memory")
         return self._add(self._device, len(held), "tessMalloc", devices=devices, owner=owner, foreign=held)
 
     def free_device(self, pointer: int, owner: int = 0) -> Allocation:
@@ -113,7 +113,7 @@ class AddressSpaceMemory:
 
     def write(self, region: Region, rank: int, data: BytesLike) -> None:
         """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no room."""
-        held = data if type(data) is bytes else flat(data, "data to be written")
+        held = data if type(data) is bytes else byte_view(data, "data to be written")
         allocation, start, stop, copy = self._placed(region, rank, len(held))
         if allocation.read_only:
             given = f"a write to {allocation}, which is read-only"

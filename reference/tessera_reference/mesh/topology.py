@@ -1,35 +1,30 @@
 """The machine that is simulated: its nodes, switches, devices and links (runtime spec 13; collectives spec 3.3).
 
-A topology is a JSON file of the form that `schemas/topology.schema.json` gives; those in `topologies/` come with the
-package. A device takes what one block may have from its target. What anything costs is for `costs` to say.
+A topology is a JSON file of the form that `topology.schema.json` gives, which is published in `schemas/`; those in
+`topologies/` come with the package. A device takes the limits of a block from its target. Costs are in `costs`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..abi.status import Failure, Status
 from ..ir.spelling import did_you_mean
-from ..ir.targets import TARGETS, Target, target_of
+from ..ir.targets import Target, target_of
 from ..numerics.errors import shown
-from .json_reader import InvalidDocument, Place, parse
+from .json_documents import InvalidDocument, parse, require_form
 from .routes import End, Link, Routes
 
 __all__ = ["NAMES", "Device", "Node", "Switch", "Topology", "default", "load", "named", "read"]
 
 NAMES = ("eight-sm90", "mixed", "single", "two-nodes")
 """The topologies that come with the package."""
-
-_MOST_BYTES = 2**48
-_MOST_BANDWIDTH = 10**15
-_MOST_LATENCY = 10**12
-_MOST = 4096
-_MOST_LINKS = 65536
-_LARGEST_INT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Switch:
     """A switch, inside a node or, where that is None, between nodes; its name is an end of links."""
 
     name: str
-    node: str | None
+    node: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class Device:
 class Topology:
     """A machine. Names of nodes and switches, ids of devices and names of links are each given once.
 
-    It is equal to itself only, so that what is worked out about it can be kept by it.
+    Compared by identity, so that it can key a cache.
     """
 
     name: str
@@ -117,25 +112,12 @@ class Topology:
         return self._routes.between(a, b, down)
 
 
-def read(place: Place) -> Topology:
+def read(document: Any, file: str = "topology") -> Topology:
     """The topology in a JSON document. Raises `InvalidDocument`."""
-    whole = place.members(("format", "name", "nodes", "switches", "devices", "links"), ("description",))
-    whole["format"].whole(1, 1)
-    if "description" in whole:
-        whole["description"].text(1000)
-    topology = Topology(
-        whole["name"].name(),
-        tuple(_node(each) for each in whole["nodes"].items(1, _MOST)),
-        tuple(_switch(each) for each in whole["switches"].items(0, _MOST)),
-        tuple(_device(each) for each in whole["devices"].items(1, _MOST)),
-        tuple(_link(each) for each in whole["links"].items(0, _MOST_LINKS)),
-    )
-    _require_once(whole["nodes"], [each.name for each in topology.nodes], "name")
-    _require_once(whole["switches"], [each.name for each in topology.switches], "name")
-    _require_once(whole["devices"], [each.id for each in topology.devices], "id")
-    _require_once(whole["links"], [each.name for each in topology.links], "name")
-    _require_known(whole, topology)
-    return topology
+    schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
+    require_form(document, schema, file)
+    _require_meaning(document, file)
+    return _made(document)
 
 
 def load(source: str | Path) -> Topology:
@@ -146,7 +128,7 @@ def load(source: str | Path) -> Topology:
         text = source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # no such file, no UTF-8
         raise InvalidDocument(str(source), "$", f"cannot be read ({error})", "a readable file in UTF-8") from None
-    return read(parse(text, str(source)))
+    return read(parse(text, str(source)), str(source))
 
 
 @cache
@@ -157,7 +139,7 @@ def named(name: str) -> Topology:
         allowed = f"one of {', '.join(NAMES)}" + (f": {hint}" if hint else "")
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "topology", f"name {shown(name)}", allowed)
     text = files(__package__).joinpath("topologies", f"{name}.json").read_text(encoding="utf-8")
-    return read(parse(text, f"{name}.json"))
+    return _made(json.loads(text))
 
 
 def default() -> Topology:
@@ -165,67 +147,54 @@ def default() -> Topology:
     return named("eight-sm90")
 
 
-def _node(place: Place) -> Node:
-    members = place.members(("name", "memory_bytes"))
-    return Node(members["name"].name(), members["memory_bytes"].whole(1, _MOST_BYTES))
-
-
-def _switch(place: Place) -> Switch:
-    members = place.members(("name",), ("node",))
-    return Switch(members["name"].name(), members["node"].name() if "node" in members else None)
-
-
-def _device(place: Place) -> Device:
-    members = place.members(("id", "target", "node", "memory_bytes", "memory_bandwidth", "multiprocessors"))
-    return Device(
-        members["id"].whole(0, _LARGEST_INT),
-        members["target"].one_of(tuple(TARGETS)),
-        members["node"].name(),
-        members["memory_bytes"].whole(1, _MOST_BYTES),
-        members["memory_bandwidth"].whole(1, _MOST_BANDWIDTH),
-        members["multiprocessors"].whole(1, _MOST),
+def _made(document: Any) -> Topology:
+    """The topology of a document that has the form and a meaning."""
+    return Topology(
+        document["name"],
+        tuple(Node(**_whole(each)) for each in document["nodes"]),
+        tuple(Switch(**each) for each in document["switches"]),
+        tuple(Device(**_whole(each)) for each in document["devices"]),
+        tuple(Link(**_whole(each)) for each in document["links"]),
     )
 
 
-def _link(place: Place) -> Link:
-    members = place.members(("name", "a", "b", "bandwidth", "latency"))
-    return Link(
-        members["name"].name(),
-        _end(members["a"]),
-        _end(members["b"]),
-        members["bandwidth"].whole(1, _MOST_BANDWIDTH),
-        members["latency"].whole(0, _MOST_LATENCY),
+def _whole(members: dict[str, Any]) -> dict[str, Any]:
+    """The members of an object, with 2.0, a whole number of JSON Schema, as 2."""
+    return {name: int(value) if isinstance(value, float) else value for name, value in members.items()}
+
+
+def _require_meaning(document: Any, file: str) -> None:
+    """What the schema cannot say: keys are unique, and what is named exists. Raises `InvalidDocument`."""
+
+    def require(allowed: bool, path: str, value: Any, expected: str) -> None:
+        if not allowed:
+            raise InvalidDocument(file, path, f"is {shown(value)}", expected)
+
+    def require_named(path: str, value: Any, known: Sequence[str]) -> None:
+        hint = "" if value in known else did_you_mean(value, known)
+        require(value in known, path, value, f"one of {', '.join(known)}" + (f": {hint}" if hint else ""))
+
+    for list_, key in (("nodes", "name"), ("switches", "name"), ("devices", "id"), ("links", "name")):
+        seen: set[str | int] = set()
+        for at, each in enumerate(document[list_]):
+            require(each[key] not in seen, f"$.{list_}[{at}].{key}", each[key], f"a {key} that no earlier element has")
+            seen.add(each[key])
+    nodes = tuple(each["name"] for each in document["nodes"])
+    for at, switch in enumerate(document["switches"]):
+        require(switch["name"] not in nodes, f"$.switches[{at}].name", switch["name"], "a name that no node has")
+    for list_ in ("switches", "devices"):
+        for at, each in enumerate(document[list_]):
+            if "node" in each:
+                require_named(f"$.{list_}[{at}].node", each["node"], nodes)
+    names, ids = (
+        (*nodes, *(each["name"] for each in document["switches"])),
+        {each["id"] for each in document["devices"]},
     )
-
-
-def _end(place: Place) -> End:
-    return place.name() if isinstance(place.value, str) else place.whole(0, _LARGEST_INT)
-
-
-def _require_once(list_: Place, keys: Sequence[str | int], member: str) -> None:
-    seen: set[str | int] = set()
-    for place, key in zip(list_.items(0, len(keys)), keys, strict=True):
-        if key in seen:
-            place.members((member,), place.value)[member].refuse(f"a {member} that no earlier element has")
-        seen.add(key)
-
-
-def _require_known(whole: dict[str, Place], topology: Topology) -> None:
-    """Whatever is named exists: the nodes of switches and devices, the ends of links."""
-    nodes = {each.name: None for each in topology.nodes}
-    for switch in whole["switches"].items(0, _MOST):
-        if switch.value["name"] in nodes:
-            Place(switch.file, f"{switch.path}.name", switch.value["name"]).refuse("a name that no node has")
-    for each in (*whole["switches"].items(0, _MOST), *whole["devices"].items(0, _MOST)):
-        if "node" in each.value:
-            Place(each.file, f"{each.path}.node", each.value["node"]).one_of(nodes)
-    names = {**nodes, **{each.name: None for each in topology.switches}}
-    for link in whole["links"].items(0, _MOST_LINKS):
+    for at, link in enumerate(document["links"]):
         for end in ("a", "b"):
-            place = Place(link.file, f"{link.path}.{end}", link.value[end])
-            if isinstance(place.value, str):
-                place.one_of(names)
-            elif not topology.has_device(place.value):
-                place.refuse("the id of a device, or the name of a node or switch")
-        if link.value["a"] == link.value["b"]:
-            Place(link.file, f"{link.path}.b", link.value["b"]).refuse("another end than a")
+            if isinstance(link[end], str):
+                require_named(f"$.links[{at}].{end}", link[end], names)
+            else:
+                expected = "the id of a device, or the name of a node or switch"
+                require(link[end] in ids, f"$.links[{at}].{end}", link[end], expected)
+        require(link["a"] != link["b"], f"$.links[{at}].b", link["b"], "another end than a")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .formats import DType
+from .failure import NumericsFailure, shown
+from .formats import DType, UnknownDType, UnknownDTypeId, UnsupportedDType
 
 __all__ = [
     "AxisOutOfRange",
@@ -30,45 +28,6 @@ __all__ = [
     "WrongCarrier",
     "shown",
 ]
-
-_LONGEST_SHOWN = 200
-"""Characters of a value that a message quotes."""
-
-
-def shown(value: object) -> str:
-    """Return how a message quotes a value, whatever it is: its representation, shortened where it is long."""
-    try:
-        quoted = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, lists a thousand deep
-        return f"a value of type {type(value).__name__} too long to be shown"
-    return quoted if len(quoted) <= _LONGEST_SHOWN else quoted[:_LONGEST_SHOWN] + "..."
-
-
-class NumericsFailure(Exception):
-    """Base of everything raised on purpose by `tessera_reference.numerics`."""
-
-
-class UnknownDType(NumericsFailure):
-    """`name` is no dtype of the specifications."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-    def __str__(self) -> str:
-        return f"unknown dtype {shown(self.name)}"
-
-
-class UnsupportedDType(NumericsFailure):
-    """`operation` is not defined on `dtype`."""
-
-    def __init__(self, operation: str, dtype: DType) -> None:
-        super().__init__(operation, dtype)
-        self.operation = operation
-        self.dtype = dtype
-
-    def __str__(self) -> str:
-        return f"{self.operation} is not defined on {self.dtype}"
 
 
 class DTypeMismatch(NumericsFailure):
@@ -153,17 +112,6 @@ class UnsuitableEnvironment(NumericsFailure):
 
     def __str__(self) -> str:
         return "arithmetic of this process is not IEEE 754's default: " + "; ".join(self.findings)
-
-
-class UnknownDTypeId(NumericsFailure):
-    """`identifier` is no dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
-
-    def __init__(self, identifier: object) -> None:
-        super().__init__(identifier)
-        self.identifier = identifier
-
-    def __str__(self) -> str:
-        return f"unknown dtype id {self.identifier!r}: the ids are 1 to 13 (RT-19.B)"
 
 
 class InvalidArgument(NumericsFailure):

@@ -11,9 +11,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .errors import UnknownDType, UnknownDTypeId, UnsupportedDType
+from .failure import NumericsFailure, shown
 
-__all__ = ["DTYPES", "DType", "Kind", "dtype", "dtype_of_abi_id"]
+__all__ = [
+    "DTYPES",
+    "DType",
+    "Kind",
+    "UnknownDType",
+    "UnknownDTypeId",
+    "UnsupportedDType",
+    "dtype",
+    "dtype_of_abi_id",
+]
 
 Kind: TypeAlias = Literal["float", "int", "bool", "complex"]
 
@@ -106,6 +115,40 @@ class DType:
     def int_max(self) -> int:
         """The largest value of an integer dtype."""
         return (1 << (self.bits - 1)) - 1
+
+
+class UnknownDType(NumericsFailure):
+    """`name` is no dtype of the specifications."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"unknown dtype {shown(self.name)}"
+
+
+class UnknownDTypeId(NumericsFailure):
+    """`identifier` is no dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
+
+    def __init__(self, identifier: object) -> None:
+        super().__init__(identifier)
+        self.identifier = identifier
+
+    def __str__(self) -> str:
+        return f"unknown dtype id {self.identifier!r}: the ids are 1 to 13 (RT-19.B)"
+
+
+class UnsupportedDType(NumericsFailure):
+    """`operation` is not defined on `dtype`."""
+
+    def __init__(self, operation: str, dtype: DType) -> None:
+        super().__init__(operation, dtype)
+        self.operation = operation
+        self.dtype = dtype
+
+    def __str__(self) -> str:
+        return f"{self.operation} is not defined on {self.dtype}"
 
 
 def dtype(name: str) -> DType:

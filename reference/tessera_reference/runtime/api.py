@@ -1,14 +1,37 @@
-"""The host API, every function under its own name (runtime spec 4).
-
-A function with outputs gives a status and the output, None where it failed; the others give the status. Nothing raises.
-"""
+"""The host API as an object: every function of `entries.FUNCTIONS` is a method of `Runtime` (runtime spec 4)."""
 
 from __future__ import annotations
 
-from .calls.extensions import ExtensionCalls
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .calls import (  # noqa: F401, each registers the functions of its section
+    capturing,
+    collectives,
+    contexts,
+    extensions,
+    memory,
+    meshes,
+    modules,
+    numerics,
+    planning,
+    profiling,
+    streams,
+)
+from .entries import FUNCTIONS
+from .state import State
 
 __all__ = ["Runtime"]
 
 
-class Runtime(ExtensionCalls):
+class Runtime(State):
     """A runtime on a simulated machine of its own."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            """A function of the API."""
+
+
+for _name, _function in FUNCTIONS.items():
+    setattr(Runtime, _name, _function)

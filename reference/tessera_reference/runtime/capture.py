@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .contexts import Context
-from .streams import Stream
+from .meshes import Queue
 from .work import PROBLEMS, Access, Carried, Work, as_failure
 
-__all__ = ["Capture", "Graph", "GraphWork", "Node", "begin_capture"]
+__all__ = ["Capture", "Graph", "GraphWork", "Node", "begin_capture", "capture_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +22,15 @@ class Node:
 
 @dataclass(eq=False)
 class Capture:
-    """What is being captured, on one stream or, joined by events, on several."""
+    """A capture on one stream or, joined by events, on several."""
 
+    running: list[Capture]
+    """The captures of the runtime that have not ended."""
+    before: dict[Queue, frozenset[int]]
+    """Of each stream in it: the nodes that the next one on the stream follows."""
     nodes: list[Node] = field(default_factory=list)
-    before: dict[Stream, frozenset[int]] = field(default_factory=dict)
-    """The nodes that the next one on a stream follows."""
     recorded: dict[int, frozenset[int]] = field(default_factory=dict)
     """Of the recordings in it, by number: what had been captured on their stream."""
-    running: bool = True
 
     def add(self, work: Work) -> None:
         """Add work behind what its stream has."""
@@ -37,28 +38,29 @@ class Capture:
         self.nodes.append(Node(work, tuple(sorted(after))))
         self.before[work.stream] = frozenset({len(self.nodes) - 1})
 
-    def record(self, recording: int, stream: Stream) -> None:
+    def record(self, recording: int, stream: Queue) -> None:
         """An event is recorded on a stream."""
         self.recorded[recording] = self.before.get(stream, frozenset())
 
-    def wait(self, recording: int, stream: Stream) -> None:
+    def wait(self, recording: int, stream: Queue) -> None:
         """A stream waits for a recording of this capture, and joins it."""
-        stream.capture = self
         self.before[stream] = self.before.get(stream, frozenset()) | self.recorded[recording]
 
-    def end(self, stream: Stream) -> Graph:
-        """The graph of what was captured; the streams run their work again."""
-        self.running = False
-        for each in (*self.before, stream):
-            if each.capture is self:
-                each.capture = None
+    def end(self, stream: Queue) -> Graph:
+        """End the capture: its streams run their work again. Gives the graph of what was captured."""
+        self.running.remove(self)
         return Graph(tuple(self.nodes), stream)
 
 
-def begin_capture(stream: Stream) -> None:
-    """Let a stream capture, unless it does."""
-    if stream.capture is None:
-        stream.capture = Capture(before={stream: frozenset()})
+def capture_of(captures: Iterable[Capture], stream: Queue) -> Capture | None:
+    """The capture that a stream is in, if it is in one."""
+    return next((each for each in captures if stream in each.before), None)
+
+
+def begin_capture(captures: list[Capture], stream: Queue) -> None:
+    """Begin a capture on a stream that is in none."""
+    if capture_of(captures, stream) is None:
+        captures.append(Capture(captures, {stream: frozenset()}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class Graph:
     """Work that can be replayed, in an order that its edges allow: that of capture."""
 
     nodes: tuple[Node, ...]
-    stream: Stream
+    stream: Queue
     """On which it was captured."""
 
     @property
@@ -83,7 +85,7 @@ class GraphWork(Work):
     function = "tessxGraphLaunch"
 
     works: Sequence[Work]
-    """Those of the nodes, anew for this replay."""
+    """The work of the nodes, copied for this replay."""
 
     def accesses(self) -> Sequence[Access]:
         """Those of all nodes."""

@@ -1,7 +1,7 @@
-"""Collectives on streams: all ranks of a mesh meet, in groups along an axis (runtime spec 4.6, 11, 13).
+"""Collectives on streams: a rendezvous of all ranks of a mesh, which combine in groups (runtime spec 4.6, 11, 13).
 
 A call of the C API issues a collective on every rank alike. Ranks that issue for themselves may disagree, which is
-found when they meet (AMB-RT-13, AMB-RT-41).
+found at the rendezvous (AMB-RT-13, AMB-RT-41).
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from ..abi.status import Failure, Status
 from ..collectives.groups import combine, share_of
 from ..mesh.allocations import Region
 from ..mesh.costs import collective_duration
-from ..mesh.engine import Signal
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .rendezvous import Meeting, require_connected
+from .rendezvous import Rendezvous, require_connected
 from .work import Access, Carried, Work
 
-__all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork"]
+__all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork", "Contribution", "Issued"]
 
 FUNCTIONS: Mapping[str, str] = {
     "all_reduce": "tessAllReduce",
@@ -34,7 +33,7 @@ FUNCTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """What a rank asks for; apart from where its buffer lies, all ranks have to ask for the same."""
+    """The parameters of a collective; but for the address of the buffer, they have to be the same on all ranks."""
 
     collective: str
     count: int
@@ -45,7 +44,7 @@ class CollectiveCall:
     root: int | None = None
 
     def difference(self, other: CollectiveCall) -> str:
-        """The first thing in which another asks for something else, in words; empty where nothing differs."""
+        """The first parameter in which another call differs, in words; empty where none does."""
         for name in ("collective", "count", "dtype", "op", "axis", "root", "algorithm"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -54,8 +53,8 @@ class CollectiveCall:
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What a rank brings to a meeting."""
+class Contribution:
+    """What a rank contributes to the rendezvous."""
 
     call: CollectiveCall
     descriptor: Descriptor
@@ -65,7 +64,7 @@ class Brought:
 
 @dataclass(eq=False, kw_only=True)
 class CollectiveWork(Work):
-    """A collective of every rank, or the part of a single one that issues it for itself."""
+    """A collective issued on every rank, or by one rank for itself."""
 
     kind = "collective"
 
@@ -74,8 +73,7 @@ class CollectiveWork(Work):
     policy: NumericsPolicy
     region: Region | None
     only: int | None = None
-    joined: Meeting | None = None
-    meeting: Meeting | None = field(default=None, init=False)
+    rendezvous: Rendezvous | None = field(default=None, init=False)
 
     @property
     def function(self) -> str:  # type: ignore[override]  # other work has but one
@@ -95,42 +93,33 @@ class CollectiveWork(Work):
         return [] if self.region is None else [(self.region, self.call.count * self.call.dtype.storage_bytes, True)]
 
     async def run(self, rank: int) -> None:
-        """Meet the others. Raises `Failure`."""
+        """Combine with the other ranks. Raises `Failure`."""
         start = self.stream.mesh.machine.engine.now
-        meeting = self.joined or self._meeting()
-        brings = Brought(self.call, self.descriptor, self.policy, self.region)
-        await meeting.come(self, rank, brings, self._conclude)
+        if self.rendezvous is None:
+            self.rendezvous = Rendezvous.of(self, self.name)
+        contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
+        await self.rendezvous.arrive(self, rank, contribution, self._complete)
         moved = self.call.count * self.call.dtype.storage_bytes
         self.profile(rank, start, over=lambda: self._link(rank), bytes=moved)
 
     def _link(self, rank: int) -> str | None:
         """The link on which a rank's data leaves it for the next rank of its group."""
         mesh = self.stream.mesh
-        group = next(each for each in self._groups() if rank in each)
+        group = next(each for each in mesh.groups(self.call.axis) if rank in each)
         follower = group[(group.index(rank) + 1) % len(group)]
         way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
         return way[0].name if way else None
 
-    def _groups(self) -> Sequence[tuple[int, ...]]:
-        """The ranks that combine: all, or those of each group along the axis."""
-        mesh, axis = self.stream.mesh, self.call.axis
-        return [tuple(range(len(mesh.devices)))] if axis is None else mesh.axes.groups(axis)
-
-    def _meeting(self) -> Meeting:
-        if self.meeting is None:
-            self.meeting = new_meeting(self)
-        return self.meeting
-
-    def _conclude(self, brought: Mapping[int, Brought]) -> tuple[int, Callable[[], None]]:
-        """Compare what the ranks bring, combine it, and say how long that takes."""
-        self._require_agreement(brought)
+    def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
+        """Combine the contributions once all have arrived: how long that takes, and what writes the results."""
+        self._require_agreement(contributions)
         mesh, call = self.stream.mesh, self.call
-        groups = self._groups()
+        groups = mesh.groups(call.axis)
         require_connected(self, groups)
         size = call.count * call.dtype.storage_bytes
         results: dict[int, Array] = {}
         for group in groups:
-            results.update(self._combined(group, brought))
+            results.update(self._combined(group, contributions))
         duration = max(
             collective_duration(
                 mesh.machine.topology,
@@ -145,7 +134,7 @@ class CollectiveWork(Work):
 
         def finish() -> None:
             for rank, array in results.items():
-                region = brought[rank].region
+                region = contributions[rank].region
                 if region is not None:
                     start, stop = self._gets(rank, groups)
                     mesh.write(Region(region.allocation, region.offset + start), rank, array.to_bits()[start:stop])
@@ -171,27 +160,27 @@ class CollectiveWork(Work):
         group = next(each for each in groups if rank in each)
         return self._share(group.index(rank), len(group))
 
-    def _combined(self, group: Sequence[int], brought: Mapping[int, Brought]) -> Mapping[int, Array]:
+    def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
         """What each rank of a group then has in its buffer."""
         call, mesh = self.call, self.stream.mesh
         if call.count == 0 or len(group) == 1:
             return {}
         buffers = []
         for rank in group:
-            region = brought[rank].region
+            region = contributions[rank].region
             assert region is not None, "a collective of something has a buffer"
             start, stop = self._brings(group.index(rank), len(group))
             own = Region(region.allocation, region.offset + start)
             mesh.read(own, rank, stop - start, self.function)  # what counts has to have been written
-            data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes, self.function)
+            data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes)
             buffers.append(Array.from_bits(call.dtype, (call.count,), data))
         op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
         made = combine(call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor)
         return dict(zip(group, made, strict=True))
 
-    def _require_agreement(self, brought: Mapping[int, Brought]) -> None:
-        first = brought[0]
-        for rank, each in brought.items():
+    def _require_agreement(self, contributions: Mapping[int, Contribution]) -> None:
+        first = contributions[0]
+        for rank, each in contributions.items():
             difference = first.call.difference(each.call)
             if difference:
                 given = f"rank {rank} brings {difference}"
@@ -202,8 +191,11 @@ class CollectiveWork(Work):
                     raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, given, "the same on every rank")
 
 
-def new_meeting(work: CollectiveWork) -> Meeting:
-    """A meeting of all ranks of a stream."""
-    mesh = work.stream.mesh
-    done = Signal(mesh.machine.engine, f"the ranks of {work.name}", work.stream.workers)
-    return Meeting(work.name, done, len(mesh.devices))
+@dataclass(eq=False)
+class Issued:
+    """The collectives that ranks of a stream issued for themselves; the n-th of each rank are one (AMB-RT-41)."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    """By rank."""
+    rendezvous: dict[int, Rendezvous] = field(default_factory=dict)
+    """By number."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from ..abi.descriptor import Descriptor
 from ..abi.fatbin import CollectivePlan
 from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status
 from .environment import Environment
 from .faults import FaultPlan
 from .profiler import Profiler
@@ -44,7 +45,23 @@ class Context:
         policy = self.policy or module or self.default()
         return replace(policy, deterministic=1) if deterministic_launch else policy
 
+    def require_policy(self, function: str, policy: NumericsPolicy) -> None:
+        """Work under this policy is allowed in the context (AMB-RT-88). Raises `Failure`."""
+        if self.module_policy.enforce_determinism and not policy.deterministic:
+            raise _violation(function, "work without determinism", "deterministic work, as the context demands")
+        if self.module_policy.forbid_fast_math and policy.allowFastMath:
+            raise _violation(function, "work with fast math", "work without, as the context demands")
+
+    def require_no_fast_math(self, given: str, allowed: str, policy: NumericsPolicy | None) -> None:
+        """A policy does not allow fast math where the context forbids it (AMB-RT-88). Raises `Failure`."""
+        if self.module_policy.forbid_fast_math and policy is not None and policy.allowFastMath:
+            raise _violation("", given, allowed)
+
     def default(self) -> NumericsPolicy:
         """What the environment asks for, or else the strict one."""
         asked = self.environment.deterministic
         return NumericsPolicy() if asked is None else NumericsPolicy(deterministic=int(asked))
+
+
+def _violation(function: str, given: str, allowed: str) -> Failure:
+    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, given, allowed)

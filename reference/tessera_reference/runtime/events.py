@@ -16,7 +16,7 @@ __all__ = ["Event", "RecordWork", "Recording", "Recordings", "WaitWork"]
 
 @dataclass(eq=False)
 class Recording:
-    """One recording of an event: reached when every rank of the stream has come to it."""
+    """One recording of an event: reached when all earlier work is done on every rank of the stream."""
 
     number: int
     mesh: Mesh
@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(eq=False, kw_only=True)
 class RecordWork(Work):
-    """Marks that the stream has come so far."""
+    """Marks a place in the order of a stream."""
 
     kind = "record"
     function = "tessEventRecord"
@@ -44,7 +44,7 @@ class RecordWork(Work):
     recording: Recording
 
     async def run(self, rank: int) -> None:
-        """Note that one more rank has come here."""
+        """Count one more rank that has reached it."""
         self.recording.missing -= 1
         if self.recording.missing == 0:
             self.recording.reached.set()
@@ -73,10 +73,10 @@ class Recordings:
 
     given_out: int = field(default=0)
 
-    def new(self, stream: Stream) -> Recording:
-        """A recording that every rank of a stream is still to reach."""
+    def new(self, stream: Stream, capture: Capture | None) -> Recording:
+        """A recording on a stream, which none of its ranks has reached."""
         self.given_out += 1
         name = f"recording {self.given_out} on stream {stream.handle}"
         ranks = len(stream.mesh.devices)
         signal = Signal(stream.mesh.machine.engine, name, stream.workers)
-        return Recording(self.given_out, stream.mesh, signal, ranks, stream.capture)
+        return Recording(self.given_out, stream.mesh, signal, ranks, capture)

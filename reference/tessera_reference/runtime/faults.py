@@ -63,31 +63,31 @@ class FaultPlan:
         )
 
 
-def read_faults(function: str, told: Sequence[Mapping[str, Any]]) -> FaultPlan:
+def read_faults(described: Sequence[Mapping[str, Any]]) -> FaultPlan:
     """A plan from its description. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
-    if not isinstance(told, Sequence) or not all(isinstance(each, Mapping) for each in told):
-        raise invalid(function, f"faults is {shown(told)}", "a list of faults, each with its kind")
-    return FaultPlan(tuple(_fault(function, f"faults[{i}]", each) for i, each in enumerate(told)))
+    if not isinstance(described, Sequence) or not all(isinstance(each, Mapping) for each in described):
+        raise invalid(f"faults is {shown(described)}", "a list of faults, each with its kind")
+    return FaultPlan(tuple(_fault(f"faults[{i}]", each) for i, each in enumerate(described)))
 
 
-def _fault(function: str, name: str, told: Mapping[str, Any]) -> Fault:
-    kind: Any = told.get("kind")
+def _fault(name: str, described: Mapping[str, Any]) -> Fault:
+    kind: Any = described.get("kind")
     if kind not in get_args(Kind):
-        raise invalid(function, f"{name}.kind is {kind!r}", " or ".join(get_args(Kind)))
-    for each in told:
+        raise invalid(f"{name}.kind is {kind!r}", " or ".join(get_args(Kind)))
+    for each in described:
         if each != "kind" and each not in FIELDS[kind]:
-            raise invalid(function, f"{name} has {each!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
-    kernel = told.get("kernel")
+            raise invalid(f"{name} has {each!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
+    kernel = described.get("kernel")
     if kernel is not None and not isinstance(kernel, str):
-        raise invalid(function, f"{name}.kernel is {kernel!r}", "the name of a kernel")
-    ranks = told.get("ranks", ())
+        raise invalid(f"{name}.kernel is {kernel!r}", "the name of a kernel")
+    ranks = described.get("ranks", ())
     if kind == "link_down" and (not isinstance(ranks, list | tuple) or len(ranks) != 2):
-        raise invalid(function, f"{name}.ranks is {ranks!r}", "a list of two ranks")
+        raise invalid(f"{name}.ranks is {ranks!r}", "a list of two ranks")
     numbers = {
-        each: integer(function, f"{name}.{each}", told[each], SIZE)
+        each: integer(f"{name}.{each}", described[each], SIZE)
         for each in ("nth", "nanoseconds", "mesh")
-        if each in told
+        if each in described
     }
-    rank = None if told.get("rank") is None else integer(function, f"{name}.rank", told["rank"], SIZE)
-    pair = tuple(integer(function, f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
+    rank = None if described.get("rank") is None else integer(f"{name}.rank", described["rank"], SIZE)
+    pair = tuple(integer(f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
     return Fault(kind, kernel=kernel, rank=rank, ranks=pair, **numbers)

@@ -41,7 +41,7 @@ class Handles:
         del self._of_kind[kind][handle]
         self._dead[handle] = kind
 
-    def find(self, kind: str, of: type[Held], handle: Any, function: str) -> Held:
+    def find(self, kind: str, of: type[Held], handle: Any, function: str = "") -> Held:
         """What a handle stands for.
 
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else

@@ -22,7 +22,7 @@ from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DType
 from .faults import Fault
-from .rendezvous import Meeting, require_connected
+from .rendezvous import Rendezvous, require_connected
 from .work import Access, Carried, Work
 
 __all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
@@ -68,7 +68,7 @@ class LaunchWork(Work):
     descriptor: Descriptor
     policy: NumericsPolicy
     faults: Sequence[Fault] = field(default=(), init=False)
-    meeting: Meeting | None = field(default=None, init=False)
+    rendezvous: Rendezvous | None = field(default=None, init=False)
     results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
     def carries(self) -> Sequence[Carried]:
@@ -86,18 +86,18 @@ class LaunchWork(Work):
     async def run(self, rank: int) -> None:
         """Run on one rank. Raises `Failure`.
 
-        Ranks that meet in the kernel do so before any of them takes up a place on its device: else kernels that wait
-        for their other ranks could keep one another from running.
+        A kernel with collectives waits for its other ranks before it takes a place on its device: kernels that held
+        one while they wait could keep one another from running.
         """
         mesh = self.stream.mesh
         device = mesh.device(rank)
         befalls = [each for each in self.faults if each.rank in (None, rank)]
         kinds = {each.kind for each in befalls}
         executable = self.executables[device.description.target]
-        given, met = None, None
+        given, results = None, None
         if executable.needs_mesh and not kinds & {"kernel_trap", "kernel_hang"}:
             given = self._arguments(executable, rank)
-            met = await self._met(executable, rank, given)
+            results = await self._run_on_mesh(executable, rank, given)
         await device.kernels.acquire(self.stream.priority)
         start = mesh.machine.engine.now
         resident = rank == 0 and bool(self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT)
@@ -105,7 +105,7 @@ class LaunchWork(Work):
             mesh.resident.append(self.name)
         try:
             given = given or self._arguments(executable, rank)
-            await self._computed(rank, befalls, given, met)
+            await self._computed(rank, befalls, given, results)
         finally:
             device.kernels.release()
             if resident:
@@ -114,7 +114,7 @@ class LaunchWork(Work):
         self.profile(rank, start, occupancy=busy)
 
     async def _computed(
-        self, rank: int, befalls: Sequence[Fault], given: Mapping[str, Array], met: Mapping[str, Array] | None
+        self, rank: int, befalls: Sequence[Fault], given: Mapping[str, Array], results: Mapping[str, Array] | None
     ) -> None:
         """Read, compute, let the time of the kernel pass, write; a persistent kernel then stays."""
         mesh = self.stream.mesh
@@ -127,7 +127,7 @@ class LaunchWork(Work):
         if any(each.kind == "kernel_trap" for each in befalls):
             await self.spend(duration)
             raise self._failed(rank, "it trapped")
-        written = self._executed(executable, rank, given) if met is None else met
+        written = self._executed(executable, rank, given) if results is None else results
         await self.spend(duration)
         for name, array in written.items():
             self._write(executable, name, rank, array.to_bits(), given[name].to_bits())
@@ -138,8 +138,12 @@ class LaunchWork(Work):
         """What the tensors hold; of those that the kernel only writes, nothing has to have been written."""
         mesh, arguments = self.stream.mesh, dict(self.scalars)
         for name, each in self.tensors.items():
-            reading = mesh.read if name in executable.reads else mesh.peek
-            data = b"" if each.region is None else bytes(reading(each.region, rank, each.bytes, self.name))
+            if each.region is None:
+                data = b""
+            elif name in executable.reads:
+                data = bytes(mesh.read(each.region, rank, each.bytes, self.name))
+            else:
+                data = mesh.peek(each.region, rank, each.bytes)
             arguments[name] = Array.from_bits(each.dtype, each.shape, data)
         return arguments
 
@@ -150,7 +154,7 @@ class LaunchWork(Work):
             raise self._failed(rank, str(problem)) from None
 
     async def _hang(self, rank: int) -> None:
-        """Never go on by itself."""
+        """Never end."""
         never = Signal(self.stream.mesh.machine.engine, f"the end of {self.name}")
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
@@ -177,23 +181,21 @@ class LaunchWork(Work):
         self.stream.residents.append(ended)
         await self.wait_for(ended, 0, None)
 
-    async def _met(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
-        """Run a kernel in which ranks meet: the last of them to come runs it for all."""
-        if self.meeting is None:
-            done = Signal(self.stream.mesh.machine.engine, f"the ranks of kernel {self.name}", self.stream.workers)
-            self.meeting = Meeting(f"kernel {self.name}", done, len(self.ranks()))
-        results: dict[int, Mapping[str, Array]] = self.results
+    async def _run_on_mesh(self, executable: Executable, rank: int, arguments: dict[str, Array]) -> Mapping[str, Array]:
+        """Run a kernel with collectives: the last rank to arrive runs it for all."""
+        if self.rendezvous is None:
+            self.rendezvous = Rendezvous.of(self, f"kernel {self.name}")
 
-        def conclude(brought: Mapping[int, dict[str, Array]]) -> tuple[int, Callable[[], None]]:
+        def complete(contributions: Mapping[int, dict[str, Array]]) -> tuple[int, Callable[[], None]]:
             try:
                 require_connected(self, executable.groups_met())
-                results.update(enumerate(executable.run_on_mesh(list(brought.values()))))
+                self.results.update(enumerate(executable.run_on_mesh(list(contributions.values()))))
             except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
                 raise self._failed(rank, str(problem)) from None
             return 0, lambda: None
 
-        await self.meeting.come(self, rank, arguments, conclude)
-        return results[rank]
+        await self.rendezvous.arrive(self, rank, arguments, complete)
+        return self.results[rank]
 
     def _failed(self, rank: int, why: str) -> Failure:
         given = f"kernel {self.name} failed on rank {rank}: {why}"
@@ -201,7 +203,7 @@ class LaunchWork(Work):
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """From where to where elements are marked, run by run."""
+    """The runs of marked elements, as start and stop."""
     edges = np.flatnonzero(marked[1:] != marked[:-1]) + 1
     bounds = [0, *edges.tolist(), len(marked)]
     yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])

@@ -16,7 +16,7 @@ from ..mesh.deadlocks import held_up_by
 from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory
 from ..mesh.topology import Device, Topology
-from .ordering import Order
+from .happens_before import Order
 
 __all__ = ["Machine", "Pending", "SimulatedDevice"]
 

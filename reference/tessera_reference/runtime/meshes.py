@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Protocol
 
+from ..abi.status import Failure
 from ..mesh.allocations import Region
 from ..mesh.axes import MeshAxes
+from ..mesh.engine import Process, Signal
 from .contexts import Context
 from .machine import Machine, SimulatedDevice
-from .streams import Stream
 
-__all__ = ["Mesh"]
+__all__ = ["Mesh", "Queue"]
+
+
+class Queue(Protocol):
+    """A stream, as its mesh and its work know it; `Stream` says what the members are."""
+
+    handle: int
+    mesh: Mesh
+    priority: int
+    workers: list[Process]
+    residents: list[Signal]
+    ended: int
+
+    @property
+    def queued(self) -> Mapping[Any, int]:
+        """Unfinished work."""
+
+    def enqueue(self, work: Any) -> None:
+        """Queue work."""
+
+    def fail(self, failure: Failure, number: int, rank: int) -> None:
+        """Keep an asynchronous error."""
+
+    def end_residents(self) -> None:
+        """Ask persistent kernels to end."""
 
 
 @dataclass(eq=False)
@@ -23,7 +50,7 @@ class Mesh:
     machine: Machine
     devices: tuple[int, ...]
     axes: MeshAxes
-    streams: dict[int, Stream] = field(default_factory=dict)
+    streams: dict[int, Queue] = field(default_factory=dict)
     resident: list[str] = field(default_factory=list)
 
     def device(self, rank: int) -> SimulatedDevice:
@@ -35,6 +62,10 @@ class Mesh:
         """The targets of its devices, each once."""
         return tuple(dict.fromkeys(self.machine.devices[each].description.target for each in self.devices))
 
+    def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
+        """The ranks that a collective combines: those of each group along an axis, or all of the mesh."""
+        return (tuple(range(len(self.devices))),) if axis is None else self.axes.groups(axis)
+
     def drain(self) -> None:
         """Let all queued work finish (AMB-RT-50)."""
         for stream in self.streams.values():
@@ -45,11 +76,11 @@ class Mesh:
             self.machine.order.synchronize(handle)
 
     def read(self, region: Region, rank: int, bytes: int, reader: str) -> memoryview | bytes:
-        """The bytes of a rank's copy of device memory, or of host memory; to be copied if they are kept."""
+        """The bytes of a rank's copy of device memory, or of host memory; a view, valid until the next write."""
         return self.machine.memory.read(region, self._copy(region, rank), bytes, reader)
 
-    def peek(self, region: Region, rank: int, bytes: int, reader: str) -> bytes:
-        """The same, where it does not matter whether they were ever written."""
+    def peek(self, region: Region, rank: int, bytes: int) -> bytes:
+        """The same as a copy, where it does not matter whether the bytes were ever written."""
         return self.machine.memory.peek(region, self._copy(region, rank), bytes)
 
     def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:

@@ -1,4 +1,4 @@
-"""Meetings: where the ranks of a mesh come together, and the last to come concludes for all (runtime spec 4.6, 11)."""
+"""Rendezvous: the ranks of a mesh wait for each other, and the last to arrive acts for all (runtime spec 4.6, 11)."""
 
 from __future__ import annotations
 
@@ -10,32 +10,40 @@ from ..abi.status import Failure, Status
 from ..mesh.engine import Signal
 from .work import PROBLEMS, Work, as_failure
 
-__all__ = ["Conclusion", "Meeting", "Meetings", "require_connected"]
+__all__ = ["Completion", "Rendezvous", "require_connected"]
 
-Conclusion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
-"""Of what each rank brought: how long it takes, and what is done at the end. Raises `Failure`, which all ranks get."""
+Completion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
+"""From the contributions by rank: how long the operation takes, and what is done at its end. Raises `Failure`, which
+all ranks get."""
 
 
 @dataclass(eq=False)
-class Meeting:
-    """One meeting of so many ranks."""
+class Rendezvous:
+    """One rendezvous of the first `expected` ranks."""
 
     name: str
     done: Signal
     expected: int
-    brought: dict[int, Any] = field(default_factory=dict)
+    contributions: dict[int, Any] = field(default_factory=dict)
 
-    async def come(self, work: Work, rank: int, brings: Any, conclude: Conclusion) -> None:
-        """Wait until all have come and it is done. Raises `Failure`."""
-        self.brought[rank] = brings
-        if len(self.brought) == self.expected and not self.done.is_set:
-            await self._conclude(work, conclude)
-        await work.wait_for(self.done, 2, lambda: self._never_complete(work))
+    @classmethod
+    def of(cls, work: Work, name: str) -> Rendezvous:
+        """A rendezvous of all ranks of the work's mesh, which its stream brings about."""
+        mesh = work.stream.mesh
+        done = Signal(mesh.machine.engine, f"the ranks of {name}", work.stream.workers)
+        return cls(name, done, len(mesh.devices))
 
-    async def _conclude(self, work: Work, conclude: Conclusion) -> None:
+    async def arrive(self, work: Work, rank: int, contribution: Any, complete: Completion) -> None:
+        """Wait until all ranks have arrived and the operation is done. Raises `Failure`."""
+        self.contributions[rank] = contribution
+        if len(self.contributions) == self.expected and not self.done.is_set:
+            await self._complete(work, complete)
+        await work.wait_for(self.done, 2, lambda: self._incomplete(work))
+
+    async def _complete(self, work: Work, complete: Completion) -> None:
         machine, timeout = work.stream.mesh.machine, work.stream.mesh.context.timeout
         try:
-            duration, finish = conclude(dict(sorted(self.brought.items())))
+            duration, finish = complete(dict(sorted(self.contributions.items())))
         except PROBLEMS as problem:
             self.done.fail(as_failure(problem, work.function))
             return
@@ -57,14 +65,14 @@ class Meeting:
         except PROBLEMS as problem:
             self.done.fail(as_failure(problem, work.function))
 
-    def _never_complete(self, work: Work) -> Failure:
-        absent = [rank for rank in range(self.expected) if rank not in self.brought]
+    def _incomplete(self, work: Work) -> Failure:
+        absent = [rank for rank in range(self.expected) if rank not in self.contributions]
         given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
         return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, "every rank of the mesh")
 
 
 def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
-    """No link is cut between ranks that meet (AMB-RT-81). Raises `Failure`."""
+    """No link is cut between ranks of a group (AMB-RT-81). Raises `Failure`."""
     mesh = work.stream.mesh
     for a, b in mesh.context.faults.cut(mesh.handle):
         if any(a in group and b in group for group in groups):
@@ -72,7 +80,3 @@ def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
                 raise work.timed_out(mesh.context.timeout)
             given = f"{work.name}: nothing passes between ranks {a} and {b}"
             raise Failure(Status.TESS_ERR_LAUNCH_FAILED, work.function, given, "ranks that reach each other")
-
-
-Meetings: TypeAlias = dict[int, Meeting]
-"""By number: the n-th collective that each rank issues by itself."""

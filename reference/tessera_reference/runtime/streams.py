@@ -6,16 +6,12 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from types import coroutine
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..abi.status import Failure, Status
 from ..mesh.engine import Mailbox, Signal
+from .meshes import Mesh
 from .work import PROBLEMS, Carried, Work, as_failure
-
-if TYPE_CHECKING:
-    from .capture import Capture
-    from .meshes import Mesh
-    from .rendezvous import Meetings
 
 __all__ = ["Stream"]
 
@@ -30,17 +26,16 @@ class Stream:
     queued: dict[Work, int] = field(default_factory=dict)
     """Unfinished work, and on how many ranks."""
     failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
-    """Since the last synchronization, of work by its number, on ranks."""
+    """Since the last synchronization, by the number of the work and the rank."""
     limit: int = 0
-    capture: Capture | None = None
+    """Bytes of device memory that queued work may refer to; 0 is any."""
     carried: list[Carried] = field(default_factory=list)
+    """What is attached to all that was queued."""
     residents: list[Signal] = field(default_factory=list)
     given: int = 0
-    """How much work was queued so far."""
+    """How many pieces of work were queued so far."""
     ended: int = 0
-    """Up to which of it persistent kernels were asked to end."""
-    meetings: Meetings = field(default_factory=dict)
-    issued: dict[int, int] = field(default_factory=dict)
+    """The number of the last of them whose persistent kernels were asked to end."""
 
     def __post_init__(self) -> None:
         engine = self.mesh.machine.engine
@@ -63,7 +58,7 @@ class Stream:
             self._done(work)
 
     def close(self) -> None:
-        """Let the workers go, which have nothing left to do."""
+        """End the workers, which have nothing left to do."""
         for worker in self.workers:
             self.mesh.machine.engine.end(worker)
 
@@ -74,10 +69,11 @@ class Stream:
             del self.queued[work]
 
     def enqueue(self, work: Work) -> None:
-        """Queue work behind all that is there. Raises `Failure` where the memory limit forbids it (AMB-RT-87)."""
+        """Queue work behind all that is queued. Raises `Failure` where the memory limit forbids it (AMB-RT-87)."""
         if self.limit:
             self._require_within_limit(work)
-        self.mesh.machine.order.note(work)
+        devices = [self.mesh.devices[rank] for rank in work.ranks()]
+        self.mesh.machine.order.note(work.name, self.handle, devices, work.accesses())
         work.enqueued = self.mesh.machine.host_time
         self.given += 1
         work.number = self.given
@@ -87,6 +83,12 @@ class Stream:
         work.when_queued()
         for rank in ranks:
             self._mailboxes[rank].put(work)
+
+    def require_of(self, mesh: Mesh) -> None:
+        """It is a stream of this mesh. Raises `Failure`."""
+        if self.mesh is not mesh:
+            given = f"stream {self.handle}, which is of mesh {self.mesh.handle}, for mesh {mesh.handle}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "", given, "a stream of the mesh")
 
     def fail(self, failure: Failure, number: int, rank: int) -> None:
         """Keep an asynchronous error; of a graph, the first of its nodes (AMB-RT-14)."""
@@ -131,7 +133,7 @@ class Stream:
 
 
 def _begun(serve: Callable[[], Coroutine[Any, Any, None]]) -> Coroutine[Any, Any, None]:
-    """What `serve` gives, not made before it begins: Python warns of a coroutine that never did."""
+    """The coroutine of `serve`, made when it begins to run: Python warns of one that never does."""
 
     @coroutine
     def begin() -> Generator[Any, Any, None]:

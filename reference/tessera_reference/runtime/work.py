@@ -5,28 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 from ..abi.descriptor import Descriptor
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status, within
 from ..mesh.engine import Signal
 from ..numerics.errors import NumericsFailure
+from .happens_before import Access
 from .machine import Pending
+from .meshes import Queue
 from .profiler import Record, RecordKind
-
-if TYPE_CHECKING:
-    from ..mesh.allocations import Region
-    from .streams import Stream
 
 __all__ = ["PROBLEMS", "Access", "Carried", "Kind", "Work", "as_failure"]
 
 PROBLEMS = (Failure, NumericsFailure, MemoryError)
-"""What work may raise; anything else is a mistake of ours."""
+"""What work may raise; anything else is a bug of the simulator."""
 
 
 def as_failure(problem: Exception, function: str) -> Failure:
-    """What a problem of work is reported as."""
+    """The failure that reports an exception of work."""
     if isinstance(problem, Failure):
         return within(problem, function)
     if isinstance(problem, MemoryError):
@@ -44,9 +42,6 @@ class Carried:
     policy: NumericsPolicy
 
 
-Access: TypeAlias = "tuple[Region, int, bool]"
-"""So many bytes of memory, and whether they are written."""
-
 Kind = Literal["launch", "copy", "collective", "record", "wait", "graph"]
 
 RECORDED_AS: Mapping[Kind, RecordKind] = {
@@ -60,20 +55,20 @@ RECORDED_AS: Mapping[Kind, RecordKind] = {
 
 @dataclass(eq=False, kw_only=True)
 class Work(ABC):
-    """One thing to do, on every rank of a stream. Subclasses say what it is in `run`."""
+    """One operation of a stream, done on every rank by `run`."""
 
     kind: ClassVar[Kind]
     function: ClassVar[str]
     """The call that queues it."""
 
     name: str
-    stream: Stream
+    stream: Queue
     enqueued: int = field(default=0, init=False)
     number: int = field(default=0, init=False)
-    """The how manieth of its stream it is."""
+    """Its place in the order in which the stream was given work, from 1."""
 
     def ranks(self) -> Sequence[int]:
-        """Those that take part."""
+        """The ranks that take part."""
         return range(len(self.stream.mesh.devices))
 
     def accesses(self) -> Sequence[Access]:
@@ -81,17 +76,17 @@ class Work(ABC):
         return ()
 
     def carries(self) -> Sequence[Carried]:
-        """What is attached to it; to a replay, what is attached to its launches and collectives."""
+        """What is attached to it; of a replay, to its launches and collectives."""
         return ()
 
     def when_queued(self) -> None:  # noqa: B027, most work does nothing then
-        """What happens once it is queued, and no longer refused."""
+        """Called once it is queued, and can no longer be refused."""
 
     @abstractmethod
     async def run(self, rank: int) -> None:
         """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
 
-    def on(self, stream: Stream) -> Work:
+    def on(self, stream: Queue) -> Work:
         """The same once more, on another stream: how a captured graph is replayed."""
         return replace(self, stream=stream)
 
@@ -132,7 +127,7 @@ class Work(ABC):
         return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
 
     def profile(self, rank: int, start: int, over: Callable[[], str | None] = lambda: None, **more: Any) -> None:
-        """Tell the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
+        """Record with the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
         mesh = self.stream.mesh
         if not mesh.context.profilers:
             return

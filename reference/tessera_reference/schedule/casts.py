@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..graph.layouts import known_layout
-from ..ir.operation import Attribute, Operand, operation
+from ..ir.module import Value
+from ..ir.operation import Applied, Attribute, Builder, Operand, operation
 from ..ir.types import Tensor
 from .operations import ScheduleOperation
-
-if TYPE_CHECKING:
-    from ..ir.builder import Applied, Builder
-    from ..ir.module import Value
 
 
 @operation("tessera.schedule.layout_cast", clauses=("LANG-06.1-05", "LANG-06.3-02", "LANG-03.3-02"))

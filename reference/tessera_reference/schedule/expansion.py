@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..graph.identity import Identity
-from ..ir.builder import Builder
+from ..ir.builder import BlockBuilder
 from ..ir.module import Block, Function, Instruction, Value
 from ..ir.naming import Names
 from ..ir.operation import Composite
@@ -54,7 +54,7 @@ def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
     """What a composite stands for; the results are the composite's own."""
     composite = instruction.operation
     assert isinstance(composite, Composite)
-    build = Builder(instruction.location)
+    build = BlockBuilder(instruction.location)
     built = composite.decompose(build, *instruction.operands)
     known: dict[Value, Value] = {}
     for inner, outer in zip(built if isinstance(built, tuple) else (built,), instruction.results, strict=True):

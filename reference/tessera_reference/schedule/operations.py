@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
 
-from ..ir.operation import Attribute, Environment, Operand, Operands, Operation, derived, operation, require
+from ..ir.module import Value
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    Operand,
+    Operands,
+    Operation,
+    derived,
+    operation,
+    require,
+)
 from ..ir.types import LAYOUTS, Scalar, Tensor, Type
 from ..numerics.array import Array
 from .tiling import SIZES, matrix_of, require_cover
-
-if TYPE_CHECKING:
-    from ..ir.builder import Applied, Builder
-    from ..ir.module import Value
 
 SCOPES = ("shared", "global")
 """The memories that a prefetch names (LANG-06.2-02)."""

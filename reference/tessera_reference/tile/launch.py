@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-from ..ir.module import Function
-from ..ir.operation import Attribute, Environment, Hidden, Operands, Operation, Refusal, Shown, operation, require
+from ..ir.module import Module
+from ..ir.operation import (
+    Attribute,
+    Environment,
+    Hidden,
+    Operands,
+    Operation,
+    Refusal,
+    Shown,
+    Signature,
+    operation,
+    require,
+)
 from ..ir.spelling import did_you_mean
 from ..ir.targets import target_of
 from ..ir.types import LAYOUTS, Memref, Numeric, Pointer, Scalar, Tensor, Type
 from ..numerics.array import Array
 from .interpreter import Uninitialised, run_kernel
+
+
+class LaunchEnvironment(Environment, Protocol):
+    """What a launch asks of its surroundings besides."""
+
+    @property
+    def module(self) -> Module:
+        """The module that is being run, which holds the kernel."""
 
 
 @operation("tessera.tile.launch", clauses=("LANG-08.1-01", "LANG-08.2-03"))
@@ -63,7 +82,7 @@ class Launch(Operation):
         )
         return {"returns": results}
 
-    def execute(self, *arguments: Array, env: Environment) -> tuple[Array, ...]:
+    def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
         """Run the grid. Raises `Rejection`."""
         kernel = env.module.functions[self.kernel]
         inputs = len(_buffers(kernel)) - len(self.returns)
@@ -72,7 +91,7 @@ class Launch(Operation):
         return run_kernel(kernel, given, target_of(str(kernel.attributes["target"])))[inputs:]
 
 
-def _buffers(kernel: Function) -> list[Type]:
+def _buffers(kernel: Signature) -> list[Type]:
     return [each.type for each in kernel.parameters if isinstance(each.type, Memref | Pointer)]
 
 

@@ -1,4 +1,4 @@
-"""What every command does with errors that were foreseen: one sentence on standard error, and exit code 2."""
+"""Foreseen errors of a command: one sentence on standard error, and exit code 2."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable
+from typing import TypeAlias
 
 Handler = Callable[[argparse.Namespace], int]
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 UNANSWERABLE = 2
 """The exit code of a question that cannot be answered."""
 
 
-def guarded(handler: Handler, *foreseen: type[Exception]) -> Handler:
-    """The handler, with the foreseen errors and those of files told instead of raised."""
+def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
+    """The handler, with the foreseen errors and those of files printed instead of raised."""
 
     @functools.wraps(handler)
     def handle(arguments: argparse.Namespace) -> int:

@@ -30,15 +30,17 @@ QUESTIONS = (
 )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `new-adapter` and `smoke`."""
-    new = subparsers.add_parser("new-adapter", help="write the skeleton of a Python adapter")
-    new.add_argument("path", nargs="?", type=Path, default=Path("my_adapter.py"), help="default: my_adapter.py")
-    new.set_defaults(handler=new_adapter)
-    smoke_test = subparsers.add_parser("smoke", help="ask an implementation one question of each kind")
-    smoke_test.add_argument("implementation", metavar="IMPL", help=FORMS)
-    smoke_test.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
-    smoke_test.set_defaults(handler=smoke)
+def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
+    """The command `new-adapter`."""
+    parser.add_argument("path", nargs="?", type=Path, default=Path("my_adapter.py"), help="default: my_adapter.py")
+    parser.set_defaults(handler=new_adapter)
+
+
+def configure_smoke(parser: argparse.ArgumentParser) -> None:
+    """The command `smoke`."""
+    parser.add_argument("implementation", metavar="IMPL", help=FORMS)
+    parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
+    parser.set_defaults(handler=smoke)
 
 
 def new_adapter(arguments: argparse.Namespace) -> int:

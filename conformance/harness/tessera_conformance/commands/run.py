@@ -19,23 +19,6 @@ USAGE_EXIT = 2
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `run` and `reproduce`."""
-    raw = argparse.RawDescriptionHelpFormatter
-    run = subparsers.add_parser(
-        "run", help="run the conformance suite", epilog=_epilog(RUN_EXAMPLES), formatter_class=raw
-    )
-    run.set_defaults(handler=run_command, takes_rest=True)
-    reproduce = subparsers.add_parser(
-        "reproduce",
-        help="run one case and write a standalone script for it",
-        epilog=_epilog(REPRODUCE_EXAMPLES),
-        formatter_class=raw,
-    )
-    reproduce.add_argument("case", help="case id as in the report")
-    reproduce.set_defaults(handler=reproduce_command, takes_rest=True)
-
-
 RUN_EXAMPLES = """
   tessera-conformance run --impl=reference
   tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
@@ -46,11 +29,27 @@ REPRODUCE_EXAMPLES = """
 """
 
 
-def _epilog(examples: str) -> str:
-    """The options of the suite, which pytest reads, and examples."""
+def configure_run(parser: argparse.ArgumentParser) -> None:
+    """The command `run`."""
+    _take_suite_options(parser, RUN_EXAMPLES)
+    parser.set_defaults(handler=run_command)
+
+
+def configure_reproduce(parser: argparse.ArgumentParser) -> None:
+    """The command `reproduce`."""
+    _take_suite_options(parser, REPRODUCE_EXAMPLES)
+    parser.add_argument("case", help="case id as in the report")
+    parser.set_defaults(handler=reproduce_command)
+
+
+def _take_suite_options(parser: argparse.ArgumentParser, examples: str) -> None:
+    """Let pytest read the options of the suite; the help shows them and examples."""
     options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
     add_options(options.add_argument)
-    return f"{options.format_help()}\nFurther options go to pytest, such as -k, -x and -n.\n\nexamples:{examples}"
+    further = "Further options go to pytest, such as -k, -x and -n."
+    parser.epilog = f"{options.format_help()}\n{further}\n\nexamples:{examples}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.set_defaults(takes_rest=True)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

@@ -10,9 +10,8 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import load_adapter
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `serve`."""
-    parser = subparsers.add_parser("serve", help="serve a Python adapter over the line protocol")
+def configure_serve(parser: argparse.ArgumentParser) -> None:
+    """The command `serve`."""
     parser.add_argument("implementation", metavar="IMPL", help="reference or py:module:factory")
     parser.set_defaults(handler=serve_implementation)
 

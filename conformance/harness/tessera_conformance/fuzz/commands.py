@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tessera_conformance.cases import parse_shard
-from tessera_conformance.commands.cli_errors import guarded
+from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.fuzz.findings import Finding, MalformedFinding, load, save
 from tessera_conformance.fuzz.properties import Tally
 from tessera_conformance.fuzz.run import Outcome, Plan, run, tried
@@ -51,9 +51,9 @@ class CannotFuzz(Exception):
     """The implementation did not start."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `fuzz`."""
-    parser = subparsers.add_parser("fuzz", help="generated programs, legal and not", description=ABOUT)
+def configure_fuzz(parser: argparse.ArgumentParser) -> None:
+    """The command `fuzz`."""
+    parser.description = ABOUT
     parser.add_argument("--impl", default="reference", metavar="IMPL", help=FORMS)
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="trials (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
@@ -65,7 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--replay", type=Path, metavar="FILE", help="try a saved finding again")
     parser.add_argument("--show", type=int, metavar="I", help="print trial I instead of running")
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call (default: 10)")
-    parser.set_defaults(handler=guarded(command, CannotFuzz, ImplementationUnavailable, MalformedFinding))
+    parser.set_defaults(handler=reporting_errors(command, CannotFuzz, ImplementationUnavailable, MalformedFinding))
 
 
 def command(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tessera_conformance.commands.cli_errors import guarded
+from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
 from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
 from tessera_conformance.probe.run import Finding, probe
@@ -27,9 +27,9 @@ depend on shapes: exactly the shape asked for is probed, and one element of it, 
 another."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `probe`."""
-    parser = subparsers.add_parser("probe", help="reveal the order and arithmetic of sums", description=ABOUT)
+def configure_probe(parser: argparse.ArgumentParser) -> None:
+    """The command `probe`."""
+    parser.description = ABOUT
     parser.add_argument("--impl", default="reference", metavar="IMPL", help=FORMS)
     parser.add_argument("--operation", default="matmul", choices=OPERATIONS, help="default: matmul")
     parser.add_argument(
@@ -49,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the finding as JSON")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the tree")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write Markdown, JSON and drawing into a folder")
-    parser.set_defaults(handler=guarded(run, CannotProbe, ImplementationUnavailable))
+    parser.set_defaults(handler=reporting_errors(run, CannotProbe, ImplementationUnavailable))
 
 
 def run(arguments: argparse.Namespace) -> int:

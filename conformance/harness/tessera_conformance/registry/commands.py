@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
-from tessera_conformance.collection import CollectedSuite, SuiteNotCollected
-from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, guarded
+from tessera_conformance.case_index import cases_by_clause
+from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, Subparsers, reporting_errors
 from tessera_conformance.registry import emit, lock, source
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
@@ -30,15 +30,11 @@ from tessera_conformance.registry.model import (
     Registry,
 )
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 SOUND, PROBLEMS = 0, 1
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command `clauses`; each of its parsers sets `handler`, a function from arguments to an exit code."""
-    parser = subparsers.add_parser("clauses", help="the clauses: list, show, check, lock, coverage")
+def configure_clauses(parser: argparse.ArgumentParser) -> None:
+    """The command `clauses`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions)
     _add(actions, "features", "list what an implementation can claim beyond the core", list_features)
@@ -51,7 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
-    parser.set_defaults(handler=guarded(handler, RegistryError, SuiteNotCollected))
+    parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected))
     return parser
 
 
@@ -95,7 +91,7 @@ def list_clauses(args: argparse.Namespace) -> int:
     registry = load_registry(_directory(args))
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
-        waiting = _waiting_for_a_test(coverage(registry, collected_tags()))
+        waiting = _waiting_for_a_test(coverage(registry, cases_by_clause()))
         chosen = [clause for clause in chosen if clause.id in waiting]
     if args.json:
         print(json.dumps([asdict(clause) for clause in chosen], ensure_ascii=False, indent=1))
@@ -139,7 +135,7 @@ def show(args: argparse.Namespace) -> int:
     for cited in clause.interpretations:
         print()
         _print_fields(asdict(registry.interpretation(cited)))
-    cases = coverage(registry, collected_tags()).cases.get(clause.id, ())
+    cases = coverage(registry, cases_by_clause()).cases.get(clause.id, ())
     print(f"\ntests: {len(cases)}" + "".join(f"\n  {case}" for case in cases))
     return SOUND
 
@@ -209,7 +205,7 @@ def update_lock(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
-    found = coverage(registry, collected_tags())
+    found = coverage(registry, cases_by_clause())
     errors = list(found.errors)
     if args.json:
         print(json.dumps(_as_json(found, errors), indent=1))
@@ -260,8 +256,3 @@ def _print_problems(problems: Iterable[RegistryError]) -> None:
 def _directory(args: argparse.Namespace) -> Path:
     directory: Path = args.registry or locations.clauses_directory()
     return directory
-
-
-def collected_tags() -> Mapping[str, Sequence[str]]:
-    """The cases of the suite tagged with each clause."""
-    return CollectedSuite().tags()

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.registry import consistency, load, lock, schema
+from tessera_conformance.registry import consistency, load, lock
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.model import Registry
+from tessera_conformance.registry.schema import schema_violations
 
 
 def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
@@ -19,28 +20,22 @@ def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
     reading = load.read(directory)
     if reading.problems:
         return None, list(reading.problems)
-    registry = reading.registry
-    locked, problems = _parsed_lock(directory)
-    files = {**reading.files, lock.FILE: locked} if not problems else reading.files
-    problems += [*schema.schema_violations(files), *consistency.problems(registry)]
+    problems, locked = _form_of_the_lock(directory)
+    problems += consistency.problems(reading.registry)
     if not problems:
-        problems += _lock_problems(registry, locked)
-    return registry, problems
+        problems += _broken_by(reading.registry, lock.entries(locked))
+    return reading.registry, problems
 
 
-def _parsed_lock(directory: Path) -> tuple[Any, list[RegistryError]]:
+def _form_of_the_lock(directory: Path) -> tuple[list[RegistryError], Any]:
     try:
-        return lock.parsed(directory), []
+        locked = lock.parsed(directory)
     except RegistryError as error:
-        return None, [error]
+        return [error], None
+    return [*schema_violations(lock.FILE, locked)], locked
 
 
-def _lock_problems(registry: Registry, locked: Any) -> Iterator[RegistryError]:
-    try:
-        entries = lock.decoded(locked)
-    except RegistryError as error:
-        yield error
-        return
+def _broken_by(registry: Registry, entries: lock.Lock) -> Iterator[RegistryError]:
     broken = list(lock.broken_promises(registry, entries))
     yield from broken
     named = {problem.id for problem in broken}

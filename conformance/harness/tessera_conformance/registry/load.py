@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera_conformance.registry import consistency, decode
+from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
 from tessera_conformance.registry.model import DOCUMENTS, Chapter, Clause, Document, Interpretation, Registry
+from tessera_conformance.registry.schema import schema_violations
 
 INTERPRETATIONS = "interpretations.toml"
 CHAPTERS = "chapters.toml"
@@ -24,75 +25,81 @@ Row = TypeVar("Row", Clause, Interpretation)
 
 @dataclass(frozen=True)
 class Reading:
-    """What a directory holds: the registry as far as it could be read, the files as parsed, and the problems."""
+    """What a directory holds: the registry as far as it could be read, and the problems."""
 
     registry: Registry
-    files: Mapping[str, Mapping[str, Any]]
     problems: tuple[RegistryError, ...]
 
 
 def load_registry(directory: Path) -> Registry:
-    """The registry of a directory; raises `InvalidRegistry` unless its files and references are sound."""
-    reading = read(directory)
-    problems = reading.problems or tuple(consistency.problems(reading.registry))
-    if problems:
-        raise InvalidRegistry(str(directory), problems)
+    """The registry of a directory; raises `InvalidRegistry` unless it can be read and its references are sound.
+
+    The schemas, which take longer than all the rest, are asked only where something is wrong; `clauses check` and the
+    project's tests always ask them.
+    """
+    try:
+        reading = _Reader(directory, by_schema=False).read()
+        sound = not reading.problems and not any(True for _ in consistency.problems(reading.registry))
+    except (AttributeError, KeyError, TypeError, ValueError):  # a row that is not of its type's form
+        sound = False
+    if not sound:
+        reading = read(directory)
+        raise InvalidRegistry(str(directory), reading.problems or tuple(consistency.problems(reading.registry)))
     return reading.registry
 
 
 def read(directory: Path) -> Reading:
-    """Whatever can be read in a directory; a file with a problem contributes no rows."""
-    return _Reader(directory).read()
+    """Whatever can be read in a directory; a file that its schema refuses contributes no rows."""
+    return _Reader(directory, by_schema=True).read()
 
 
 class _Reader:
     """Collects rows and problems, file by file."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, by_schema: bool) -> None:
         self.directory = directory
-        self.files: dict[str, Mapping[str, Any]] = {}
+        self.by_schema = by_schema
         self.problems: list[RegistryError] = []
 
     def read(self) -> Reading:
         documents: dict[str, Document] = {}
         clauses: dict[str, Clause] = {}
         for key in DOCUMENTS:
-            self._read_document(key, documents, clauses)
+            file = f"{key}.toml"
+            content = self._content(file)
+            if content:
+                documents[key] = Document(**content["document"])
+            for row in content.get("clause", ()):
+                self._add(clauses, Clause(document=key, **_with_tuples(row)), file)
         interpretations: dict[str, Interpretation] = {}
-        for row in self._rows(INTERPRETATIONS, decode.INTERPRETATION_FILE):
-            self._add(interpretations, decode.interpretation(row), INTERPRETATIONS)
-        enforced: tuple[Chapter, ...] = tuple(map(decode.chapter, self._rows(CHAPTERS, decode.CHAPTER_FILE)))
+        for row in self._content(INTERPRETATIONS).get("interpretation", ()):
+            self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
+        enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
         registry = Registry(documents, clauses, interpretations, enforced)
-        return Reading(registry, self.files, tuple(self.problems))
+        return Reading(registry, tuple(self.problems))
 
-    def _read_document(self, key: str, documents: dict[str, Document], clauses: dict[str, Clause]) -> None:
-        file = f"{key}.toml"
-        rows = self._rows(file, decode.CLAUSE_FILE)
-        if file in self.files:
-            documents[key] = decode.document(self.files[file]["document"])
-        for row in rows:
-            self._add(clauses, decode.clause(row, key), file)
-
-    def _rows(self, file: str, table: decode.Table) -> list[Mapping[str, Any]]:
-        """The rows of a valid file, which is kept; none, and a problem, of any other."""
+    def _content(self, file: str) -> Mapping[str, Any]:
+        """The parsed file; nothing, and a problem, of one that cannot be read or is refused."""
         try:
             content = tomllib.loads((self.directory / file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             self.problems.append(UnreadableFile(file, _reason(error)))
-            return []
-        violations = list(decode.violations(content, table, file))
+            return {}
+        violations = schema_violations(file, content) if self.by_schema else []
         if violations:
             self.problems += violations
-            return []
-        self.files[file] = content
-        rows: list[Mapping[str, Any]] = content.get(table.rows, [])
-        return rows
+            return {}
+        return content
 
     def _add(self, rows: dict[str, Row], row: Row, file: str) -> None:
         if row.id in rows:
             self.problems.append(DuplicateId(file, row.id, _file_of(rows[row.id])))
         else:
             rows[row.id] = row
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
 def _file_of(row: Clause | Interpretation) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 from tessera_conformance.registry.errors import (
     LockOutOfDate,
     ReusedId,
-    SchemaViolation,
     UnreadableFile,
     VanishedId,
 )
 from tessera_conformance.registry.model import Clause, Interpretation, Registry, Status
+from tessera_conformance.registry.schema import schema_violations
 
 FILE = "clauses.lock"
 FORMAT = 1
@@ -67,29 +67,17 @@ def parsed(directory: Path) -> Any:
         raise UnreadableFile(FILE, str(error)) from error
 
 
-def decoded(content: Any) -> dict[str, Entry]:
-    """The lock in some parsed JSON; raises `SchemaViolation`."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("ids"), dict):
-        raise SchemaViolation(FILE, "top level", "format and ids", "missing or wrong", f"format {FORMAT} and ids")
-    for name, entry in content["ids"].items():
-        if not _is_entry(entry):
-            required = "a status, the digest of the statement and, of a clause, the digest of the source"
-            raise SchemaViolation(FILE, name, "the entry", repr(entry), required)
+def entries(content: Any) -> dict[str, Entry]:
+    """The lock in parsed JSON that its schema accepts."""
     return {name: Entry(**entry) for name, entry in content["ids"].items()}
-
-
-def _is_entry(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and {"status", "statement"} <= entry.keys() <= {"status", "statement", "source"}
-        and entry["status"] in ("active", "withdrawn")
-        and all(isinstance(value, str) for value in entry.values())
-    )
 
 
 def read(directory: Path) -> dict[str, Entry]:
     """The lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
-    return decoded(parsed(directory))
+    content = parsed(directory)
+    for violation in schema_violations(FILE, content):
+        raise violation
+    return entries(content)
 
 
 def write(registry: Registry, directory: Path) -> None:

@@ -41,7 +41,7 @@ class Document:
     sha256: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Clause:
     """One testable statement of a specification.
 
@@ -58,13 +58,13 @@ class Clause:
     kind: Kind
     summary: str
     verify: Verification
-    reason: str | None
+    reason: str | None = None
     area: Area
     topic: str
     feature: str
     profile: Profile
-    duplicate_of: str | None
-    interpretations: tuple[str, ...]
+    duplicate_of: str | None = None
+    interpretations: tuple[str, ...] = ()
     since: str
     status: Status
 
@@ -115,8 +115,8 @@ class Chapter:
     """A part of a document whose untested clauses are errors: a section and all below it, some topics, or both."""
 
     document: str
-    section: str | None
-    topics: tuple[str, ...]
+    section: str | None = None
+    topics: tuple[str, ...] = ()
 
     def holds(self, clause: Clause) -> bool:
         """Whether the clause belongs to this chapter."""

@@ -1,18 +1,17 @@
-"""The registry's files judged by their published JSON Schemas.
-
-`decode` judges every file first and names rows and fields; the schemas are what others rely on, so a file that only
-they refuse is a problem too. A test holds both judges equal.
-"""
+"""The registry's files judged by their published JSON Schemas, with the row and the field of everything refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.registry.errors import RegistryError, SchemaViolation
+from tessera_conformance.registry.errors import SchemaViolation
 from tessera_conformance.registry.model import DOCUMENTS
 
 LOCK_SCHEMA = "lock"
+LONGEST = 200
+"""Characters of a value or a rule that an error shows."""
 
 
 def schema_of(file: str) -> str:
@@ -23,21 +22,58 @@ def schema_of(file: str) -> str:
     return "clauses" if stem in DOCUMENTS else stem
 
 
-def schema_violations(files: Mapping[str, Any]) -> Iterator[RegistryError]:
-    """Everything that the schemas refuse in some parsed files."""
-    from tessera_conformance.schemas import validator  # jsonschema costs 50 ms, which only a full check needs to pay
+def schema_violations(file: str, content: Any) -> list[SchemaViolation]:
+    """Everything that the schema of a file refuses in its parsed content."""
+    from tessera_conformance.schemas import validator  # jsonschema takes 60 ms to import
 
-    for file, content in files.items():
-        for violation in validator(f"tessera:registry/{schema_of(file)}").iter_errors(content):
-            yield _as_registry_error(file, content, list(violation.absolute_path), violation.message)
+    errors = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
+    faults = [fault for error in errors for fault in _faults(content, error)]
+    return [SchemaViolation(file, *fault) for fault in dict.fromkeys(faults)]
 
 
-def _as_registry_error(file: str, content: Any, path: list[str | int], message: str) -> RegistryError:
-    row = "top level"
-    if len(path) >= 2:
-        place = content[path[0]][path[1]]
-        named = isinstance(place, dict) and isinstance(place.get("id"), str)
-        row = place["id"] if named else f"{path[0]}, {path[1]}"
-    field = ".".join(str(step) for step in path[2:]) or ".".join(map(str, path)) or "(the file)"
-    shortened = message if len(message) <= 200 else f"{message[:200]} ..."
-    return SchemaViolation(file, row, field, "refused by the schema", shortened)
+def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
+    """Row, field, what was found and what is required."""
+    row, field = _place(content, list(error.absolute_path))
+    rules, required = error.schema, _shortened(error.message)
+    if "description" in rules:
+        required = f"{rules['description']} ({required})"
+    if error.validator == "required":
+        for name in error.validator_value:
+            if name not in error.instance:
+                described = rules.get("properties", {}).get(name, rules).get("description")
+                yield row, ".".join(filter(None, [field, name])), "missing", described or f"a value for {name}"
+    elif error.validator == "additionalProperties":
+        for name in _unknown(error.instance, rules):
+            yield row, ".".join(filter(None, [field, name])), "unknown", _known(rules)
+    else:
+        yield row, field or "(the whole)", _shortened(repr(error.instance)), required
+
+
+def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
+    """The row of a path in a parsed file, and the field in that row."""
+    row, rest = "top level", list(path)
+    match path:
+        case ["document", *rest]:
+            row = "[document]"
+        case ["ids", str(name), *rest]:
+            row = f"ids, {name}"
+        case [str(table), int(index), *rest]:
+            entry = content[table][index]
+            named = isinstance(entry, dict) and isinstance(entry.get("id"), str)
+            row = entry["id"] if named else f"[[{table}]] number {index + 1}"
+    return row, ".".join(map(str, rest))
+
+
+def _unknown(entry: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
+    patterns = rules.get("patternProperties", {})
+    known = rules.get("properties", {})
+    return sorted(name for name in entry if name not in known and not any(re.search(each, name) for each in patterns))
+
+
+def _known(rules: Mapping[str, Any]) -> str:
+    patterns = [f"a name such as {pattern}" for pattern in rules.get("patternProperties", {})]
+    return f"one of {', '.join([*rules.get('properties', {}), *patterns])}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

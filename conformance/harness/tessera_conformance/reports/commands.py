@@ -12,9 +12,8 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tessera_conformance.commands.cli_errors import guarded
+from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, compare
@@ -25,10 +24,6 @@ from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import terminal_summary
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
@@ -42,22 +37,32 @@ FORMATS: dict[str, Callable[[Report, Registry], str]] = {
 }
 
 
-def add_parsers(subparsers: Subparsers) -> None:
-    """Add `report`, `merge` and `compare`; each sets `handler`, a function from arguments to an exit code."""
-    one = subparsers.add_parser("report", help="render a report file", description="Render a report file.")
-    one.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
-    one.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
-    one.add_argument("--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)")
-    one.set_defaults(handler=guarded(show, UnreadableReport, CannotMerge, RegistryError))
-    joined = subparsers.add_parser("merge", help="join the reports of the shards of one run", description=MERGES)
-    joined.add_argument("parts", type=Path, nargs="+", metavar="REPORT", help="the report of a shard, or its directory")
-    joined.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the joined report goes")
-    joined.set_defaults(handler=guarded(join, UnreadableReport, CannotMerge, RegistryError))
-    two = subparsers.add_parser("compare", help="hold two reports against each other", description=COMPARES)
-    two.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
-    two.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
-    two.add_argument("--json", action="store_true", help="print a JSON object")
-    two.set_defaults(handler=guarded(hold_against, UnreadableReport, CannotMerge, RegistryError))
+def configure_report(parser: argparse.ArgumentParser) -> None:
+    """The command `report`."""
+    parser.description = "Render a report file."
+    parser.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
+    parser.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)"
+    )
+    parser.set_defaults(handler=reporting_errors(show, UnreadableReport, CannotMerge, RegistryError))
+
+
+def configure_merge(parser: argparse.ArgumentParser) -> None:
+    """The command `merge`."""
+    parser.description = MERGES
+    parser.add_argument("parts", type=Path, nargs="+", metavar="REPORT", help="the report of a shard, or its directory")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the joined report goes")
+    parser.set_defaults(handler=reporting_errors(join, UnreadableReport, CannotMerge, RegistryError))
+
+
+def configure_compare(parser: argparse.ArgumentParser) -> None:
+    """The command `compare`."""
+    parser.description = COMPARES
+    parser.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
+    parser.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.set_defaults(handler=reporting_errors(hold_against, UnreadableReport, CannotMerge, RegistryError))
 
 
 def show(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.collection import CollectedSuite, SuiteNotCollected
+from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
@@ -21,9 +22,8 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import load_adapter
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `strength`."""
-    parser = subparsers.add_parser("strength", help="run the violators and write the kill matrix")
+def configure_strength(parser: argparse.ArgumentParser) -> None:
+    """The command `strength`."""
     parser.add_argument("--control", default="reference", metavar="IMPL", help="what the violators are variants of")
     parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
     parser.add_argument(

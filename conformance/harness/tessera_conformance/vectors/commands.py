@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tessera_conformance import locations
-from tessera_conformance.commands.cli_errors import Handler, guarded
+from tessera_conformance.commands.cli_errors import Handler, Subparsers, reporting_errors
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -21,15 +20,11 @@ from tessera_conformance.vectors.errors import Unanswerable, VectorProblem
 from tessera_conformance.vectors.fill import Filled, Freezer, open_session
 from tessera_conformance.vectors.sources import load_sources
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 SOUND, PROBLEMS = 0, 1
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command `vectors`; each of its parsers sets `handler`, a function from arguments to an exit code."""
-    parser = subparsers.add_parser("vectors", help="the golden vectors: fill, check, diff")
+def configure_vectors(parser: argparse.ArgumentParser) -> None:
+    """The command `vectors`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     filling = _add(actions, "fill", "freeze the answers of an implementation that the oracle confirms", fill)
     filling.add_argument("--impl", default="reference", help=f"{FORMS} (default: reference)")
@@ -51,7 +46,7 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--vectors", type=Path, metavar="DIR", help="the frozen vectors (default: this suite's own)")
     parser.add_argument("--sources", type=Path, metavar="DIR", help="their sources (default: this suite's own)")
-    parser.set_defaults(handler=guarded(handler, VectorProblem, ImplementationUnavailable))
+    parser.set_defaults(handler=reporting_errors(handler, VectorProblem, ImplementationUnavailable))
     return parser
 
 

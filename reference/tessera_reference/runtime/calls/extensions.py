@@ -1,4 +1,6 @@
-"""What a suite needs beyond the C functions: single ranks, findings, faults, settings (AMB-RT-05, -67, -79 to -88)."""
+"""Extensions for tests: host memory, copies of ranks, findings, faults, settings (AMB-RT-05, -67, -79 to -88)."""
+
+# ruff: noqa: N802, N803, the names are those of the C API
 
 from __future__ import annotations
 
@@ -6,20 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...abi.descriptor import Descriptor
+from ...mesh.byte_views import byte_view
 from ...mesh.choice_policies import Choices, FirstCome, Replayed, Seeded
 from ...mesh.findings import Finding
-from ...mesh.foreign import flat
 from ...numerics.errors import shown
-from ..arguments import SIZE, integer, invalid, of_type
+from ..arguments import SIZE, integer, invalid, named, of_type
 from ..contexts import ModulePolicy
+from ..entries import entry, infallible
 from ..environment import Environment
 from ..faults import read_faults
 from ..log import Line
-from ..state import entry, entry_giving
+from ..state import State
 from ..work import Carried
-from .capturing import CaptureCalls
-
-__all__ = ["ExtensionCalls"]
 
 POLICIES: Mapping[str, Callable[[int, Sequence[int]], Choices]] = {
     "fifo": lambda seed, record: FirstCome(),
@@ -28,131 +28,146 @@ POLICIES: Mapping[str, Callable[[int, Sequence[int]], Choices]] = {
 }
 
 
-class ExtensionCalls(CaptureCalls):
-    """tessx...: extensions of this runtime, for its suite and its binding."""
+@entry("hostPtr")
+def tessxHostMemory(state: State, bytes: int) -> int:
+    """Ordinary host memory, not pinned."""
+    return state.machine.memory.allocate_host(integer("bytes", bytes, SIZE), pinned=False)
 
-    @entry_giving("hostPtr")
-    def tessxHostMemory(self, bytes: int) -> int:  # noqa: N802
-        """Ordinary host memory, not pinned."""
-        return self.machine.memory.allocate_host(integer("tessxHostMemory", "bytes", bytes, SIZE), pinned=False)
 
-    @entry_giving("data")
-    def tessxHostRead(self, hostPtr: Any, bytes: int) -> Any:  # noqa: N802, N803
-        """What host memory holds."""
-        function = "tessxHostRead"
-        region = self.machine.memory.find(hostPtr, integer(function, "bytes", bytes, SIZE), function, "hostPtr", "host")
-        return self.machine.memory.peek(region, 0, bytes)
+@entry("data")
+def tessxHostRead(state: State, hostPtr: Any, bytes: int) -> Any:
+    """What host memory holds."""
+    region = state.machine.memory.find(hostPtr, integer("bytes", bytes, SIZE), "tessxHostRead", "hostPtr", "host")
+    return state.machine.memory.peek(region, 0, bytes)
 
-    @entry
-    def tessxHostWrite(self, hostPtr: Any, data: bytes) -> None:  # noqa: N802, N803
-        """Put bytes into host memory."""
-        held = flat(data, "data")
-        region = self.machine.memory.find(hostPtr, len(held), "tessxHostWrite", "hostPtr", "host")
-        self.machine.memory.write(region, 0, held)
 
-    @entry_giving("hostPtr")
-    def tessxAdoptHost(self, memory: Any) -> int:  # noqa: N802
-        """An address for host memory of the caller, used in place."""
-        return self.machine.memory.adopt_host(memory)
+@entry()
+def tessxHostWrite(state: State, hostPtr: Any, data: bytes) -> None:
+    """Put bytes into host memory."""
+    held = byte_view(data, "data")
+    region = state.machine.memory.find(hostPtr, len(held), "tessxHostWrite", "hostPtr", "host")
+    state.machine.memory.write(region, 0, held)
 
-    @entry_giving("devPtr")
-    def tessxAdoptDevice(self, mesh: Any, memory: Any) -> int:  # noqa: N802
-        """A device pointer for memory of the caller, which all ranks of a mesh share in place."""
-        on = self.mesh(mesh, "tessxAdoptDevice")
-        return self.machine.memory.adopt_device(on.devices, memory, owner=mesh)
 
-    @entry_giving("data")
-    def tessxPeek(self, mesh: Any, rank: int, devPtr: Any, bytes: int) -> Any:  # noqa: N802, N803
-        """What one rank's copy of device memory holds, once all work of the mesh is done (AMB-RT-79)."""
-        region = self._of_rank("tessxPeek", mesh, rank, devPtr, integer("tessxPeek", "bytes", bytes, SIZE))
-        return self.machine.memory.peek(region, rank, bytes)
+@entry("hostPtr")
+def tessxAdoptHost(state: State, memory: Any) -> int:
+    """An address for host memory of the caller, used in place."""
+    return state.machine.memory.adopt_host(memory)
 
-    @entry
-    def tessxPoke(self, mesh: Any, rank: int, devPtr: Any, data: bytes) -> None:  # noqa: N802, N803
-        """Put bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
-        held = flat(data, "data")
-        region = self._of_rank("tessxPoke", mesh, rank, devPtr, len(held))
-        self.machine.memory.write(region, rank, held)
 
-    def _of_rank(self, function: str, mesh: Any, rank: int, pointer: Any, bytes: int) -> Any:
-        on = self.mesh(mesh, function)
-        integer(function, "rank", rank, (0, len(on.devices) - 1))
-        on.drain()
-        region = self.machine.memory.find(pointer, bytes, function, "devPtr", "device")
-        if region.allocation.devices != on.devices:
-            given = f"devPtr is memory of devices {list(region.allocation.devices)}"
-            raise invalid(function, given, "memory of the mesh")
-        return region
+@entry("devPtr")
+def tessxAdoptDevice(state: State, mesh: Any, memory: Any) -> int:
+    """A device pointer for memory of the caller, which all ranks of a mesh share in place."""
+    on = state.mesh(mesh)
+    return state.machine.memory.adopt_device(on.devices, memory, owner=mesh)
 
-    def tessxLastError(self) -> str:  # noqa: N802
-        """Why the last call that failed did (AMB-RT-82)."""
-        return self.last_error
 
-    def tessxFindings(self) -> Sequence[Finding]:  # noqa: N802
-        """What programs did wrong with memory so far (AMB-RT-83)."""
-        return tuple(self.machine.memory.findings)
+@entry("data")
+def tessxPeek(state: State, mesh: Any, rank: int, devPtr: Any, bytes: int) -> Any:
+    """What one rank's copy of device memory holds, once all work of the mesh is done (AMB-RT-79)."""
+    region = _of_rank(state, "tessxPeek", mesh, rank, devPtr, integer("bytes", bytes, SIZE))
+    return state.machine.memory.peek(region, rank, bytes)
 
-    def tessxLog(self) -> Sequence[Line]:  # noqa: N802
-        """The lines that the log level asked for."""
-        return tuple(self.log.lines)
 
-    @entry
-    def tessxSetSchedule(self, policy: str, seed: int, choices: Sequence[int], untimed: bool) -> None:  # noqa: N802
-        """How choices are made, before any work is queued (AMB-RT-80)."""
-        function = "tessxSetSchedule"
-        if not isinstance(policy, str) or policy not in POLICIES:
-            raise invalid(function, f"policy is {shown(policy)}", " or ".join(POLICIES))
-        if not isinstance(choices, list | tuple) or not all(type(each) is int and each >= 0 for each in choices):
-            raise invalid(function, f"choices is {shown(choices)}", "a list of whole numbers from 0")
-        if self.handles.live("stream"):
-            raise invalid(function, "a schedule when there are streams already", "a call before tessStreamCreate")
-        self.machine.engine.choose_by(POLICIES[policy](integer(function, "seed", seed, SIZE), choices))
-        self.machine.timed = not untimed
+@entry()
+def tessxPoke(state: State, mesh: Any, rank: int, devPtr: Any, data: bytes) -> None:
+    """Put bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
+    held = byte_view(data, "data")
+    region = _of_rank(state, "tessxPoke", mesh, rank, devPtr, len(held))
+    state.machine.memory.write(region, rank, held)
 
-    @entry
-    def tessxSetFaults(self, ctx: Any, faults: Sequence[Mapping[str, Any]]) -> None:  # noqa: N802
-        """What is to fail from now on, and nothing else (AMB-RT-81)."""
-        self.context(ctx, "tessxSetFaults").faults = read_faults("tessxSetFaults", faults)
 
-    @entry
-    def tessxSetTimeout(self, ctx: Any, nanoseconds: int) -> None:  # noqa: N802
-        """How long work may take; 0 is for ever (AMB-RT-67)."""
-        allowed = integer("tessxSetTimeout", "nanoseconds", nanoseconds, SIZE)
-        self.context(ctx, "tessxSetTimeout").timeout = allowed * 1000 or None
+def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, bytes: int) -> Any:
+    on = state.mesh(mesh)
+    integer("rank", rank, (0, len(on.devices) - 1))
+    on.drain()
+    region = state.machine.memory.find(pointer, bytes, function, "devPtr", "device")
+    if region.allocation.devices != on.devices:
+        given = f"devPtr is memory of devices {list(region.allocation.devices)}"
+        raise invalid(given, "memory of the mesh")
+    return region
 
-    @entry
-    def tessxSetDescriptor(self, ctx: Any, descriptor: Descriptor) -> None:  # noqa: N802
-        """What is attached to launches and collectives from now on (RT-11-01, AMB-RT-23)."""
-        function = "tessxSetDescriptor"
-        self.context(ctx, function).descriptor = of_type(function, "descriptor", descriptor, Descriptor)
 
-    @entry_giving("descriptors")
-    def tessxDescriptors(self, stream: Any) -> Sequence[Carried]:  # noqa: N802
-        """What the launches and collectives queued on a stream carry, in order."""
-        return tuple(self.stream(stream, "tessxDescriptors").carried)
+@infallible
+def tessxLastError(state: State) -> str:
+    """The text of the last failure (AMB-RT-82)."""
+    return state.last_error
 
-    @entry
-    def tessxSetModulePolicy(self, ctx: Any, policy: ModulePolicy) -> None:  # noqa: N802
-        """What modules and work of a context may do (runtime spec 15, AMB-RT-88)."""
-        function = "tessxSetModulePolicy"
-        self.context(ctx, function).module_policy = of_type(function, "policy", policy, ModulePolicy)
 
-    @entry
-    def tessxSetStreamLimit(self, stream: Any, bytes: int) -> None:  # noqa: N802
-        """How much memory queued work may refer to; 0 is any (AMB-RT-87)."""
-        self.stream(stream, "tessxSetStreamLimit").limit = integer("tessxSetStreamLimit", "bytes", bytes, SIZE)
+@infallible
+def tessxFindings(state: State) -> Sequence[Finding]:
+    """The wrong uses of memory that were found so far (AMB-RT-83)."""
+    return tuple(state.machine.memory.findings)
 
-    @entry_giving("settings")
-    def tessxSettings(self, ctx: Any) -> Environment:  # noqa: N802
-        """What the environment said when a context was made."""
-        return self.context(ctx, "tessxSettings").environment
 
-    def tessxSetIdentity(  # noqa: N802
-        self, driver: str | None = None, abi_hash: str | None = None, arch: str | None = None
-    ) -> None:
-        """Another driver, ABI hash or revision of the architecture from now on (AMB-RT-69)."""
-        self.machine.driver = driver or self.machine.driver
-        self.machine.abi_hash = abi_hash or self.machine.abi_hash
-        self.machine.revision = arch or self.machine.revision
-        for _, module in self.handles.live("module"):
-            module.executables.clear()
+@infallible
+def tessxLog(state: State) -> Sequence[Line]:
+    """The lines that the log level asked for."""
+    return tuple(state.log.lines)
+
+
+@entry()
+def tessxSetSchedule(state: State, policy: str, seed: int, choices: Sequence[int], untimed: bool) -> None:
+    """Choose the policy of choices, before there is a stream (AMB-RT-80)."""
+    named("policy", policy, tuple(POLICIES))
+    if not isinstance(choices, list | tuple) or not all(type(each) is int and each >= 0 for each in choices):
+        raise invalid(f"choices is {shown(choices)}", "a list of whole numbers from 0")
+    if state.handles.live("stream"):
+        raise invalid("a schedule when there are streams already", "a call before tessStreamCreate")
+    state.machine.engine.choose_by(POLICIES[policy](integer("seed", seed, SIZE), choices))
+    state.machine.timed = not untimed
+
+
+@entry()
+def tessxSetFaults(state: State, ctx: Any, faults: Sequence[Mapping[str, Any]]) -> None:
+    """Replace the faults that are to come (AMB-RT-81)."""
+    state.context(ctx).faults = read_faults(faults)
+
+
+@entry()
+def tessxSetTimeout(state: State, ctx: Any, nanoseconds: int) -> None:
+    """Limit the time that work of a context may take; 0 is no limit (AMB-RT-67)."""
+    allowed = integer("nanoseconds", nanoseconds, SIZE)
+    state.context(ctx).timeout = allowed * 1000 or None
+
+
+@entry()
+def tessxSetDescriptor(state: State, ctx: Any, descriptor: Descriptor) -> None:
+    """Set the descriptor that is attached to launches and collectives from now on (RT-11-01, AMB-RT-23)."""
+    state.context(ctx).descriptor = of_type("descriptor", descriptor, Descriptor)
+
+
+@entry("descriptors")
+def tessxDescriptors(state: State, stream: Any) -> Sequence[Carried]:
+    """What is attached to the launches and collectives queued on a stream, in order."""
+    return tuple(state.stream(stream).carried)
+
+
+@entry()
+def tessxSetModulePolicy(state: State, ctx: Any, policy: ModulePolicy) -> None:
+    """Set what modules and work of a context may do (runtime spec 15, AMB-RT-88)."""
+    state.context(ctx).module_policy = of_type("policy", policy, ModulePolicy)
+
+
+@entry()
+def tessxSetStreamLimit(state: State, stream: Any, bytes: int) -> None:
+    """Limit the memory that queued work of a stream may refer to; 0 is no limit (AMB-RT-87)."""
+    state.stream(stream).limit = integer("bytes", bytes, SIZE)
+
+
+@entry("settings")
+def tessxSettings(state: State, ctx: Any) -> Environment:
+    """The settings that a context took from the environment."""
+    return state.context(ctx).environment
+
+
+@infallible
+def tessxSetIdentity(
+    state: State, driver: str | None = None, abi_hash: str | None = None, arch: str | None = None
+) -> None:
+    """Change the driver, the ABI hash or the revision of the architecture (AMB-RT-69)."""
+    state.machine.driver = driver or state.machine.driver
+    state.machine.abi_hash = abi_hash or state.machine.abi_hash
+    state.machine.revision = arch or state.machine.revision
+    for _, module in state.handles.live("module"):
+        module.executables.clear()

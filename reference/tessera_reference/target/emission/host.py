@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...ir.module import Block, Function, Instruction, Module
-from ...ir.operation import Environment
 from ...ir.types import Pointer
 from ...numerics.array import Array
 from ...numerics.errors import DivisionByZero
 from ...numerics.formats import DType
 from ...tile.indices import AXES
 from ...tile.interpreter import Uninitialised
-from ...tile.launch import Launch
+from ...tile.launch import Launch, LaunchEnvironment
 from ..operation import TargetOperation
 from ..operations.calls import CALLEES, Call, passed_type
 from ..operations.pointers import AddressOf
@@ -94,7 +93,7 @@ def native(module: Module) -> Module:
 class NativeLaunch(Launch):
     """A launch that runs natively."""
 
-    def execute(self, *arguments: Array, env: Environment) -> tuple[Array, ...]:
+    def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
         """Run the grid."""
         kernel = env.module.functions[self.kernel]
         inputs = sum(isinstance(each.type, Pointer) for each in kernel.parameters) - len(self.returns)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from ...ir.builder import Builder
+from ...ir.builder import BlockBuilder
 from ...ir.diagnostics import Location, UnsupportedConstruct
 from ...ir.module import Instruction, Value
 from ...ir.targets import Target
@@ -53,7 +53,7 @@ Number = Value | Pair
 Lowered = Number | Buffer | Share
 
 
-class Body(Builder):
+class Body(BlockBuilder):
     """Builds the instructions of one kernel; what does not depend on where it is used stands before all others."""
 
     def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:

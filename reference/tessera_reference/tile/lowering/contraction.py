@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...graph.adjoints import Term
 from ...graph.matmul import MatMul
+from ...graph.term import Term
 from ...ir.module import Value
 from ...numerics.formats import DType
 from .elements import evaluate

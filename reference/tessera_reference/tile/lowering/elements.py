@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-from ...graph.adjoints import Term
 from ...graph.cast import Cast
 from ...graph.constant import Constant
 from ...graph.elementwise import ElementwiseBinary, Negate
 from ...graph.functions import FloatFunction
 from ...graph.selection import Abs, Clamp, Select
+from ...graph.term import Term
 from ...ir.module import Instruction, Value
 from ...ir.operation import Operation, Refusal, Role
 from .index import Position, broadcast_to

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...graph.adjoints import Term
 from ...graph.constant import ConstTensor
 from ...graph.fft import FourierTransform
+from ...graph.term import Term
 from ...ir.targets import Target
 from ...numerics.formats import DTYPES, DType
 from ...numerics.fourier import twiddles

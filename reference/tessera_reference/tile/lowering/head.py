@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...graph.constant import Constant
-from ...ir.builder import Builder
+from ...ir.builder import BlockBuilder
 from ...ir.diagnostics import Location
 from ...ir.module import Instruction, Value
 from ...ir.operation import Operation
@@ -17,7 +17,7 @@ class Head:
 
     def __init__(self, location: Location) -> None:
         self.location = location
-        self.build = Builder(location)
+        self.build = BlockBuilder(location)
         self.head: list[Instruction] = []
         self._first: dict[object, Value] = {}
 

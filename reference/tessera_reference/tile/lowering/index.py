@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ...graph.adjoints import Term
 from ...graph.elementwise import Add, Divide, Equal, GreaterEqual, Less, Multiply, Subtract
 from ...graph.selection import Maximum, Minimum
+from ...graph.term import Term
 from ...ir.module import Value
 from ...ir.operation import Operation
 from .head import Head

@@ -12,9 +12,9 @@ from functools import reduce
 from math import prod
 from typing import Any, TypeAlias
 
-from ...graph.adjoints import Number, Term, constant
 from ...graph.constant import Constant
 from ...graph.selection import Select
+from ...graph.term import Number, Term, constant
 from ...ir.builder import fields_of
 from ...ir.diagnostics import Location
 from ...ir.module import Block, Function, Instruction, Value

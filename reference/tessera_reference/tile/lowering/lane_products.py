@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import inf
 
-from ...graph.adjoints import Term
+from ...graph.term import Term
 from ...ir.module import Value
 from ...numerics.formats import DTYPES
 from .contraction import Contraction

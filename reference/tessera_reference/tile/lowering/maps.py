@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...graph.adjoints import Term
+from ...graph.term import Term
 from ...ir.targets import Target
 from ...schedule.nests import Nest
 from .elements import evaluate

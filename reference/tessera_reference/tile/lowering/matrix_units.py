@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ...graph.adjoints import Term
+from ...graph.term import Term
 from ...ir.module import Value
 from ...ir.targets import MmaShape
 from ...ir.types import Fragment

@@ -6,7 +6,6 @@ lies outside but where the program's own index does, which the machine then find
 
 from __future__ import annotations
 
-from ...graph.adjoints import Term
 from ...graph.cast import Cast
 from ...graph.gathering import Gather
 from ...graph.identity import Identity
@@ -14,6 +13,7 @@ from ...graph.layouts import LayoutCast
 from ...graph.movement import Concat, Iota, Pad, held_in
 from ...graph.shaping import Broadcast, Reshape
 from ...graph.slicing import Entry, Slice, StridedSlice, Update
+from ...graph.term import Term
 from ...graph.transpose import Transpose
 from ...ir.module import Instruction, Value
 from ...ir.operation import Refusal

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...graph.adjoints import Term
 from ...graph.constant import ConstTensor
 from ...graph.shaping import Reshape
+from ...graph.term import Term
 from ...ir.module import Function, Instruction, Value
 from ...ir.naming import Names
 from ...ir.operation import Operation, Refusal

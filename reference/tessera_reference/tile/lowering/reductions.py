@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from ...graph.adjoints import Term
 from ...graph.reductions import ArgMax, LogSumExp, Max, Mean, Min, Prod, Sum
+from ...graph.term import Term
 from ...ir.operation import Operation, Refusal
 from ...numerics.formats import DTYPES, DType
 from ..complex_parts import Complex, Part

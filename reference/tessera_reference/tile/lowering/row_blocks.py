@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from ...graph.adjoints import Term
+from ...graph.term import Term
 from ...ir.module import Value
 from ...numerics.formats import DType
 from ..synchronization import ShuffleSync

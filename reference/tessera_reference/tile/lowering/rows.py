@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...graph.adjoints import Term
 from ...graph.fft import FourierTransform
 from ...graph.reductions import Reduction
+from ...graph.term import Term
 from ...ir.operation import Operation
 from ...ir.targets import Target
 from ...schedule.kinds import row_axis

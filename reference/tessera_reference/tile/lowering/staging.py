@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ...graph.adjoints import Term
+from ...graph.term import Term
 from ...ir.module import Value
 from ...schedule.kinds import is_elementwise
 from ..copies import SIZES, CopyAsync, CopyCommit, CopyWait

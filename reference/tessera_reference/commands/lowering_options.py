@@ -1,24 +1,16 @@
-"""The options and commands of `tessera-reference` that name a level, a target and a schedule (sections 6 to 8)."""
+"""Options that name a target, a schedule, a function and its shapes (sections 6 to 8)."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..ir.module import Function, Module
 from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
-from ..ir.text import print_module
-from ..levels.comparison import compare_levels
-from ..levels.emission import TEXTS, emit
-from ..levels.execution import EXECUTIONS, LEVELS, Options, for_shapes, lower
-from .array_files import BadInput, load
-from .run import Assignment
-
-SUFFIXES = {"llvm": "ll", "ptx": "ptx", "amdgcn": "s"}
-"""Of files; IR of our own is `.mlir`."""
+from ..levels.execution import Options, for_shapes
+from .array_files import BadInput
 
 
 @dataclass(frozen=True)
@@ -119,54 +111,3 @@ def selected(modules: Sequence[Module], name: str | None) -> tuple[Module, Funct
         problem = f"no function {name!r}" if name and not wanted else "which function? use --function"
         raise BadInput(f"{problem}; there is {names}")
     return wanted[0]
-
-
-def texts_of(module: Module, to: str, lowering: Lowering, export: bool = False) -> Mapping[str, str]:
-    """The texts of a module down to a level, by level. Raises `Rejection`."""
-    levels = LEVELS[: LEVELS.index(to) + 1 if to in LEVELS else None]
-    modules = {level: lower(module, level, lowering.target, lowering.options) for level in levels}
-    texts: dict[str, str] = {level: print_module(lowered, export=export) for level, lowered in modules.items()}
-    if to in TEXTS:
-        texts[to] = emit(modules["target"], to, lowering.target)
-    return texts
-
-
-def dump(module: Module, texts: Mapping[str, str], directory: str) -> None:
-    """Write a file for each level, `MODULE.LEVEL.mlir`. Raises `BadInput`."""
-    try:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        for level, text in texts.items():
-            name = f"{module.name}.{level}.mlir" if level in LEVELS else f"{module.name}.{SUFFIXES[level]}"
-            (Path(directory) / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{directory}: {error.strerror}") from error
-
-
-def show_lowered(modules: Sequence[Module], to: str, options: argparse.Namespace) -> None:
-    """Print the modules at a level, or write them with every level above into a directory."""
-    lowering = lowering_of(options)
-    for module in shaped(modules, options):
-        texts = texts_of(module, to, lowering, getattr(options, "export", False))
-        if getattr(options, "dump_dir", None):
-            dump(module, texts, options.dump_dir)
-        else:
-            print(texts[to], end="")
-
-
-def compare(modules: Sequence[Module], options: argparse.Namespace) -> int:
-    """`compare-levels`: 0 where all levels agree, 1 where one does not."""
-    lowering = lowering_of(options)
-    module, function = selected(modules, options.function)
-    given = [Assignment.read(text) for text in options.input]
-    for each in given:
-        if each.rank is not None:
-            raise BadInput(f"input {each.subject}: every rank is given the same inputs")
-    arrays = {each.name: load(each.name, each.path, each.bits, function) for each in given}
-    levels = EXECUTIONS if options.native else LEVELS
-    compared = compare_levels(module, function.name, arrays, lowering.target, lowering.options, levels)
-    print(f"@{function.name}: {', '.join(compared.levels)} agree on {lowering.target.name}")
-    if compared.difference is not None:
-        print(compared.difference)
-    if compared.failure is not None:
-        print(f"{EXECUTIONS[len(compared.levels)]}: {compared.failure}")
-    return 0 if compared.agree else 1

@@ -1,17 +1,17 @@
-"""Memory of the caller, seen as plain bytes without a copy (runtime spec 5: zero-copy where possible)."""
+"""An object of the caller as plain bytes, without a copy (runtime spec 5: zero-copy where possible)."""
 
 from __future__ import annotations
 
 from ..abi.status import Failure, Status
 from ..numerics.errors import shown
 
-__all__ = ["BytesLike", "flat"]
+__all__ = ["BytesLike", "byte_view"]
 
 BytesLike = bytes | bytearray | memoryview
 
 
-def flat(memory: BytesLike, what: str) -> memoryview:
-    """The bytes of an object in order. Raises `Failure` with TESS_ERR_INVALID_VALUE where they do not lie in a row."""
+def byte_view(memory: BytesLike, what: str) -> memoryview:
+    """The bytes of an object, in place. Raises `Failure` with TESS_ERR_INVALID_VALUE where they are not contiguous."""
     try:
         view = memoryview(memory)
         if view.nbytes == 0:

@@ -1,0 +1,39 @@
+"""`tessera-reference fmt`: a program in canonical form."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..language import format_program
+from .array_files import BadInput
+from .program import file_command, read_text
+
+PLACE_IN_HELP = 2
+
+
+def register(subparsers: Any) -> None:
+    """Add `fmt`."""
+    parser = file_command(subparsers, "fmt", run, "print a program in canonical form")
+    parser.add_argument(
+        "--check", action="store_true", help="print nothing; exit with 1 if the file is not in canonical form"
+    )
+    parser.add_argument("--write", action="store_true", help="change the file in place")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print or write the canonical form, or compare the file with it."""
+    formatted, text = format_program(read_text(options), options.file), options.source_text
+    if options.check:
+        return 0 if formatted == text else 1
+    if not options.write:
+        print(formatted, end="")
+        return 0
+    if options.file == "-":
+        raise BadInput("--write needs a file, not standard input")
+    try:
+        Path(options.file).write_text(formatted, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{options.file}: {error.strerror}") from error
+    return 0

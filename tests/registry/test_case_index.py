@@ -1,0 +1,107 @@
+"""The index of cases is as the suite is now: whatever its cases are made from, a change of it is seen."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance import case_index, collection, locations
+
+TESTS = """
+import json
+import tomllib
+from pathlib import Path
+import pytest
+from tessera_conformance.marks import clause
+SUITE = Path(__file__).parents[1]
+VECTORS = json.loads((SUITE / "vectors" / "sums.json").read_text())
+TEXTS = tomllib.loads((SUITE / "ir" / "rejections.toml").read_text())["names"]
+@clause("LANG-02-01")
+@pytest.mark.parametrize("name", VECTORS)
+def test_sum(impl, check, name): ...
+@clause("LANG-02-02")
+@pytest.mark.parametrize("name", TEXTS)
+def test_text(impl, check, name): ...
+"""
+FIRST = {"LANG-02-01": ["ir/words/sum/one"], "LANG-02-02": ["ir/words/text/if"]}
+
+Index = Callable[[], Mapping[str, Sequence[str]]]
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite of two tests whose cases stand in a vector file and in a file of rejections."""
+    made = tmp_path / "suite"
+    shutil.copytree(locations.clauses_directory(), made / "clauses")
+    for folder in ("abi", "ir", "runtime", "collectives", "vectors", "schemas"):
+        (made / folder).mkdir()
+    shutil.copy(locations.suite_directory() / "conftest.py", made)
+    (made / "vectors" / "sums.json").write_text('["one"]')
+    (made / "ir" / "rejections.toml").write_text('names = ["if"]')
+    (made / "ir" / "test_words.py").write_text(TESTS)
+    monkeypatch.setattr(locations, "_PACKAGED_SUITE", made)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return made
+
+
+@pytest.fixture
+def index() -> Index:
+    """The index, as a new process would read it."""
+
+    def read() -> Mapping[str, Sequence[str]]:
+        sys.modules.pop("ir.test_words", None)
+        return case_index.cases_by_clause()
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "clause", "case"),
+    [
+        ("vectors/sums.json", '["one"]', '["two"]', "LANG-02-01", "ir/words/sum/two"),
+        ("ir/rejections.toml", '["if"]', '["in"]', "LANG-02-02", "ir/words/text/in"),
+        ("ir/test_words.py", "def test_sum", "def test_add", "LANG-02-01", "ir/words/add/one"),
+    ],
+)
+def test_a_change_of_a_source_is_seen(
+    suite: Path, index: Index, file: str, old: str, new: str, clause: str, case: str
+) -> None:
+    """Even one that leaves the file's size as it was."""
+    assert index() == FIRST
+    (suite / file).write_text((suite / file).read_text().replace(old, new))
+    assert index() == {**FIRST, clause: [case]}
+
+
+def test_an_unchanged_suite_is_not_collected_again(suite: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert index() == FIRST
+    monkeypatch.delattr(collection, "CollectedSuite")
+    assert index() == FIRST
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"fingerprint": "of another suite", "cases": {}}'])
+def test_a_file_that_is_no_index_is_replaced(suite: Path, index: Index, tmp_path: Path, text: str) -> None:
+    index()
+    (kept,) = (tmp_path / "cache" / "tessera-conformance").iterdir()
+    kept.write_text(text)
+    assert index() == FIRST
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    suite: Path, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert index() == FIRST
+
+
+def test_what_the_shipped_cases_are_made_from_counts() -> None:
+    root = locations.suite_directory().parent
+    looked_at = {path for folder in case_index.sources() for path, _ in case_index.files(str(folder))}
+    expected = [*(root / "conformance").rglob("rejections/*.toml"), *(root / "vectors").rglob("*.json*")]
+    expected += [*(root / "conformance").rglob("test_*.py"), *(root / "conformance").rglob("kit/*.py")]
+    assert len(expected) > 100
+    assert {str(path) for path in expected} <= looked_at
