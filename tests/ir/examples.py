@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 from tessera_reference.ir.builder import fields_of
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
-from tessera_reference.ir.operation import OPERATIONS, Unimplemented, Operation, Refusal, Role, Shown
+from tessera_reference.ir.operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
 from tessera_reference.ir.types import Layout, Mesh, Scalar, Tensor, Type
 from tessera_reference.numerics.formats import DType, dtype
 
