@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.operation import Arrival, Refusal
+from ..ir.refusals import diagnostic_of
 from .binding import describe
 
 _MOST_PLACES = 8
@@ -101,21 +102,9 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
 
 def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
     """What a collective refuses only when it runs, since a dimension was not known before."""
-    return Rejection(
-        [
-            Diagnostic(
-                refusal.category,
-                "execute",
-                f"{spelled(arrival)}: {refusal.message}",
-                arrival.location.span,
-                arrival.location.filename,
-                tuple(f"operand is {describe(operand)}" for operand in arrival.operands),
-                refusal.requirement,
-                refusal.clause,
-                refusal.remedy,
-            )
-        ]
-    )
+    operands = tuple(f"operand is {describe(operand)}" for operand in arrival.operands)
+    found = diagnostic_of(refusal, arrival.location, operands, "execute")
+    return Rejection([replace(found, message=f"{spelled(arrival)}: {refusal.message}")])
 
 
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:

@@ -7,11 +7,11 @@ and is sent the results. A failure ends the run with a diagnostic at the instruc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.builder import BlockBuilder
-from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
+from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
 from ..ir.refusals import diagnostic_of
@@ -205,34 +205,27 @@ def reachable(module: Module, function: Function) -> list[Instruction]:
 
 def too_many_steps(instruction: Instruction) -> Diagnostic:
     """The end of a program that does not end."""
-    span, filename = instruction.location.span, instruction.location.filename
-    message = f"{instruction.operation.short_name}: the program has run its most steps and is not done"
-    return Diagnostic(
-        "types", "execute", message, span, filename, requirement="a program that ends", remedy="does a loop never end?"
-    )
+    message = "the program has run its most steps and is not done"
+    refusal = Refusal("types", message, "a program that ends", "", "does a loop never end?")
+    return diagnostic_of(refusal.by(instruction.operation), instruction.location, phase="execute")
 
 
 def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
     """What an operation does not take, where only running it has shown its types."""
-    return replace(diagnostic_of(refusal.by(operation), location, _operands_of(operation)), phase="execute")
+    return diagnostic_of(refusal.by(operation), location, _operands_of(operation), "execute")
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """What went wrong while running, with the place of the expression."""
-    location, operation = instruction.location, instruction.operation
-    category: Category = "shapes" if isinstance(failure, ShapeMismatch) else "numerics"
-    remedy = "make sure that no divisor is zero" if isinstance(failure, DivisionByZero) else ""
-    return Diagnostic(
-        category,
-        "execute",
-        str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
-        location.span,
-        location.filename,
-        operands=_operands_of(operation),
-        requirement="divisors other than zero" if remedy else "",
-        clause="AMB-LANG-55" if remedy else "",
-        remedy=remedy,
-    )
+    operation = instruction.operation
+    if isinstance(failure, ShapeMismatch):
+        refusal = Refusal("shapes", str(failure), "", "", "")
+    elif isinstance(failure, DivisionByZero):
+        remedy = "make sure that no divisor is zero"
+        refusal = Refusal("numerics", str(failure), "divisors other than zero", "AMB-LANG-55", remedy).by(operation)
+    else:
+        refusal = Refusal("numerics", str(failure), "", "", "").by(operation)
+    return diagnostic_of(refusal, instruction.location, _operands_of(operation), "execute")
 
 
 def _operands_of(operation: Operation) -> tuple[str, ...]:

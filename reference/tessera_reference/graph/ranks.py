@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
+from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
 from ..ir.operation import Arrival, Refusal, Steps
+from ..ir.refusals import diagnostic_of
 from ..ir.types import Mesh
 from ..numerics.array import Array
 from .collectives import Collective, resolve_axis
@@ -52,22 +53,15 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
         message = "the module declares no mesh"
     else:
         message = f"which mesh runs it? {', '.join(f'{name} has {module.meshes[name].size} ranks' for name in known)}"
-    span, filename = function.location.span, function.location.filename
-    requirement = f"one of {', '.join(module.meshes)}" if module.meshes else "a mesh to run on"
-    raise Rejection(
-        [
-            Diagnostic(
-                "distributed",
-                "execute",
-                f"@{function.name}: {message}",
-                span,
-                filename,
-                requirement=requirement,
-                clause="AMB-LANG-108",
-                remedy="name the mesh" if module.meshes else "declare one: mesh g = mesh<axes=[dp], shape=[2]>;",
-            )
-        ]
+    known_meshes = ", ".join(module.meshes)
+    refusal = Refusal(
+        "distributed",
+        f"@{function.name}: {message}",
+        f"one of {known_meshes}" if known_meshes else "a mesh to run on",
+        "AMB-LANG-108",
+        "name the mesh" if known_meshes else "declare one: mesh g = mesh<axes=[dp], shape=[2]>;",
     )
+    raise Rejection([diagnostic_of(refusal, function.location, phase="execute")])
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,8 @@ class Operation(ABC):
     """How the DSL writes it: `op.matmul`, `@`; unary operators as `unary -`."""
     roles: ClassVar[Mapping[str, Role]]
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
+    derived_attributes: ClassVar[tuple[str, ...]] = ()
+    """The attributes whose defaults follow from the operands."""
     hints: ClassVar[Mapping[str, Any]]
     """The declared type of each field: what `kinds` says, with the items of tuples."""
     effects: ClassVar[frozenset[str]] = frozenset()
@@ -230,12 +232,10 @@ class Operation(ABC):
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
     def __post_init__(self) -> None:
-        if not all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
-            return
-        for name, role in self.roles.items():
-            value = getattr(self, name)
-            if role is Role.ATTRIBUTE and isinstance(value, Derived):
-                object.__setattr__(self, name, value.rule(self))
+        left_out = [name for name in self.derived_attributes if isinstance(getattr(self, name), Derived)]
+        if left_out and all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
+            for name in left_out:
+                object.__setattr__(self, name, getattr(self, name).rule(self))
 
     @property
     def short_name(self) -> str:
@@ -384,6 +384,7 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
             kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
         made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
         made.hints = inners
+        made.derived_attributes = tuple(name for name in roles if isinstance(getattr(made, name, None), Derived))
         OPERATIONS[name] = made
         SPELLINGS.update(dict.fromkeys(spellings, made))
         return made

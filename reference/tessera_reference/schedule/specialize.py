@@ -45,7 +45,7 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
     """A refusal while lowering, at its place."""
-    return Rejection([replace(diagnostic_of(refusal, location), phase="lower")])
+    return Rejection([diagnostic_of(refusal, location, phase="lower")])
 
 
 def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
