@@ -155,12 +155,10 @@ def _default(name: str) -> tuple[str, ...] | None:
 
 def _result(declared: Method, output: Any) -> dict[str, Any]:
     """The outputs of a function by name: one value, a tuple of them, or a dataclass with their names."""
-    names = [each.name for each in declared.outputs]
-    if len(names) == 1:
-        return {names[0]: _written(output, declared.outputs[0].type)}
-    if is_dataclass(output) and not isinstance(output, type):
+    if is_dataclass(output) and not isinstance(output, type) and len(declared.outputs) > 1:
         return asdict(output)
-    return dict(zip(names, output or (), strict=True))
+    values = (output,) if len(declared.outputs) == 1 else output or ()
+    return {each.name: _written(value, each.type) for each, value in zip(declared.outputs, values, strict=True)}
 
 
 def _written(value: Any, declared: Type) -> Any:
