@@ -6,8 +6,8 @@ import re
 import struct
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, KERNELS, compiled, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, KERNELS, compiled, opened
 
 from tessera_conformance.marks import clause
 

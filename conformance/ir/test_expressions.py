@@ -1,7 +1,7 @@
 """Primaries, calls and operators (language spec, section 2.3)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, value_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, syntax_twins, value_of
 
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
@@ -70,8 +70,7 @@ def test_a_primary_is_a_literal_a_name_a_call_or_a_group(impl, check, primary, v
 )
 def test_nothing_else_is_a_primary(impl, check, illegal):
     """Braces, brackets, pairs and keywords give no value; the name in parentheses does."""
-    check.accepts(impl.language.parse(source=program("return (a);", parameters=SCALARS)))
-    check.rejects(impl.language.parse(source=program(illegal, parameters=SCALARS)), **SYNTAX)
+    syntax_twins(impl, check, program("return (a);", parameters=SCALARS), program(illegal, parameters=SCALARS))
 
 
 @clause("LANG-02.3-32")
@@ -96,8 +95,7 @@ def test_a_call_gives_the_value_of_its_function(impl, check):
 )
 def test_a_malformed_call_is_refused(impl, check, legal, illegal):
     """A name, parentheses, and the attribute block last."""
-    check.accepts(impl.language.parse(source=returning(legal, SCALARS)))
-    check.rejects(impl.language.parse(source=returning(illegal, SCALARS)), **SYNTAX)
+    syntax_twins(impl, check, returning(legal, SCALARS), returning(illegal, SCALARS))
 
 
 @clause("LANG-02.3-32")
@@ -130,8 +128,7 @@ def test_a_dotted_name_joins_identifiers_with_points(impl, check):
 )
 def test_a_malformed_dotted_name_is_refused(impl, check, name):
     """One point stands between two identifiers, and nowhere else."""
-    check.accepts(impl.language.parse(source=returning("op.matmul(A, B)", MATRICES)))
-    check.rejects(impl.language.parse(source=returning(f"{name}(A, B)", MATRICES)), **SYNTAX)
+    syntax_twins(impl, check, returning("op.matmul(A, B)", MATRICES), returning(f"{name}(A, B)", MATRICES))
 
 
 @clause("LANG-02-04")
@@ -285,16 +282,14 @@ def test_the_at_sign_is_the_matrix_product(impl, check, dtype):
 )
 def test_another_operator_is_refused(impl, check, operator):
     """Only the eleven listed operators join two operands."""
-    check.accepts(impl.language.parse(source=returning("a <= b", SCALARS)))
-    check.rejects(impl.language.parse(source=returning(f"a {operator} b", SCALARS)), **SYNTAX)
+    syntax_twins(impl, check, returning("a <= b", SCALARS), returning(f"a {operator} b", SCALARS))
 
 
 @clause("LANG-02.3-41")
 @pytest.mark.parametrize("operator", ["!", "~", "*", "/", "@"], ids=["not", "tilde", "star", "slash", "at-sign"])
 def test_another_prefix_operator_is_refused(impl, check, operator):
     """Only plus and minus stand before an operand."""
-    check.accepts(impl.language.parse(source=returning("-a", SCALARS)))
-    check.rejects(impl.language.parse(source=returning(f"{operator}a", SCALARS)), **SYNTAX)
+    syntax_twins(impl, check, returning("-a", SCALARS), returning(f"{operator}a", SCALARS))
 
 
 @clause("LANG-02.3-76")
@@ -325,5 +320,4 @@ def test_parentheses_group(impl, check, expression, value):
 )
 def test_unbalanced_or_empty_parentheses_are_refused(impl, check, illegal):
     """Every parenthesis has its partner, with an expression between them."""
-    check.accepts(impl.language.parse(source=returning("(a + b)", SCALARS)))
-    check.rejects(impl.language.parse(source=returning(illegal, SCALARS)), **SYNTAX)
+    syntax_twins(impl, check, returning("(a + b)", SCALARS), returning(illegal, SCALARS))

@@ -4,7 +4,7 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, value_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 
 from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, pair
@@ -49,8 +49,7 @@ def test_parameters_result_and_attributes_of_a_func_are_optional(impl, check, de
 )
 def test_a_malformed_func_is_refused(impl, check, legal, illegal):
     """The parts of a func stand in their order, once."""
-    check.accepts(impl.language.parse(source=module(legal)))
-    check.rejects(impl.language.parse(source=module(illegal)), **SYNTAX)
+    syntax_twins(impl, check, module(legal), module(illegal))
 
 
 @clause("LANG-02.3-07", "LANG-13.2-04")
@@ -92,8 +91,7 @@ def test_parameters_are_bound_by_position(impl, check):
 )
 def test_a_malformed_parameter_list_is_refused(impl, check, parameters):
     """Exactly one comma stands between parameters, none before or after."""
-    check.accepts(impl.language.parse(source=program(parameters="a: int32, b: int32")))
-    check.rejects(impl.language.parse(source=program(parameters=parameters)), **SYNTAX)
+    syntax_twins(impl, check, program(parameters="a: int32, b: int32"), program(parameters=parameters))
 
 
 @clause("LANG-02.3-10")
@@ -112,8 +110,7 @@ def test_a_malformed_parameter_list_is_refused(impl, check, parameters):
 )
 def test_a_parameter_is_a_name_a_colon_and_a_type(impl, check, legal, illegal):
     """A name, a colon, a type, and where wanted an equals sign with a default expression."""
-    check.accepts(impl.language.parse(source=program(parameters=legal)))
-    check.rejects(impl.language.parse(source=program(parameters=illegal)), **SYNTAX)
+    syntax_twins(impl, check, program(parameters=legal), program(parameters=illegal))
 
 
 @clause("LANG-02.3-11")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, judge_results
-from tessera_conformance.chapters.ir.kit.programs import graph_of
+from tessera_conformance.chapters.ir.kit.programs import graph_of, verified_twins
 
 from tessera_conformance.dsl import FIRST_STATEMENT, program, tensor_of
 from tessera_conformance.marks import clause, feature, level
@@ -177,8 +177,7 @@ def test_only_floats_have_gradients(impl, check, legal, illegal):
     """An integer or bool has no derivative and none is taken by it; something is differentiated, by something."""
     parameters = "A: tensor<2xfp32>, I: tensor<2xint32>, s: fp32, i: int32, m: bool"
     sources = [program(f"return {expression};", parameters=parameters) for expression in (legal, illegal)]
-    check.accepts(impl.language.verify(source=sources[0]))
-    check.rejects(impl.language.verify(source=sources[1]), category=("types", "shapes"), at_line=FIRST_STATEMENT)
+    verified_twins(impl, check, sources[0], sources[1], ("types", "shapes"), at_line=FIRST_STATEMENT)
 
 
 @clause("LANG-05.2-06", "LANG-03.1-05")
@@ -193,5 +192,4 @@ def test_a_gradient_is_of_the_type_of_its_operand_only(impl, check, declared, wr
         program(f"let G: {type_} = op.grad(A[0], A);", "return G;", parameters="A: tensor<2xfp32>")
         for type_ in (declared, wrong)
     )
-    check.accepts(impl.language.verify(source=legal))
-    check.rejects(impl.language.verify(source=illegal), category=("types", "shapes"), at_line=FIRST_STATEMENT)
+    verified_twins(impl, check, legal, illegal, ("types", "shapes"), at_line=FIRST_STATEMENT)

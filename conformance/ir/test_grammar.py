@@ -4,7 +4,7 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, evaluate, value_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, evaluate, syntax_twins, value_of
 
 from tessera_conformance.dsl import func, module, program, tensor_of
 from tessera_conformance.marks import clause, pair
@@ -40,8 +40,7 @@ def test_a_program_is_a_sequence_of_modules(impl, check, source, names):
 )
 def test_only_modules_stand_at_the_top(impl, check, legal, illegal):
     """Declarations, statements and stray tokens outside a module are refused (AMB-LANG-11)."""
-    check.accepts(impl.language.parse(source=legal))
-    check.rejects(impl.language.parse(source=illegal), **SYNTAX)
+    syntax_twins(impl, check, legal, illegal)
 
 
 @clause("LANG-02.3-02")
@@ -69,8 +68,7 @@ def test_a_module_has_a_name_and_a_list_of_declarations(impl, check, count):
 )
 def test_a_malformed_module_is_refused(impl, check, legal, illegal):
     """Word, name and both braces are needed, and only declarations stand inside."""
-    check.accepts(impl.language.parse(source=legal))
-    check.rejects(impl.language.parse(source=illegal), **SYNTAX)
+    syntax_twins(impl, check, legal, illegal)
 
 
 @clause("LANG-02.3-12")
@@ -99,8 +97,7 @@ def test_an_attribute_block_is_an_at_sign_and_braces(impl, check, attributes):
 )
 def test_a_malformed_attribute_block_is_refused(impl, check, legal, illegal):
     """At-sign and braces are needed, and one comma between attributes; none may follow the last (AMB-LANG-15)."""
-    check.accepts(impl.language.parse(source=module(f"func f() {legal} {{ }}")))
-    check.rejects(impl.language.parse(source=module(f"func f() {illegal} {{ }}")), **SYNTAX)
+    syntax_twins(impl, check, module(f"func f() {legal} {{ }}"), module(f"func f() {illegal} {{ }}"))
 
 
 @clause("LANG-02.3-13")
@@ -121,8 +118,7 @@ def test_a_malformed_attribute_block_is_refused(impl, check, legal, illegal):
 )
 def test_an_attribute_is_a_name_an_equals_sign_and_a_value(impl, check, illegal):
     """Name, equals sign and one constant value make an attribute; nothing is computed in it."""
-    check.accepts(impl.language.parse(source=program(attributes="{a=1}")))
-    check.rejects(impl.language.parse(source=program(attributes="{" + illegal + "}")), **SYNTAX)
+    syntax_twins(impl, check, program(attributes="{a=1}"), program(attributes="{" + illegal + "}"))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +148,7 @@ def test_an_attribute_is_a_name_an_equals_sign_and_a_value(impl, check, illegal)
 def test_an_attribute_value_is_a_number_a_string_an_identifier_or_a_list(impl, check, legal, illegal):
     """The five kinds of values, signed numbers and booleans among them (AMB-LANG-15, AMB-LANG-21, AMB-LANG-22)."""
     for form in ("func f() @{{a={}}} {{ }}", "func f() {{ g() @{{b=1, a={}}}; }}"):
-        check.accepts(impl.language.parse(source=module(form.format(legal))))
-        check.rejects(impl.language.parse(source=module(form.format(illegal))), **SYNTAX)
+        syntax_twins(impl, check, module(form.format(legal)), module(form.format(illegal)))
 
 
 @clause("LANG-02.3-15")
@@ -180,8 +175,7 @@ def test_a_block_holds_any_number_of_statements(impl, check, count):
 )
 def test_a_malformed_block_is_refused(impl, check, legal, illegal):
     """A block opens and closes with one brace each."""
-    check.accepts(impl.language.parse(source=module(legal)))
-    check.rejects(impl.language.parse(source=module(illegal)), **SYNTAX)
+    syntax_twins(impl, check, module(legal), module(illegal))
 
 
 @clause("LANG-02.3-16")
@@ -201,8 +195,7 @@ def test_a_malformed_block_is_refused(impl, check, legal, illegal):
 def test_a_statement_ends_with_a_semicolon(impl, check, statement, place):
     """Without its semicolon a statement is refused, wherever it stands in the block; one semicolon is enough."""
     whole, broken, doubled = (place.format(statement + end) for end in (";", "", ";;"))
-    check.accepts(impl.language.parse(source=program(whole, parameters="a: int32")))
-    check.rejects(impl.language.parse(source=program(broken, parameters="a: int32")), **SYNTAX)
+    syntax_twins(impl, check, program(whole, parameters="a: int32"), program(broken, parameters="a: int32"))
     check.rejects(impl.language.parse(source=program(doubled, parameters="a: int32")), **SYNTAX)
 
 
@@ -224,8 +217,7 @@ def test_a_statement_ends_with_a_semicolon(impl, check, statement, place):
 )
 def test_a_local_variable_is_let_name_colon_type_and_value(impl, check, legal, illegal):
     """A local variable names its type; its initializer alone may be left out."""
-    check.accepts(impl.language.parse(source=program(legal)))
-    check.rejects(impl.language.parse(source=program(illegal)), **SYNTAX)
+    syntax_twins(impl, check, program(legal), program(illegal))
 
 
 @clause("LANG-02.3-18")

@@ -1,7 +1,14 @@
 """Layouts of tensors (language spec, sections 2.3, 3.3, 5.3 and 15)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type, value_of
+from tessera_conformance.chapters.ir.kit.programs import (
+    SYNTAX,
+    accepts_if,
+    graph_of,
+    tensor_type,
+    value_of,
+    verified_twins,
+)
 
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
@@ -80,8 +87,7 @@ def test_a_layout_does_not_change_silently(impl, check, given, wanted):
         yield returning("A", parameters, matrix)
 
     for legal, illegal in zip(sources(given), sources(wanted), strict=True):
-        check.accepts(impl.language.verify(source=legal))
-        check.rejects(impl.language.verify(source=illegal), category=("layouts", "types"), at_line=FIRST_STATEMENT)
+        verified_twins(impl, check, legal, illegal, ("layouts", "types"), at_line=FIRST_STATEMENT)
 
 
 @clause("LANG-02.3-39")
@@ -141,7 +147,4 @@ def test_a_product_over_a_layout_without_cast_is_refused(impl, check):
         observation = impl.language.verify(
             source=returning("op.matmul(A, B)", f"A: {spelled('row_major', '8x8')}, B: {spelled(layout, '8x8')}")
         )
-        if legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("layouts", "types"))
+        accepts_if(check, legal, observation, category=("layouts", "types"))

@@ -1,7 +1,7 @@
 """Tokens: identifiers, literals, comments and white space (language spec, sections 2.1 and 14.1)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, value_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 
 from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
@@ -53,8 +53,7 @@ def test_a_letter_or_underscore_starts_an_identifier(impl, check, name):
 def test_anything_else_is_no_identifier(impl, check, name):
     """A name with another character, or with a digit in front, is refused; its twin has underscores there."""
     legal = "_" + "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
-    check.accepts(impl.language.parse(source=program(f"let {legal}: int32 = 1;")))
-    check.rejects(impl.language.parse(source=program(f"let {name}: int32 = 1;")), **SYNTAX)
+    syntax_twins(impl, check, program(f"let {legal}: int32 = 1;"), program(f"let {name}: int32 = 1;"))
 
 
 @clause("LANG-02.1-01", "LANG-14.1-01")
@@ -93,8 +92,7 @@ def test_an_integer_literal_is_decimal_digits(impl, check, literal, dtype, value
 def test_no_other_spelling_of_an_integer(impl, check, literal):
     """Prefixes, separators and suffixes are refused (AMB-LANG-31); the digits alone are accepted."""
     digits = "".join(letter for letter in literal if letter.isdigit())
-    check.accepts(impl.language.parse(source=returning(digits, result="int32")))
-    check.rejects(impl.language.parse(source=returning(literal, result="int32")), **SYNTAX)
+    syntax_twins(impl, check, returning(digits, result="int32"), returning(literal, result="int32"))
 
 
 @clause("LANG-02.1-03")
@@ -128,8 +126,7 @@ def test_a_float_literal_has_digits_and_a_point(impl, check, literal, value):
 )
 def test_a_malformed_float_literal_is_refused(impl, check, legal, illegal):
     """A point needs digits before it, an exponent needs digits after it (AMB-LANG-04)."""
-    check.accepts(impl.language.parse(source=returning(legal, result="fp64")))
-    check.rejects(impl.language.parse(source=returning(illegal, result="fp64")), **SYNTAX)
+    syntax_twins(impl, check, returning(legal, result="fp64"), returning(illegal, result="fp64"))
 
 
 def annotated(string):
@@ -159,16 +156,14 @@ def test_a_string_stands_between_double_quotes(impl, check, string):
 )
 def test_other_quotes_make_no_string(impl, check, string):
     """Single quotes and backquotes are refused; double quotes around the same text are accepted."""
-    check.accepts(impl.language.parse(source=annotated('"text"')))
-    check.rejects(impl.language.parse(source=annotated(string)), **SYNTAX)
+    syntax_twins(impl, check, annotated('"text"'), annotated(string))
 
 
 @clause("LANG-02.1-04")
 @pytest.mark.parametrize("string", [pytest.param('"text', id="no-end"), pytest.param(r'"text\"', id="escaped-end")])
 def test_an_unterminated_string_is_refused(impl, check, string):
     """A string that is never closed is refused (AMB-LANG-71); its twin has the closing quote."""
-    check.accepts(impl.language.parse(source=annotated(string + '"')))
-    check.rejects(impl.language.parse(source=annotated(string)), **SYNTAX)
+    syntax_twins(impl, check, annotated(string + '"'), annotated(string))
 
 
 @pytest.mark.parametrize(
@@ -204,8 +199,7 @@ def test_an_escape_is_accepted_anywhere_in_a_string(impl, check, escape):
 )
 def test_another_escape_is_refused(impl, check, letter):
     r"""A backslash before anything but a backslash, a quote, n, r or t is refused; `\t` in its place is accepted."""
-    check.accepts(impl.language.parse(source=annotated(r'"a\t b"')))
-    check.rejects(impl.language.parse(source=annotated(rf'"a\{letter} b"')), **SYNTAX)
+    syntax_twins(impl, check, annotated(r'"a\t b"'), annotated(rf'"a\{letter} b"'))
 
 
 @clause("LANG-02.1-06", "LANG-14.1-06")
@@ -228,15 +222,13 @@ def test_a_line_comment_runs_to_the_end_of_its_line(impl, check, comment):
 @clause("LANG-02.1-06", "LANG-14.1-06")
 def test_the_end_of_the_text_ends_a_line_comment(impl, check):
     """No newline is needed after the last comment (AMB-LANG-30)."""
-    check.accepts(impl.language.parse(source=program() + "// the end"))
-    check.rejects(impl.language.parse(source=program() + "/ the end"), **SYNTAX)
+    syntax_twins(impl, check, program() + "// the end", program() + "/ the end")
 
 
 @clause("LANG-02.1-06", "LANG-14.1-06")
 def test_code_after_two_slashes_is_not_read(impl, check):
     """A closing brace in a line comment closes nothing; without the slashes it does."""
-    check.accepts(impl.language.parse(source="module m { // }\n}"))
-    check.rejects(impl.language.parse(source="module m { }\n}"), **SYNTAX)
+    syntax_twins(impl, check, "module m { // }\n}", "module m { }\n}")
 
 
 @clause("LANG-02.1-07")
@@ -261,8 +253,7 @@ def test_a_block_comment_stands_between_any_two_tokens(impl, check, comment):
 @clause("LANG-02.1-07")
 def test_an_unterminated_block_comment_is_refused(impl, check):
     """A block comment that is never closed is refused (AMB-LANG-71), also where only `/*/` follows."""
-    check.accepts(impl.language.parse(source=program() + "/* the end */"))
-    check.rejects(impl.language.parse(source=program() + "/* the end"), **SYNTAX)
+    syntax_twins(impl, check, program() + "/* the end */", program() + "/* the end")
     check.rejects(impl.language.parse(source=program() + "/*/"), **SYNTAX)
 
 
@@ -276,8 +267,7 @@ def test_the_first_star_slash_ends_a_block_comment(impl, check):
 @clause("LANG-14.1-10")
 def test_block_comments_do_not_nest(impl, check):
     """A second slash-star opens nothing (AMB-LANG-71): one star-slash ends the comment, a second is stray."""
-    check.accepts(impl.language.parse(source=program() + "/* outer /* inner */"))
-    check.rejects(impl.language.parse(source=program() + "/* outer /* inner */ */"), **SYNTAX)
+    syntax_twins(impl, check, program() + "/* outer /* inner */", program() + "/* outer /* inner */ */")
 
 
 @clause("LANG-14.1-05")

@@ -1,18 +1,18 @@
 """Meshes: how they are declared, and what belongs to them (language spec, sections 2.3, 5, 9 and 13.2)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
 
 from tessera_conformance.dsl import func, module, parameters_of
 from tessera_conformance.marks import clause, feature
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 MESH_RULES = ("distributed", "types", "shapes", "syntax")
-"""What a wrong mesh may be told as: none of the seven groups names it alone."""
+"""Categories in which a wrong mesh may be reported: none of the seven groups names it alone."""
 SQUARE = "tensor<8x8xfp32>"
 """Both extents can be divided by those of either axis."""
 WRONG_AXIS = ("distributed", "types")
-"""What an axis or a mesh that there is not may be told as."""
+"""Categories in which an unknown axis or mesh may be reported."""
 
 
 def reducing(axis, mesh=DECLARATION, more=""):
@@ -63,8 +63,7 @@ def test_a_mesh_is_declared_in_its_module(impl, check, mesh):
 )
 def test_a_mesh_declaration_of_another_form_is_refused(impl, check, declaration):
     """mesh, a name, an equals sign, mesh and its parameters, a semicolon."""
-    check.accepts(impl.language.parse(source=module("  mesh g = mesh<axes=[dp], shape=[2]>;")))
-    check.rejects(impl.language.parse(source=module(declaration)), **SYNTAX)
+    syntax_twins(impl, check, module("  mesh g = mesh<axes=[dp], shape=[2]>;"), module(declaration))
 
 
 @clause("LANG-02.3-50")
@@ -170,15 +169,13 @@ def test_an_axis_may_have_any_name(impl, check, axes):
 )
 def test_an_axis_that_the_mesh_lacks_is_refused(impl, check, legal, axis):
     """As a word or as a string, the axis is one of the mesh in force (AMB-LANG-60, AMB-LANG-108)."""
-    check.accepts(impl.language.verify(source=reducing(legal)))
-    check.rejects(impl.language.verify(source=reducing(axis)), category=WRONG_AXIS)
+    verified_twins(impl, check, reducing(legal), reducing(axis), WRONG_AXIS)
 
 
 @clause("LANG-05.4-04", "LANG-09-02")
 def test_an_axis_without_any_mesh_is_refused(impl, check):
     """The twin declares the mesh."""
-    check.accepts(impl.language.verify(source=reducing("dp")))
-    check.rejects(impl.language.verify(source=reducing("dp", mesh="")), category=WRONG_AXIS)
+    verified_twins(impl, check, reducing("dp"), reducing("dp", mesh=""), WRONG_AXIS)
 
 
 @feature("mesh-selection")

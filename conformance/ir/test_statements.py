@@ -4,7 +4,7 @@ Malformed statements are in `rejections/`.
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, returns, value_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, returns, syntax_twins, value_of
 
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
@@ -203,8 +203,7 @@ def test_an_operation_may_stand_as_a_statement(impl, check, statement):
 def test_an_expression_that_is_no_call_is_no_statement(impl, check, illegal):
     """A call is one; a name, a number, a sum, a group, an element and a string are not."""
     parameters = "a: int32, X: tensor<4xfp32>"
-    check.accepts(impl.language.parse(source=program("helper(a);", parameters=parameters)))
-    check.rejects(impl.language.parse(source=program(illegal, parameters=parameters)), **SYNTAX)
+    syntax_twins(impl, check, program("helper(a);", parameters=parameters), program(illegal, parameters=parameters))
 
 
 @clause("LANG-02.3-21", "LANG-02.3-46")

@@ -1,7 +1,7 @@
 """Every expression has a type, and types are not converted silently (language spec, sections 3.1, 5 and 11)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of, verified_twins
 
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
@@ -60,8 +60,7 @@ def test_a_name_ends_with_its_function(impl, check):
 )
 def test_a_name_declared_twice_is_refused(impl, check, legal, illegal):
     """Two declarations of a name in one scope are refused (AMB-LANG-86)."""
-    check.accepts(impl.language.verify(source=module(legal)))
-    check.rejects(impl.language.verify(source=module(illegal)), category=NAMES)
+    verified_twins(impl, check, module(legal), module(illegal), NAMES)
 
 
 @clause("LANG-05-03")
@@ -84,9 +83,8 @@ def test_each_module_has_its_own_functions(impl, check):
 def test_a_function_of_another_module_is_unknown(impl, check):
     """The same call is legal in the function's own module and refused in the next."""
     caller = func("return helper(a);", parameters="a: int32", result="int32")
-    check.accepts(impl.language.verify(source=module(HELPER, caller)))
-    check.rejects(
-        impl.language.verify(source=module(HELPER, name="first") + module(caller, name="second")), category=NAMES
+    verified_twins(
+        impl, check, module(HELPER, caller), module(HELPER, name="first") + module(caller, name="second"), NAMES
     )
 
 
@@ -190,8 +188,7 @@ def test_no_value_is_converted_to_the_declared_type(impl, check, legal, illegal)
 @pytest.mark.parametrize("dtype", ["bf16", "fp64", "fp16", "int32"])
 def test_no_value_is_converted_to_the_result_type(impl, check, dtype):
     """A func that promises fp32 and returns another dtype is refused."""
-    check.accepts(impl.language.verify(source=returning("a", "a: fp32", "fp32")))
-    check.rejects(impl.language.verify(source=returning("a", f"a: {dtype}", "fp32")), category="types")
+    verified_twins(impl, check, returning("a", "a: fp32", "fp32"), returning("a", f"a: {dtype}", "fp32"), "types")
 
 
 @clause("LANG-03.1-05", "LANG-11-01")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.policies import STRICT
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature, level
@@ -19,7 +20,6 @@ FUNCTIONS = dict(
     zip(COLLECTIVES, ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"), strict=True)
 )
 COUNT = 64
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
 
 
 def planned(session, collective="all_reduce", count=COUNT, dtype="fp32"):
@@ -56,7 +56,7 @@ def results(session, collective, brought):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_an_algorithm_is_available(impl, check, algorithm, collective):
-    """Asked for by a hint on eight devices that a switch joins, it is what the collective runs by."""
+    """A hint on eight devices that a switch joins selects it."""
     session = opened(impl, check, 8)
     choose(session, algorithm, "hint", collective)
     check.equal(planned(session, collective), (algorithm, "hint"), "the plan of the collective")
@@ -69,7 +69,7 @@ def test_an_algorithm_is_available(impl, check, algorithm, collective):
 def test_an_algorithm_changes_no_bits(impl, check, algorithm, collective):
     """Eight ranks whose sums depend on their order have the bits that they have without a hint."""
     session = opened(impl, check, 8)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
     brought = [counted("fp32", (COUNT,), seed=640 + rank, exponents=(-12, 12)) for rank in range(8)]
     without = results(session, collective, brought)
     choose(session, algorithm, "hint", collective)
@@ -186,7 +186,7 @@ def test_the_schedule_may_choose_otherwise_than_the_module(impl, check, algorith
 def test_the_plan_of_a_module_changes_no_bits(impl, check, algorithm):
     """A hint changes how long a collective takes, not what it gives."""
     session = opened(impl, check, 8)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
     brought = [counted("fp32", (COUNT,), seed=660 + rank, exponents=(-12, 12)) for rank in range(8)]
     without = results(session, "all_reduce", brought)
     session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import packed
 from tessera_conformance.chapters.runtime.kit.cache import (
     caching,
     ended,
@@ -16,19 +15,17 @@ from tessera_conformance.chapters.runtime.kit.cache import (
     use,
     used,
 )
-from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.policies import FAST, LOOSE, STRICT
 
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
-LOOSE = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 0}
-FAST = LOOSE | {"allowFastMath": 1}
-
 
 def governed(session, policy):
     """The context under a policy."""
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+    session.set_policy(policy)
     return session
 
 

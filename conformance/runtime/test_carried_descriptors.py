@@ -6,8 +6,8 @@ Those of single operations are in `test_descriptor`.
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import packed
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     CAPTURE,
     COUNT,
@@ -16,26 +16,18 @@ from tessera_conformance.chapters.runtime.kit.programs import (
     SUM,
     opened,
 )
+from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 
 STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
-FAST = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 1}
 COLLECTIVES = {
     "tessAllReduce": {"op": SUM, "axis": "dp"},
     "tessReduceScatter": {"op": SUM, "axis": "dp"},
     "tessAllGather": {"axis": "dp"},
     "tessBroadcast": {"root": 0},
-}
-TREES = {
-    "fold": "fold",
-    "pairwise": "pairwise",
-    "ring": {"ring": 3},
-    "backwards": [[[[[[[7, 6], 5], 4], 3], 2], 1], 0],
-    "halves": [[[0, 4], [2, 6]], [[1, 5], [3, 7]]],
 }
 
 
@@ -101,7 +93,7 @@ def test_streams_do_not_mix_their_descriptors(impl, check):
 @clause("RT-11-01")
 @feature("graph-replay")
 def test_each_replay_carries_what_its_launches_carried(impl, check):
-    """What is captured is told when it is replayed: each time with the descriptor of its capture (AMB-RT-170)."""
+    """Captured work is listed at each replay, with the descriptor of its capture (AMB-RT-170)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
     session.synchronize()
@@ -124,7 +116,7 @@ def test_a_descriptor_follows_from_policy_and_flag(impl, check, policy, flags):
     """The policy of the context, deterministic where the flag asks for it; another context has its own."""
     session = opened(impl, check)
     opened(impl, check)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+    session.set_policy(policy)
     kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
     fill(session, kernel, pointer, flags=flags)
     collective(session, "tessAllReduce", pointer)
@@ -192,7 +184,7 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
 @clause("RT-11-02")
 @feature("rank-memory")
 @level("strict")
-@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
 def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
     """Eight ranks, sums whose bits depend on their order: those of the tree that was set."""
     session = opened(impl, check, 8)
@@ -201,8 +193,7 @@ def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
     for rank, each in enumerate(brought):
         session.poke(rank, pointer, each.data)
     set_descriptor(session, reduction_order=tree)
-    whole = {"mesh": session.mesh, "buffer": pointer, "count": 16, "dtype": DTYPE_IDS["fp32"]}
-    session.ask("tessAllReduce", **whole, op=SUM, axis="dp", stream=session.stream)
+    session.all_reduce(pointer, 16, "fp32")
     session.synchronize()
     expected = replay.all_reduce(brought, Tree.from_json(tree), canonical("fp32"))
     for rank in range(8):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.runtime.kit.collectives import (
+    DTYPE_OPERATORS,
+    MESH_AXES,
+    MESHES,
     OPERATORS,
     contributions,
     done,
@@ -16,39 +19,15 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     mapping_of_ranks,
     share,
 )
-from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, SUM
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS
 
 from tessera_conformance.marks import clause, feature
-
-ALL = [
-    (dtype, op)
-    for dtype in DTYPE_IDS
-    for op in OPERATORS
-    if not (dtype == "bool" and op == SUM) and not (dtype.startswith("complex") and op != SUM)
-]
-"""Every dtype with every operator that it has (AMB-RT-28, AMB-RT-57)."""
-
-MESHES = {
-    "eight along dp": {"dp": 8},
-    "tp of a cube": {"tp": 2, "pp": 2, "dp": 2},
-    "tp by dp": {"tp": 2, "dp": 4},
-    "pp by ep": {"pp": 3, "ep": 2},
-    "all four": {"tp": 2, "pp": 1, "dp": 2, "ep": 2},
-    "three": {"ep": 3},
-}
-PLACES = [
-    pytest.param(sizes, axis, id=f"{axis} of {name}")
-    for name, sizes in MESHES.items()
-    for axis in ("tp", "pp", "dp", "ep")
-    if axis in sizes
-]
-"""Each axis of each mesh."""
 
 
 @feature("rank-memory")
 @clause("RT-04.6-11")
 @pytest.mark.parametrize("op", OPERATORS, ids=OPERATORS.values())
-@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+@pytest.mark.parametrize(("sizes", "axis"), MESH_AXES)
 def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op):
     """Rank r of n has elements r*count/n up to (r+1)*count/n of the reduction; the rest is not judged (AMB-RT-04)."""
     session = gathered(impl, check, **sizes)
@@ -66,7 +45,7 @@ def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op)
 
 @feature("rank-memory")
 @clause("RT-04.6-11", "RT-04.6-15")
-@pytest.mark.parametrize(("dtype", "op"), ALL, ids=[f"{OPERATORS[op]} of {dtype}" for dtype, op in ALL])
+@pytest.mark.parametrize(("dtype", "op"), DTYPE_OPERATORS.values(), ids=DTYPE_OPERATORS)
 def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
     """On four ranks with two elements each."""
     session = gathered(impl, check, dp=4)
@@ -81,7 +60,7 @@ def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
 
 @feature("rank-memory")
 @clause("RT-04.6-12")
-@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+@pytest.mark.parametrize(("sizes", "axis"), MESH_AXES)
 def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
     """Every member holds the share of each, in order of the coordinate (AMB-RT-04)."""
     session = gathered(impl, check, **sizes)

@@ -14,12 +14,12 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     joined,
     judge_reduced,
     parts_of,
-    policy_of,
     share,
 )
-from tessera_conformance.chapters.runtime.kit.programs import MAX, SUM, MeshSession, meshed
-from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
-from tessera_conformance.chapters.runtime.kit.schedules import seeded
+from tessera_conformance.chapters.runtime.kit.mesh_session import MAX, SUM, MeshSession, meshed
+from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.policies import LEVELS
+from tessera_conformance.chapters.runtime.kit.schedules import seeded, seeds_of
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.session import Implementation
@@ -29,9 +29,9 @@ from tessera_conformance.vectors.counter import counted
 ORDERED = ("RT-13-01", "RT-02-09", "RT-03-01", "RT-06-03", "RT-04.7-03")
 
 
-def policy(impl: Implementation) -> dict[str, int]:
+def deterministic_policy(impl: Implementation) -> dict[str, int]:
     """Deterministic, and at the strict level stable: otherwise the order is the one that is declared (AMB-LANG-44)."""
-    return policy_of("strict" if impl.level == "strict" else "deterministic")
+    return LEVELS["strict" if impl.level == "strict" else "deterministic"]
 
 
 def spread(ranks: int, count: int, seed: int, dtype: str = "fp32") -> list[Tensor]:
@@ -54,7 +54,7 @@ def summed(session: MeshSession, inputs: list[Tensor], flow: str = "all_reduce")
 
 def deterministic(session: MeshSession) -> MeshSession:
     """The session, its context with a deterministic policy."""
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy(session.impl))
+    session.set_policy(deterministic_policy(session.impl))
     return session
 
 
@@ -79,18 +79,18 @@ def test_sums_have_the_same_bits_on_every_run(impl, check, ranks, dtype):
 def test_sums_have_the_same_bits_under_seeded_schedules(impl, check, block, untimed):
     """Four ranks, which come in any order."""
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
-    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=policy(impl)), "the policy is set")
+    check.returns(
+        impl.runtime.tessSetNumericsPolicy(context=context, policy=deterministic_policy(impl)), "the policy is set"
+    )
     inputs = spread(4, 6, 520)
     first: Tensor | None = None
-    for seed in range(25 * block, 25 * block + 25):
-        how = {"policy": "seeded", "seed": seed, "untimed": untimed}
-        check.returns(impl.runtime.tessxSetSchedule(**how), "tessxSetSchedule succeeds")
+    for seed in seeds_of(impl, check, block, untimed):
         session = meshed(impl, check, context, devices_of(impl, check, 4))
         found = summed(session, inputs)
         first = first or found[0]
         for rank, each in enumerate(found):
             check.bits(each, first, f"what rank {rank} has under seed {seed}")
-        session.ask("tessMeshDestroy", mesh=session.mesh)
+        session.destroy_mesh()
     assert first is not None, "there are seeds"
     judge_reduced(impl, check, first, inputs, SUM, "the sum over the ranks")
 
@@ -175,13 +175,11 @@ def test_collectives_of_several_streams_do_not_mix(impl, check, streams, ranks):
 def test_collectives_of_several_streams_do_not_mix_under_seeded_schedules(impl, check, block, untimed):
     """Two ranks and three streams."""
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
-    for seed in range(25 * block, 25 * block + 25):
-        how = {"policy": "seeded", "seed": seed, "untimed": untimed}
-        check.returns(impl.runtime.tessxSetSchedule(**how), "tessxSetSchedule succeeds")
+    for seed in seeds_of(impl, check, block, untimed):
         session = meshed(impl, check, context, devices_of(impl, check, 2))
         found, wanted = a_mixture(session, 3)
         check.equal(found, wanted, f"what the ranks hold under seed {seed}")
-        session.ask("tessMeshDestroy", mesh=session.mesh)
+        session.destroy_mesh()
 
 
 @feature("rank-memory")
@@ -219,7 +217,7 @@ DEMANDING = [
 def test_nothing_is_lost_on_the_wire(impl, check, collective, policy):
     """Under every policy with deterministic = 1 numbers arrive whole: moved, or added to zeros (AMB-RT-27)."""
     session = gathered(impl, check, dp=4)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+    session.set_policy(policy)
     whole = Tensor.from_words("fp32", (8,), WHOLE_NUMBERS)
     rows = [whole if rank == 0 else Tensor("fp32", (8,), bytes(32)) for rank in range(4)]
     if collective == "all_gather":

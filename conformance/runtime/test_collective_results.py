@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.collectives import (
+    DTYPE_OPERATORS,
     FUNCTIONS,
+    MESH_AXES,
     OPERATORS,
     asking,
     contributions,
@@ -17,43 +18,18 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     judge_reduced,
     parts_of,
 )
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, DTYPE_IDS, MAX, MIN, SUM, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, MAX, MIN, SUM, opened
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 
-REDUCED = [pytest.param(SUM, marks=clause("RT-04.6-08"), id="sum")]
-REDUCED += [pytest.param(MAX, marks=clause("RT-04.6-09"), id="max")]
-REDUCED += [pytest.param(MIN, marks=clause("RT-04.6-10"), id="min")]
-
-ALL = [
-    (dtype, op)
-    for dtype in DTYPE_IDS
-    for op in OPERATORS
-    if not (dtype == "bool" and op == SUM) and not (dtype.startswith("complex") and op != SUM)
-]
-"""Every dtype with every operator that it has (AMB-RT-28, AMB-RT-57)."""
-
 REDUCTION_CLAUSE = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}
+REDUCED = [pytest.param(op, marks=clause(REDUCTION_CLAUSE[op]), id=name) for op, name in OPERATORS.items()]
 ALL_REDUCED = [
-    pytest.param(dtype, op, marks=clause(REDUCTION_CLAUSE[op]), id=f"{OPERATORS[op]} of {dtype}") for dtype, op in ALL
+    pytest.param(dtype, op, marks=clause(REDUCTION_CLAUSE[op]), id=name)
+    for name, (dtype, op) in DTYPE_OPERATORS.items()
 ]
-
-MESHES = {
-    "eight along dp": {"dp": 8},
-    "tp of a cube": {"tp": 2, "pp": 2, "dp": 2},
-    "tp by dp": {"tp": 2, "dp": 4},
-    "pp by ep": {"pp": 3, "ep": 2},
-    "all four": {"tp": 2, "pp": 1, "dp": 2, "ep": 2},
-    "three": {"ep": 3},
-}
-PLACES = [
-    pytest.param(sizes, axis, id=f"{axis} of {name}")
-    for name, sizes in MESHES.items()
-    for axis in ("tp", "pp", "dp", "ep")
-    if axis in sizes
-]
-"""Each axis of each mesh."""
 
 
 def judge_all_reduce(session, found: list[Tensor], inputs: list[Tensor], op: int, lists: list[list[int]]) -> None:
@@ -85,9 +61,9 @@ def test_all_reduce_combines_every_dtype(impl, check, dtype, op):
 
 @feature("rank-memory")
 @pytest.mark.parametrize("op", REDUCED)
-@pytest.mark.parametrize(("sizes", "axis"), PLACES)
+@pytest.mark.parametrize(("sizes", "axis"), MESH_AXES)
 def test_all_reduce_runs_along_its_axis(impl, check, sizes, axis, op):
-    """Ranks that differ in that coordinate alone meet; the others have groups of their own (AMB-RT-02, AMB-RT-03)."""
+    """Ranks that differ in that coordinate alone form a group (AMB-RT-02, AMB-RT-03)."""
     session = gathered(impl, check, **sizes)
     inputs = contributions("fp32", 5, session.ranks, seed=720)
     pointer = filled(session, inputs)
@@ -158,7 +134,7 @@ def test_all_reduce_of_what_a_kernel_left(impl, check, ranks, op):
     done(session, "all_reduce", pointer, COUNT, "int32", op=op, axis="dp")
     session.launch(digit, packed(("int32", 4), ("ptr", pointer)))
     total = 7 * ranks if op == SUM else 7
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [10 * total + 4] * COUNT, "what rank 0 has")
+    check.equal(session.integers(pointer), [10 * total + 4] * COUNT, "what rank 0 has")
 
 
 # Nothing to do, and nothing that can be done

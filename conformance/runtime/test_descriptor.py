@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature
@@ -11,13 +12,6 @@ from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, declaration
 
 STABLE = ("softmax", "log_sum_exp", "clamp")
-TREES = {
-    "fold": "fold",
-    "pairwise": "pairwise",
-    "ring": {"ring": 3},
-    "backwards": [[[[[[[7, 6], 5], 4], 3], 2], 1], 0],
-    "halves": [[[0, 4], [2, 6]], [[1, 5], [3, 7]]],
-}
 
 
 def launch(impl, check, operation, inputs, attributes, **under):
@@ -48,7 +42,7 @@ def test_a_launch_carries_a_descriptor(impl, check, operation):
 
 @feature("operation-access", "descriptor-access", "reductions")
 @clause("RT-11-02")
-@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
 def test_the_reduction_order_of_the_descriptor_is_the_one_that_is_taken(impl, check, dtype, tree):
     """A sum whose bits depend on its order has the bits of the tree that the descriptor gives."""

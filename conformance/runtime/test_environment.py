@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.runtime.kit.cache import caching, filled, image_of
-from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, DTYPE_IDS, MAX, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    DETERMINISTIC,
+    DTYPE_IDS,
+    MAX,
+    compiled,
+    opened,
+    refused,
+)
+from tessera_conformance.chapters.runtime.kit.policies import LOOSE, STRICT
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
@@ -27,8 +35,6 @@ UNKNOWN = [
     pytest.param("TESS_AUTOTUNE", "autotune", "2", marks=clause("RT-19.C-04")),
     pytest.param("TESS_LOG_LEVEL", "log_level", "everything", marks=clause("RT-19.C-05")),
 ]
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
-LOOSE = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 0}
 SOURCE = "module settings { kernel nothing() { } }"
 
 
@@ -101,7 +107,7 @@ def test_the_nearest_source_of_a_policy_wins(impl, check, environment, module, p
     """
     session = under(impl, check, **({} if environment is None else {"TESS_DETERMINISTIC": environment}))
     if policy is not None:
-        session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+        session.set_policy(policy)
     options = {} if module is None else {"policy": module}
     session.launch(session.kernel("nothing", SOURCE, **options), flags=flags)
     (carried,) = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]

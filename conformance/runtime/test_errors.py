@@ -1,12 +1,12 @@
-"""What an error is, when it is told, and what it leaves behind (runtime specification, 7)."""
+"""What an error is, when it is reported, and what it leaves behind (runtime specification, 7)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
     D2D,
@@ -17,7 +17,7 @@ from tessera_conformance.chapters.runtime.kit.programs import (
     opened,
     refused,
 )
-from tessera_conformance.chapters.runtime.kit.programs import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 
 from tessera_conformance.marks import clause
 
@@ -54,9 +54,9 @@ def test_a_launch_that_is_refused_does_not_run(impl, check, wrong):
     kernel, pointer = session.kernel("fill"), of_ones(session)
     arguments = packed(("int32", 5), ("ptr", pointer))
     refused(check, session.launching(kernel, arguments, **wrong), INVALID)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), ONES, "the memory")
+    check.equal(session.integers(pointer), ONES, "the memory")
     session.launch(kernel, arguments)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [5] * COUNT, "the memory")
+    check.equal(session.integers(pointer), [5] * COUNT, "the memory")
 
 
 @clause("RT-07-02")
@@ -67,9 +67,9 @@ def test_a_copy_that_is_refused_moves_nothing(impl, check, wrong):
     target, source = of_ones(session), session.upload(elements("int32", *[2] * COUNT))
     arguments = {"dst": target, "src": source, "bytes": BYTES, "kind": D2D, "stream": session.stream}
     refused(check, session.attempt("tessMemcpyAsync", **(arguments | wrong)), INVALID)
-    check.equal(values_of("int32", session.download(target, BYTES)), ONES, "the target")
+    check.equal(session.integers(target), ONES, "the target")
     session.ask("tessMemcpyAsync", **arguments)
-    check.equal(values_of("int32", session.download(target, BYTES)), [2] * COUNT, "the target")
+    check.equal(session.integers(target), [2] * COUNT, "the target")
 
 
 @clause("RT-07-02")
@@ -86,9 +86,9 @@ def test_a_collective_that_is_refused_changes_nothing(impl, check, wrong):
     arguments = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
     whole = arguments | {"axis": "dp", "stream": session.stream}
     refused(check, session.attempt("tessAllReduce", **(whole | wrong)), INVALID)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), ONES, "the buffer")
+    check.equal(session.integers(pointer), ONES, "the buffer")
     session.ask("tessAllReduce", **whole)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [2] * COUNT, "the buffer")
+    check.equal(session.integers(pointer), [2] * COUNT, "the buffer")
 
 
 @clause("RT-07-02", "RT-19.A-12")
@@ -104,8 +104,8 @@ def test_success_and_failure_alternate(impl, check):
 
 
 @clause("RT-07-04")
-@pytest.mark.parametrize("pending", [False, True], ids=["idle", "busy"])
-def test_out_of_memory_is_told_at_once(impl, check, pending):
+@pytest.mark.parametrize("pending", [False, True], ids=["idle", "pending"])
+def test_out_of_memory_is_reported_by_the_call(impl, check, pending):
     """By the call that finds none, also behind queued work, and the synchronization does not repeat it."""
     session = opened(impl, check)
     pointer = of_ones(session)
@@ -115,7 +115,7 @@ def test_out_of_memory_is_told_at_once(impl, check, pending):
         check.status(session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
     session.synchronize()
     wanted = [3 if pending else 1] * COUNT
-    check.equal(values_of("int32", session.download(pointer, BYTES)), wanted, "the memory that there is")
+    check.equal(session.integers(pointer), wanted, "the memory that there is")
 
 
 @clause("RT-07-07")
@@ -126,7 +126,7 @@ def test_a_launch_that_fails_leaves_other_streams_alone(impl, check):
     failing_launch(session, kernel, pointer)
     other.launch(other.kernel("fill"), packed(("int32", 1), ("ptr", other.allocate(BYTES))))
     other.synchronize()
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), LAUNCH_FAILED)
+    session.reports(LAUNCH_FAILED)
     other.synchronize()
 
 
@@ -137,19 +137,19 @@ def test_a_launch_that_fails_leaves_other_meshes_alone(impl, check):
     other = meshed(impl, check, session.context, devices_of(impl, check, 1))
     failing_launch(session, session.kernel("divide"), session.allocate(BYTES))
     check.equal(values_of("int32", other.download(of_ones(other), BYTES)), ONES, "what the other mesh copies")
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), LAUNCH_FAILED)
+    session.reports(LAUNCH_FAILED)
 
 
 @clause("RT-07-07")
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_failed_launches_are_told_once(impl, check, count):
+def test_failed_launches_are_reported_once(impl, check, count):
     """Several before a synchronization are one error, and each round has its own (AMB-RT-14)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("divide"), session.allocate(BYTES)
     for _ in range(3):
         for _ in range(count):
             failing_launch(session, kernel, pointer)
-        check.status(session.attempt("tessStreamSynchronize", stream=session.stream), LAUNCH_FAILED)
+        session.reports(LAUNCH_FAILED)
         session.synchronize()
 
 
@@ -166,18 +166,18 @@ def test_a_failed_launch_among_good_ones_is_found(impl, check, place):
             failing_launch(session, bad, target)
         else:
             session.launch(good, packed(("int32", 8), ("ptr", target)))
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), LAUNCH_FAILED)
+    session.reports(LAUNCH_FAILED)
     if place:
-        check.equal(values_of("int32", session.download(pointer, BYTES)), [8] * COUNT, "what was launched before")
+        check.equal(session.integers(pointer), [8] * COUNT, "what was launched before")
     session.synchronize()
 
 
 @clause("RT-07-07", "RT-07-03")
 def test_an_invalid_value_does_not_hide_a_failed_launch(impl, check):
-    """Each is told where it belongs: the one by its call, the other by the synchronization."""
+    """The one is reported by its call, the other by the synchronization."""
     session = opened(impl, check)
     failing_launch(session, session.kernel("divide"), session.allocate(BYTES))
     refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=64, null=["devPtr"]), INVALID)
     refused(check, session.attempt("tessStreamSynchronize", stream=0), INVALID)
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), LAUNCH_FAILED)
+    session.reports(LAUNCH_FAILED)
     session.synchronize()

@@ -3,146 +3,135 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements
-from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D
-from tessera_conformance.chapters.runtime.kit.schedules import Desk, seeded, under_every_schedule, under_seeds, workshop
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
+from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
+from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, program_runner
 
 from tessera_conformance.marks import clause, feature
 
 # Programs: two streams, and what has been found when both are done
 
 
-def handed_over(desk: Desk) -> int:
+def handed_over(stream: StreamFixture) -> int:
     """One stream makes 12; another waits and takes it."""
-    x, y, other, event = desk.zeros(), desk.zeros(), desk.another(), desk.event()
-    desk.digit(1, x)
-    desk.digit(2, x)
-    desk.record(event)
-    other.wait(event)
+    x, y, other = stream.zeros(), stream.zeros(), stream.another_stream()
+    stream.digit(1, x)
+    stream.digit(2, x)
+    other.wait_stream(stream)
     other.move(x, y)
     return other.number(y)
 
 
-def taken_at_once(desk: Desk) -> int:
+def taken_at_once(stream: StreamFixture) -> int:
     """One launch, an event, one launch of the other stream."""
-    x, y, other, event = desk.zeros(), desk.zeros(), desk.another(), desk.event()
-    desk.digit(1, x)
-    desk.record(event)
-    other.wait(event)
+    x, y, other = stream.zeros(), stream.zeros(), stream.another_stream()
+    stream.digit(1, x)
+    other.wait_stream(stream)
     other.move(x, y)
     return other.number(y)
 
 
-def copied_on(desk: Desk) -> int:
+def copied_on(stream: StreamFixture) -> int:
     """More copies than are done meanwhile, an event, a copy of the other stream of what the last of them made."""
-    x, y, z, taken = desk.holding(7), desk.zeros(), desk.zeros(), desk.zeros()
-    other, event = desk.another(), desk.event()
+    x, y, z, taken = stream.full(7), stream.zeros(), stream.zeros(), stream.zeros()
+    other = stream.another_stream()
     for _ in range(8):
-        desk.copy(y, x, D2D)
-    desk.copy(z, y, D2D)
-    desk.record(event)
-    other.wait(event)
-    other.copy(taken, z, D2D)
+        stream.copy_tensor(y, x, D2D)
+    stream.copy_tensor(z, y, D2D)
+    other.wait_stream(stream)
+    other.copy_tensor(taken, z, D2D)
     return other.number(taken)
 
 
-def there_and_back(desk: Desk) -> int:
+def there_and_back(stream: StreamFixture) -> int:
     """Two streams append digits to one tensor in turn, each waiting for the other."""
-    x, other, events = desk.zeros(), desk.another(), [desk.event() for _ in range(3)]
-    desk.digit(1, x)
-    desk.record(events[0])
-    other.wait(events[0])
+    x, other = stream.zeros(), stream.another_stream()
+    stream.digit(1, x)
+    other.wait_stream(stream)
     other.digit(2, x)
-    other.record(events[1])
-    desk.wait(events[1])
-    desk.digit(3, x)
-    desk.record(events[2])
-    other.wait(events[2])
+    stream.wait_stream(other)
+    stream.digit(3, x)
+    other.wait_stream(stream)
     other.digit(4, x)
     return other.number(x)
 
 
-def there_and_back_once(desk: Desk) -> int:
+def there_and_back_once(stream: StreamFixture) -> int:
     """One stream, the other, the one again."""
-    x, other, events = desk.zeros(), desk.another(), [desk.event() for _ in range(2)]
-    desk.digit(1, x)
-    desk.record(events[0])
-    other.wait(events[0])
+    x, other = stream.zeros(), stream.another_stream()
+    stream.digit(1, x)
+    other.wait_stream(stream)
     other.digit(2, x)
-    other.record(events[1])
-    desk.wait(events[1])
-    desk.digit(3, x)
-    return desk.number(x)
+    stream.wait_stream(other)
+    stream.digit(3, x)
+    return stream.number(x)
 
 
-def copies_too(desk: Desk) -> list[int]:
+def copies_too(stream: StreamFixture) -> list[int]:
     """A copy from the host, an event, a copy on the device, an event, a copy to the host."""
-    x, y, source, target = desk.zeros(), desk.zeros(), desk.host(), desk.host()
-    desk.session.ask("tessxHostWrite", hostPtr=source, data=elements("int32", 8, 8).hex())
-    second, third = desk.another(), desk.another()
-    events = [desk.event() for _ in range(2)]
-    desk.copy(x, source, H2D)
-    desk.record(events[0])
-    second.wait(events[0])
-    second.copy(y, x, D2D)
-    second.record(events[1])
-    third.wait(events[1])
-    third.copy(target, y, D2H)
+    x, y, source, target = stream.zeros(), stream.zeros(), stream.host_tensor(8), stream.host_tensor()
+    second, third = stream.another_stream(), stream.another_stream()
+    stream.copy_tensor(x, source, H2D)
+    second.wait_stream(stream)
+    second.copy_tensor(y, x, D2D)
+    third.wait_stream(second)
+    third.copy_tensor(target, y, D2H)
     third.synchronize()
     return [third.host_number(target), second.number(y)]
 
 
-def forked_and_joined(desk: Desk) -> int:
+def forked_and_joined(stream: StreamFixture) -> int:
     """Two streams wait for one, which then waits for both."""
-    x, parts = desk.zeros(), [desk.zeros() for _ in range(2)]
-    others, begun = [desk.another() for _ in range(2)], desk.event()
-    ended = [desk.event() for _ in others]
-    desk.digit(4, x)
-    desk.record(begun)
+    x, parts = stream.zeros(), [stream.zeros() for _ in range(2)]
+    others, begun = [stream.another_stream() for _ in range(2)], stream.event()
+    ended = [stream.event() for _ in others]
+    stream.digit(4, x)
+    stream.record(begun)
     for value, (other, part, event) in enumerate(zip(others, parts, ended, strict=True)):
         other.wait(begun)
         other.move(x, part)
         other.digit(value, part)
         other.record(event)
     for event in ended:
-        desk.wait(event)
-    desk.move(parts[0], x)
-    desk.copy(parts[0], parts[1], D2D)
-    desk.digit(7, x)
-    return desk.number(x) * 100 + desk.number(parts[0])
+        stream.wait(event)
+    stream.move(parts[0], x)
+    stream.copy_tensor(parts[0], parts[1], D2D)
+    stream.digit(7, x)
+    return stream.number(x) * 100 + stream.number(parts[0])
 
 
-def recorded_again(desk: Desk) -> int:
+def recorded_again(stream: StreamFixture) -> int:
     """The last recording before the wait is the one that counts (AMB-RT-49)."""
-    x, y, other, event = desk.zeros(), desk.zeros(), desk.another(), desk.event()
-    desk.record(event)
-    desk.digit(1, x)
-    desk.record(event)
-    desk.digit(2, x)
-    desk.record(event)
+    x, y, other, event = stream.zeros(), stream.zeros(), stream.another_stream(), stream.event()
+    stream.record(event)
+    stream.digit(1, x)
+    stream.record(event)
+    stream.digit(2, x)
+    stream.record(event)
     other.wait(event)
     other.move(x, y)
     return other.number(y)
 
 
-def recorded_again_later(desk: Desk) -> int:
+def recorded_again_later(stream: StreamFixture) -> int:
     """A recording after the wait changes nothing for it: the streams would wait for each other (AMB-RT-49)."""
-    x, other, event, back = desk.zeros(), desk.another(), desk.event(), desk.event()
-    desk.digit(1, x)
-    desk.record(event)
+    x, other, event, back = stream.zeros(), stream.another_stream(), stream.event(), stream.event()
+    stream.digit(1, x)
+    stream.record(event)
     other.wait(event)
     other.digit(2, x)
     other.record(back)
-    desk.wait(back)
-    desk.digit(3, x)
-    desk.record(event)
-    return desk.number(x)
+    stream.wait(back)
+    stream.digit(3, x)
+    stream.record(event)
+    return stream.number(x)
 
 
-def recorded_on_another(desk: Desk) -> int:
+def recorded_on_another(stream: StreamFixture) -> int:
     """An event recorded on one stream and then on another stands for the other (AMB-RT-49)."""
-    x, y, second, third, event = desk.zeros(), desk.zeros(), desk.another(), desk.another(), desk.event()
-    desk.record(event)
+    x, y, event = stream.zeros(), stream.zeros(), stream.event()
+    second, third = stream.another_stream(), stream.another_stream()
+    stream.record(event)
     second.digit(5, x)
     second.record(event)
     third.wait(event)
@@ -150,13 +139,13 @@ def recorded_on_another(desk: Desk) -> int:
     return third.number(y)
 
 
-def waited_for_by_many(desk: Desk) -> list[int]:
+def waited_for_by_many(stream: StreamFixture) -> list[int]:
     """Four streams wait for one recording, one of them twice."""
-    x, event, others = desk.zeros(), desk.event(), [desk.another() for _ in range(4)]
-    targets = [desk.zeros() for _ in others]
-    desk.digit(3, x)
-    desk.digit(4, x)
-    desk.record(event)
+    x, event, others = stream.zeros(), stream.event(), [stream.another_stream() for _ in range(4)]
+    targets = [stream.zeros() for _ in others]
+    stream.digit(3, x)
+    stream.digit(4, x)
+    stream.record(event)
     others[0].wait(event)
     for other, target in zip(others, targets, strict=True):
         other.wait(event)
@@ -164,65 +153,65 @@ def waited_for_by_many(desk: Desk) -> list[int]:
     return [other.number(target) for other, target in zip(others, targets, strict=True)]
 
 
-def destroyed_after_the_wait(desk: Desk) -> int:
+def destroyed_after_the_wait(stream: StreamFixture) -> int:
     """An event may be destroyed when its wait is queued; the order stays (AMB-RT-141)."""
-    x, y, other, event = desk.zeros(), desk.zeros(), desk.another(), desk.event()
-    desk.digit(1, x)
-    desk.digit(2, x)
-    desk.record(event)
+    x, y, other, event = stream.zeros(), stream.zeros(), stream.another_stream(), stream.event()
+    stream.digit(1, x)
+    stream.digit(2, x)
+    stream.record(event)
     other.wait(event)
-    desk.session.ask("tessEventDestroy", event=event)
+    stream.ask("tessEventDestroy", event=event)
     other.move(x, y)
     return other.number(y)
 
 
-def a_chain_of_streams(desk: Desk) -> int:
+def a_chain_of_streams(stream: StreamFixture) -> int:
     """Six streams hand one tensor on."""
-    x, event, current = desk.zeros(), desk.event(), desk
+    x, event, current = stream.zeros(), stream.event(), stream
     for value in range(1, 7):
         current.digit(value, x)
         current.record(event)
-        following = current.another()
+        following = current.another_stream()
         following.wait(event)
         current = following
     return current.number(x)
 
 
-def on_one_stream(desk: Desk) -> int:
+def on_one_stream(stream: StreamFixture) -> int:
     """A stream waits for its own event, between launches and several times."""
-    x, event, another = desk.zeros(), desk.event(), desk.event()
-    desk.digit(1, x)
-    desk.record(event)
-    desk.wait(event)
-    desk.digit(2, x)
-    desk.record(event)
-    desk.record(another)
-    desk.wait(another)
-    desk.wait(event)
-    desk.wait(event)
-    desk.digit(3, x)
-    return desk.number(x)
+    x, event, another = stream.zeros(), stream.event(), stream.event()
+    stream.digit(1, x)
+    stream.record(event)
+    stream.wait(event)
+    stream.digit(2, x)
+    stream.record(event)
+    stream.record(another)
+    stream.wait(another)
+    stream.wait(event)
+    stream.wait(event)
+    stream.digit(3, x)
+    return stream.number(x)
 
 
-def on_one_stream_beside_another(desk: Desk) -> int:
+def on_one_stream_beside_another(stream: StreamFixture) -> int:
     """The same while another stream waits for the event too."""
-    x, y, event, other = desk.zeros(), desk.zeros(), desk.event(), desk.another()
-    desk.digit(1, x)
-    desk.record(event)
-    desk.wait(event)
+    x, y, event, other = stream.zeros(), stream.zeros(), stream.event(), stream.another_stream()
+    stream.digit(1, x)
+    stream.record(event)
+    stream.wait(event)
     other.wait(event)
     other.move(x, y)
-    desk.digit(2, x)
-    desk.digit(3, x)
-    return desk.number(x)
+    stream.digit(2, x)
+    stream.digit(3, x)
+    return stream.number(x)
 
 
-def of_nothing_recorded(desk: Desk) -> int:
+def of_nothing_recorded(stream: StreamFixture) -> int:
     """A wait for an event that nothing has recorded lets the stream go on (AMB-RT-49)."""
-    x, event = desk.zeros(), desk.event()
-    desk.wait(event)
-    desk.digit(6, x)
-    return desk.number(x)
+    x, event = stream.zeros(), stream.event()
+    stream.wait(event)
+    stream.digit(6, x)
+    return stream.number(x)
 
 
 ORDERING = {
@@ -254,17 +243,17 @@ TINY = {
 @pytest.mark.parametrize(("program", "wanted"), ORDERING.values(), ids=ORDERING)
 def test_an_event_orders_two_streams_of_a_device(impl, check, program, wanted):
     """What is queued behind the wait sees what was queued before the recording."""
-    check.equal(workshop(impl, check).run(program), wanted, "what is found behind the wait")
+    check.equal(program_runner(impl, check).run(program), wanted, "what is found behind the wait")
 
 
 @seeded
 @clause("RT-02-06", "RT-12-03")
 def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, untimed):
     """All programs of the case above, in turn."""
-    shop = workshop(impl, check)
+    runner = program_runner(impl, check)
     programs = list(ORDERING.values())
     for program, wanted in (programs[0], programs[1], programs[2 + block % (len(programs) - 2)]):
-        under_seeds(shop, program, wanted, block, untimed)
+        under_seeds(runner, program, wanted, block, untimed)
 
 
 @feature("schedule-control")
@@ -272,18 +261,18 @@ def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, 
 @pytest.mark.parametrize(("program", "wanted"), TINY.values(), ids=TINY)
 def test_an_event_orders_two_streams_under_every_schedule(impl, check, program, wanted):
     """Every order of two streams with two or three operations each."""
-    under_every_schedule(workshop(impl, check), program, wanted)
+    under_every_schedule(program_runner(impl, check), program, wanted)
 
 
 @clause("RT-02-13", "RT-12-03")
 @pytest.mark.parametrize(("program", "wanted"), SAME_STREAM.values(), ids=SAME_STREAM)
 def test_a_stream_does_not_block_itself(impl, check, program, wanted):
     """It may wait for its own recording, and for an event that nothing recorded."""
-    check.equal(workshop(impl, check).run(program), wanted, "what the stream did")
+    check.equal(program_runner(impl, check).run(program), wanted, "what the stream did")
 
 
 @seeded
 @clause("RT-02-13")
 def test_a_stream_does_not_block_itself_under_seeded_schedules(impl, check, block, untimed):
     """Under seeds, beside another stream that waits for the same recording."""
-    under_seeds(workshop(impl, check), on_one_stream_beside_another, 123, block, untimed)
+    under_seeds(program_runner(impl, check), on_one_stream_beside_another, 123, block, untimed)

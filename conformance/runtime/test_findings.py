@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
     D2D,
     D2H,
-    DTYPE_IDS,
     H2D,
     PINNED_HOST,
-    SUM,
     MeshSession,
     opened,
     refused,
@@ -38,12 +36,6 @@ def kinds(session: MeshSession) -> list[str]:
 def copying(session: MeshSession, dst: int, src: int, size: int, kind: int) -> Observation:
     """What a copy answers."""
     return session.attempt("tessMemcpyAsync", dst=dst, src=src, bytes=size, kind=kind, stream=session.stream)
-
-
-def reducing(session: MeshSession, buffer: int, count: int = COUNT) -> Observation:
-    """What an all-reduce answers."""
-    whole = {"mesh": session.mesh, "buffer": buffer, "count": count, "dtype": DTYPE_IDS["int32"], "op": SUM}
-    return session.attempt("tessAllReduce", axis="dp", stream=session.stream, **whole)
 
 
 def launching(session: MeshSession, pointer: int) -> Observation:
@@ -72,13 +64,12 @@ def freed_host(session: MeshSession) -> int:
 def test_a_program_without_mistakes_has_no_findings(impl, check, ranks):
     """Copies of every kind, launches, a collective, two streams that an event orders, released memory."""
     session = opened(impl, check, ranks=ranks)
-    other, event = session.another_stream(), session.ask("tessEventCreate")["event"]
+    other = session.another_stream()
     first, second = session.upload(ONES), session.allocate(BYTES)
     session.copy(second, first, BYTES, D2D)
     check.returns(launching(session, second))
-    check.returns(reducing(session, second))
-    session.ask("tessEventRecord", event=event, stream=session.stream)
-    other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+    check.returns(session.reducing(second))
+    other.wait_stream(session)
     check.returns(launching(other, second))
     other.download(second, BYTES)
     other.copy(first + 16, second, BYTES - 16, D2D)
@@ -105,7 +96,7 @@ UNINITIALISED: dict[str, Mistake] = {
         session, session.host(bytes(BYTES)), half_written(session), BYTES // 2 + 1, D2H
     ),
     "a launch": lambda session: launching(session, session.allocate(BYTES)),
-    "a collective": lambda session: reducing(session, session.allocate(BYTES)),
+    "a collective": lambda session: session.reducing(session.allocate(BYTES)),
 }
 
 
@@ -146,8 +137,8 @@ OVERRUNS: dict[str, Mistake] = {
     "all addresses": lambda session: copying(session, session.upload(ONES), session.host(ONES), (1 << 64) - 1, H2D),
     "tensor of a launch": lambda session: launching(session, session.upload(ONES[:-4])),
     "tensor of a launch, shifted": lambda session: launching(session, session.upload(ONES) + 8),
-    "buffer of a collective": lambda session: reducing(session, session.upload(ONES), COUNT + 1),
-    "count of a collective": lambda session: reducing(session, session.upload(ONES), 1 << 62),
+    "buffer of a collective": lambda session: session.reducing(session.upload(ONES), COUNT + 1),
+    "count of a collective": lambda session: session.reducing(session.upload(ONES), 1 << 62),
 }
 
 
@@ -169,7 +160,7 @@ FREED: dict[str, Mistake] = {
     "host target": lambda session: copying(session, freed_host(session), session.upload(ONES), BYTES, D2H),
     "host source": lambda session: copying(session, session.upload(ONES), freed_host(session), BYTES, H2D),
     "tensor of a launch": lambda session: launching(session, freed(session)),
-    "buffer of a collective": lambda session: reducing(session, freed(session)),
+    "buffer of a collective": lambda session: session.reducing(freed(session)),
 }
 
 
@@ -206,7 +197,7 @@ MIXED_UP: dict[str, Mistake] = {
     "D2D from the host": lambda session: copying(session, session.upload(ONES), session.host(ONES), BYTES, D2D),
     "D2D to the host": lambda session: copying(session, session.host(ONES), session.upload(ONES), BYTES, D2D),
     "tensor of a launch": lambda session: launching(session, session.host(ONES)),
-    "buffer of a collective": lambda session: reducing(session, session.host(ONES)),
+    "buffer of a collective": lambda session: session.reducing(session.host(ONES)),
 }
 
 
@@ -245,14 +236,13 @@ def access(session: MeshSession, pointer: int, writes: bool) -> None:
 @pytest.mark.parametrize(("first", "second", "mistaken"), ACCESSES.values(), ids=ACCESSES)
 @pytest.mark.parametrize("ordered", ["not at all", "event", "synchronization"])
 def test_accesses_that_nothing_orders_are_found(impl, check, first, second, mistaken, ordered):
-    """Two streams, one of which writes, need an event or a synchronization between them, whoever comes first."""
+    """Two streams, one of which writes, need an event or a synchronization between them, in either order."""
     session = opened(impl, check)
-    other, event, pointer = session.another_stream(), session.ask("tessEventCreate")["event"], session.upload(ONES)
+    other, pointer = session.another_stream(), session.upload(ONES)
     session.synchronize()
     access(session, pointer, first)
     if ordered == "event":
-        session.ask("tessEventRecord", event=event, stream=session.stream)
-        other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+        other.wait_stream(session)
     if ordered == "synchronization":
         session.synchronize()
     access(other, pointer, second)
@@ -278,7 +268,7 @@ def test_accesses_to_other_bytes_need_no_order(impl, check):
 @feature("memory-findings")
 @clause("RT-04.4-14")
 def test_findings_are_kept(impl, check):
-    """They are told again when they are asked for again, and a later mistake joins them."""
+    """Every query lists them again, with later mistakes added."""
     session = opened(impl, check)
     session.download(session.allocate(64), 64)
     before = kinds(session)

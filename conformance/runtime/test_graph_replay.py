@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
     captured_digits,
     digits,
     end_streams,
     instantiated,
-    join,
     replay,
     streams_under,
 )
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.counter import counted
@@ -95,7 +94,7 @@ def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check)
     failing = instantiated(session)
     session.synchronize()
     replay(session, failing)
-    refused(check, session.attempt("tessStreamSynchronize", stream=session.stream), "TESS_ERR_LAUNCH_FAILED")
+    session.reports("TESS_ERR_LAUNCH_FAILED")
     replay(session, captured_digits(known, pointer, 5))
     known.require(session, pointer, 5, "the tensor after a graph that does not fail")
 
@@ -113,8 +112,7 @@ def test_a_replay_runs_on_every_rank(impl, check):
     replay(session, graph)
     session.synchronize()
     for rank in range(4):
-        found = values_of("int32", session.peek(rank, pointer, BYTES))
-        check.equal(found, [100 * rank + 89] * COUNT, f"the tensor of rank {rank}")
+        check.equal(session.integers_of_rank(rank, pointer), [100 * rank + 89] * COUNT, f"the tensor of rank {rank}")
 
 
 # Determinism
@@ -125,10 +123,10 @@ def product_graph(sessions, kernel, a, b, c, d):
     session, other = sessions
     flags = CAPTURE | DETERMINISTIC
     session.launch(kernel, packed(("ptr", a), ("ptr", b)), flags=flags)
-    join(session, other)
+    other.wait_stream(session)
     session.launch(kernel, packed(("ptr", b), ("ptr", c)), flags=flags)
     other.launch(kernel, packed(("ptr", b), ("ptr", d)), flags=flags)
-    join(other, session)
+    session.wait_stream(other)
     session.launch(kernel, packed(("ptr", c), ("ptr", d)), flags=flags)
     return instantiated(session)
 
@@ -205,9 +203,9 @@ def test_edges_hold_under_every_schedule(impl, check):
         first, second, third = streams = streams_under(session, 3, seed)
         for digit, (on, then) in enumerate([(first, second), (second, first), (first, second)], 1):
             known.append(on, digit, pointer, CAPTURE)
-            join(on, then)
+            then.wait_stream(on)
         known.append(second, 4, pointer, CAPTURE)
-        join(second, first)
+        first.wait_stream(second)
         graph = instantiated(first)
         third.write(pointer, bytes(BYTES))
         replay(third, graph)

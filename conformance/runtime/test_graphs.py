@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.graphs import before, digits, instantiated, join, nodes_of, replay
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.graphs import before, digits, instantiated, nodes_of, replay
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     CAPTURE,
     COUNT,
@@ -48,7 +48,7 @@ def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check
     buffer = session.host(packed(("int32", 4), ("ptr", first)))
     answer = session.launching(known.kernel, argBuffer=buffer, argSize=16, flags=CAPTURE)
     check.returns(answer, "tessLaunch succeeds")
-    session.ask("tessxHostWrite", hostPtr=buffer, data=packed(("int32", 5), ("ptr", second)).hex())
+    session.host_write(buffer, packed(("int32", 5), ("ptr", second)))
     replay(session, instantiated(session))
     known.require(session, first, 4, "where the launch was to write")
     known.require(session, second, 0, "where the overwritten buffer points")
@@ -56,7 +56,7 @@ def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check
 
 @clause("RT-06-11")
 def test_a_stream_that_captures_leaves_others_alone(impl, check):
-    """Launches on another stream run while a capture goes on, and belong to no graph."""
+    """Launches on another stream run during a capture, and belong to no graph."""
     session = opened(impl, check)
     known, other = digits(session), session.another_stream()
     captured, running = known.zeros(), known.zeros()
@@ -111,10 +111,10 @@ def test_streams_that_events_join_share_a_graph(impl, check):
     known, other = digits(session), session.another_stream()
     pointer, beside = known.zeros(), known.zeros()
     known.append(session, 1, pointer, CAPTURE)
-    join(session, other)
+    other.wait_stream(session)
     known.append(other, 2, beside, CAPTURE)
     known.append(session, 3, pointer, CAPTURE)
-    join(other, session)
+    session.wait_stream(other)
     known.append(session, 4, pointer, CAPTURE)
     graph = instantiated(session)
     nodes = nodes_of(session, graph)
@@ -166,6 +166,6 @@ def test_replayed_copies_move_what_memory_holds_then(impl, check):
     known.append(session, 9, pointer, CAPTURE)
     graph = instantiated(session)
     for value in (1, 2, 3):
-        session.ask("tessxHostWrite", hostPtr=source, data=elements("int32", *[value] * COUNT).hex())
+        session.host_write(source, elements("int32", *[value] * COUNT))
         replay(session, graph)
         known.require(session, pointer, 10 * value + 9, f"the tensor after a replay with {value}")

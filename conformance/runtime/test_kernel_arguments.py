@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, opened
 
 from tessera_conformance.marks import clause
 
@@ -54,7 +54,7 @@ def test_arguments_lie_in_the_order_of_their_declaration(impl, check, last):
 
 @clause("RT-10.1-13")
 @pytest.mark.parametrize("exchanged", [False, True])
-def test_pointers_are_told_apart_by_their_places(impl, check, exchanged):
+def test_pointers_are_assigned_by_position(impl, check, exchanged):
     """Two tensors of one type: the first in the buffer is the first of the declaration."""
     session = opened(impl, check)
     x, y, z = (session.upload(elements("int32", *[value] * 4)) for value in (3, 5, 0))
@@ -73,7 +73,7 @@ def test_integers_are_little_endian(impl, check, value):
     low_first = bytes(value >> shift & 0xFF for shift in (0, 8, 16, 24))
     address = bytes(pointer >> shift & 0xFF for shift in range(0, 64, 8))
     session.launch(session.kernel("fill"), low_first + bytes(4) + address)
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [value] * COUNT, "what the kernel was given")
+    check.equal(session.integers(pointer), [value] * COUNT, "what the kernel was given")
 
 
 @clause("RT-10.1-02")

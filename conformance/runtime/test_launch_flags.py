@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.calls import STRICT
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     CAPTURE,
     COUNT,
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.runtime.kit.programs import (
     MeshSession,
     opened,
 )
+from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected
@@ -27,11 +27,10 @@ from tessera_conformance.vectors.declared import Question, judge_declared
 
 NAMES = {DETERMINISTIC: "deterministic", CAPTURE: "capture", PERSISTENT: "persistent", LOW_LATENCY: "low latency"}
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
+FAST = LEVELS["fast"]
 
 FLAG_CLAUSES = {CAPTURE: "RT-06-16", PERSISTENT: "RT-06-17", LOW_LATENCY: "RT-06-18"}
 SINGLE = [pytest.param(flag, marks=clause(of), id=NAMES[flag]) for flag, of in FLAG_CLAUSES.items()]
-
-FAST = {"stableReductions": 0, "deterministic": 0, "rngStateless": 1, "allowFastMath": 1}
 
 
 def flagged(session: MeshSession, pointer: int, flags: int) -> Observation:
@@ -69,18 +68,18 @@ def test_an_accepted_launch_has_its_result(impl, check, flag):
     accepted = is_known(check, flagged(session, pointer, flag), flag)
     session.synchronize()
     wanted = [10 * place + 7 if accepted else place for place in range(COUNT)]
-    check.equal(values_of("int32", session.download(pointer, BYTES)), wanted, "what the launch left")
+    check.equal(session.integers(pointer), wanted, "what the launch left")
 
 
 @clause("RT-06-16", "RT-06-19")
-def test_a_captured_launch_takes_other_streams_not_along(impl, check):
+def test_a_captured_launch_does_not_capture_other_streams(impl, check):
     """Whether it is accepted or refused, another stream of the mesh works on (AMB-RT-11, AMB-RT-86)."""
     session = opened(impl, check)
     is_known(check, flagged(session, session.upload(bytes(BYTES)), CAPTURE), CAPTURE)
     other = session.another_stream()
     pointer = other.upload(elements("int32", *range(COUNT)))
     check.returns(flagged(other, pointer, 0), "a launch without flags succeeds")
-    check.equal(values_of("int32", other.download(pointer, BYTES)), [10 * place + 7 for place in range(COUNT)])
+    check.equal(other.integers(pointer), [10 * place + 7 for place in range(COUNT)])
 
 
 # Combinations
@@ -104,8 +103,7 @@ def test_flags_combine(impl, check, flags):
     check.equal(accepted, all(taken), "all together are accepted where each is")
     if accepted and not flags & CAPTURE:
         fresh.synchronize()
-        found = values_of("int32", fresh.download(pointer, BYTES))
-        check.equal(found, [10 * place + 7 for place in range(COUNT)], "what the launch left")
+        check.equal(fresh.integers(pointer), [10 * place + 7 for place in range(COUNT)], "what the launch left")
 
 
 @clause("RT-06-19")
@@ -116,7 +114,7 @@ def test_an_undefined_bit_is_refused(impl, check, bit, others):
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *range(COUNT)))
     check.status(flagged(session, pointer, others | 1 << bit), "TESS_ERR_INVALID_VALUE")
-    check.equal(values_of("int32", session.download(pointer, BYTES)), list(range(COUNT)), "the memory")
+    check.equal(session.integers(pointer), list(range(COUNT)), "the memory")
 
 
 @feature("descriptor-access")
@@ -125,7 +123,7 @@ def test_an_undefined_bit_is_refused(impl, check, bit, others):
 def test_each_flag_of_a_combination_counts(impl, check, flags):
     """Whatever else is asked for, the launch is deterministic where that bit is set."""
     session = opened(impl, check)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=FAST)
+    session.set_policy(FAST)
     if is_known(check, flagged(session, session.upload(bytes(BYTES)), flags), flags):
         carried = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
         check.equal(carried[-1]["policy"]["deterministic"], flags & DETERMINISTIC, "whether it is deterministic")
@@ -149,7 +147,7 @@ def sums(session: MeshSession, kernel: int, x: int, flags: int) -> Tensor:
 
 def under(session: MeshSession, **switches: int) -> None:
     """Set the policy: `FAST` but for these switches."""
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=FAST | switches)
+    session.set_policy(FAST | switches)
 
 
 @feature("reductions")
@@ -192,15 +190,15 @@ def test_reductions_are_the_same_on_every_run(impl, check, stable):
 def test_the_flag_counts_for_one_launch(impl, check, policy):
     """That launch is deterministic whatever the policy; those before and after it are as the policy has them."""
     session = opened(impl, check)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+    session.set_policy(policy)
     for flags in (0, DETERMINISTIC, 0, DETERMINISTIC, DETERMINISTIC, 0):
         session.launch(session.kernel("nothing"), flags=flags)
     carried: list[dict[str, Any]] = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
     wanted = [policy, policy | {"deterministic": 1}]
     found = [each["policy"] for each in carried]
     check.equal(found, [wanted[place] for place in (0, 1, 0, 1, 1, 0)], "the policies of the launches")
-    told = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
-    check.equal(told, policy, "the policy of the context")
+    current = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(current, policy, "the policy of the context")
 
 
 @feature("descriptor-access")
@@ -211,11 +209,10 @@ def test_a_policy_governs_what_is_submitted_afterwards(impl, check):
     kernel, pointer = session.kernel("nothing"), session.upload(bytes(BYTES))
     policies = [FAST, STRICT, FAST | {"stableReductions": 1}, STRICT | {"rngStateless": 0}]
     for policy in policies:
-        session.ask("tessSetNumericsPolicy", context=session.context, policy=policy)
+        session.set_policy(policy)
         session.launch(kernel)
-        whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": 9, "op": 0, "axis": "dp"}
-        session.ask("tessAllReduce", **whole, stream=session.stream)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=FAST)
+        session.all_reduce(pointer)
+    session.set_policy(FAST)
     carried = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
     check.equal([each["policy"] for each in carried], [each for each in policies for _ in range(2)], "the policies")
     session.synchronize()

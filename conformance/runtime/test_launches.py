@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 
 from tessera_conformance.marks import clause, feature
 
@@ -49,8 +49,7 @@ def test_a_kernel_of_the_language_takes_a_zero_in_block(impl, check, block):
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *range(COUNT)))
     session.launch(session.kernel("digit"), packed(("int32", 3), ("ptr", pointer)), block=block)
-    found = values_of("int32", session.download(pointer, BYTES))
-    check.equal(found, [10 * place + 3 for place in range(COUNT)], "what the kernel left")
+    check.equal(session.integers(pointer), [10 * place + 3 for place in range(COUNT)], "what the kernel left")
 
 
 @clause("RT-04.5-17", "RT-10.1-01")
@@ -75,8 +74,7 @@ def test_a_launch_runs_on_every_rank(impl, check, ranks):
         session.poke(rank, pointer, elements("int32", *[rank] * COUNT))
     session.launch(session.kernel("digit"), packed(("int32", 7), ("ptr", pointer)))
     for rank in range(ranks):
-        found = values_of("int32", session.peek(rank, pointer, BYTES))
-        check.equal(found, [10 * rank + 7] * COUNT, f"what rank {rank} has")
+        check.equal(session.integers_of_rank(rank, pointer), [10 * rank + 7] * COUNT, f"what rank {rank} has")
 
 
 # Shared memory
@@ -91,8 +89,7 @@ def test_shared_bytes_are_a_hint(impl, check, hint):
     kernel = session.kernel("digit")
     for _ in range(2):
         session.launch(kernel, packed(("int32", 1), ("ptr", pointer)), shmemBytes=hint)
-    found = values_of("int32", session.download(pointer, BYTES))
-    check.equal(found, [100 * place + 11 for place in range(COUNT)], "what the kernel left")
+    check.equal(session.integers(pointer), [100 * place + 11 for place in range(COUNT)], "what the kernel left")
 
 
 # The argument buffer
@@ -107,12 +104,11 @@ def test_the_argument_buffer_is_read_when_the_call_returns(impl, check, launches
     buffer_of_host = session.host(bytes(16))
     for value, pointer in enumerate(pointers):
         arguments = packed(("int32", value + 5), ("ptr", pointer))
-        session.ask("tessxHostWrite", hostPtr=buffer_of_host, data=arguments.hex())
+        session.host_write(buffer_of_host, arguments)
         session.launch(kernel, argBuffer=buffer_of_host, argSize=len(arguments))
         session.ask("tessxHostWrite", hostPtr=buffer_of_host, data="ff" * 16)
     for value, pointer in enumerate(pointers):
-        found = values_of("int32", session.download(pointer, BYTES))
-        check.equal(found, [value + 5] * COUNT, f"what launch {value} left")
+        check.equal(session.integers(pointer), [value + 5] * COUNT, f"what launch {value} left")
 
 
 @clause("RT-04.5-17")
@@ -164,7 +160,7 @@ def test_a_pointer_may_lead_into_an_allocation(impl, check):
     check.equal(found, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
 
 
-# When it runs, and what is told of it
+# When a launch runs, and how its failure is reported
 
 
 @feature("fault-injection")
@@ -185,7 +181,7 @@ def test_a_launch_does_not_wait_for_its_kernel(impl, check, kind):
         check.status(answer, "TESS_ERR_LAUNCH_FAILED")
         return
     check.returns(answer, "the kernel ends at last")
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [1] * COUNT, "what the kernel left")
+    check.equal(session.integers(pointer), [1] * COUNT, "what the kernel left")
 
 
 @feature("fault-injection")
@@ -228,7 +224,7 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
     check.equal(found, wanted, "what each copy brought")
     other, spare = session.another_stream(), session.allocate(BYTES)
     other.copy(spare, pointer, BYTES, D2D)
-    last = values_of("int32", other.download(spare, BYTES))
+    last = other.integers(spare)
     check.equal(last, [number] * COUNT, "what another stream finds")
     session.synchronize()
 
@@ -243,8 +239,8 @@ FAILING = {
 @clause("RT-06-06")
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize(("name", "wrong"), FAILING.values(), ids=FAILING)
-def test_a_launch_that_fails_shows_up(impl, check, name, wrong, ranks):
-    """By the status of the call or that of the synchronization; it does not pass for a success."""
+def test_a_failed_launch_is_reported(impl, check, name, wrong, ranks):
+    """By the status of the call or of the synchronization."""
     session = opened(impl, check, ranks=ranks)
     pointer = session.allocate(BYTES)
     launched = session.launching(session.kernel(name), packed(("int32", wrong), ("ptr", pointer)))
@@ -256,8 +252,8 @@ def test_a_launch_that_fails_shows_up(impl, check, name, wrong, ranks):
 @feature("fault-injection")
 @clause("RT-06-06", "RT-07-07")
 @pytest.mark.parametrize("rank", [0, 1, 3, None])
-def test_a_trap_on_any_rank_shows_up(impl, check, rank):
-    """The second launch traps on that rank, or on all; the synchronization tells of it, once (AMB-RT-14, AMB-RT-81)."""
+def test_a_trap_on_any_rank_is_reported(impl, check, rank):
+    """The second launch traps on that rank, or on all; the synchronization reports it, once (AMB-RT-14, AMB-RT-81)."""
     session = opened(impl, check, ranks=4)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     fault = {"kind": "kernel_trap", "kernel": "fill", "nth": 2} | ({} if rank is None else {"rank": rank})
@@ -265,4 +261,4 @@ def test_a_trap_on_any_rank_shows_up(impl, check, rank):
     for expected in ("", "TESS_ERR_LAUNCH_FAILED", ""):
         session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
-        check.equal(getattr(answer, "code", ""), expected, "what the synchronization tells")
+        check.equal(getattr(answer, "code", ""), expected, "the status of the synchronization")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.runtime.kit.graphs import digits
-from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, LOW_LATENCY, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, LOW_LATENCY, opened
 
 from tessera_conformance.marks import clause, feature
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D, PINNED_HOST, MeshSession, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    D2D,
+    D2H,
+    H2D,
+    PINNED_HOST,
+    MeshSession,
+    opened,
+    refused,
+)
 
 from tessera_conformance.marks import clause, feature
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)
 
 
+@cache
 def pattern(count: int, seed: int = 0) -> bytes:
     """Bytes that differ from their neighbours and between seeds."""
     return bytes((place * 37 + place // 251 + seed * 101 + 11) % 256 for place in range(count))
@@ -119,7 +129,7 @@ def test_pinned_host_memory_is_read_and_written_by_the_host(impl, check, size):
     first, second = pinned(session, size), pinned(session, size)
     check.true(0 not in (first, second), "the pointers are not NULL")
     for seed, pointer in enumerate((first, second)):
-        session.ask("tessxHostWrite", hostPtr=pointer, data=pattern(size, seed).hex())
+        session.host_write(pointer, pattern(size, seed))
     for seed, pointer in enumerate((first, second)):
         check.equal(session.host_bytes(pointer, size).hex(), pattern(size, seed).hex(), f"the {size} bytes")
 
@@ -130,7 +140,7 @@ def test_pinned_host_memory_is_copied_from_and_to(impl, check, size):
     """To the device and back into other pinned memory."""
     session = opened(impl, check)
     source, target, device = pinned(session, size), pinned(session, size), session.allocate(size)
-    session.ask("tessxHostWrite", hostPtr=source, data=pattern(size).hex())
+    session.host_write(source, pattern(size))
     session.copy(device, source, size, H2D)
     session.copy(target, device, size, D2H)
     session.synchronize()
@@ -151,7 +161,7 @@ def test_pinned_host_memory_can_be_released(impl, check, size):
     """And other pinned memory keeps its bytes."""
     session = opened(impl, check)
     kept, released = pinned(session, 64), pinned(session, size)
-    session.ask("tessxHostWrite", hostPtr=kept, data=pattern(64).hex())
+    session.host_write(kept, pattern(64))
     check.equal(session.ask("tessHostFree", hostPtr=released), {}, "no outputs")
     check.equal(session.host_bytes(kept, 64).hex(), pattern(64).hex(), "memory that was not released")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
     D2H,
-    DTYPE_IDS,
-    SUM,
     MeshSession,
     axes_of,
     devices,
@@ -38,16 +38,7 @@ SHAPES = {
 
 def shaped(impl, check, shape: tuple[int, ...]) -> MeshSession:
     """A session on a mesh of this shape."""
-    ranks = 1
-    for size in shape:
-        ranks *= max(size, 1)
-    return opened(impl, check, ranks, **dict(zip(NAMES, shape, strict=True)))
-
-
-def sum_along(session: MeshSession, pointer: int, axis: str) -> None:
-    """Queue an all-reduce of a tensor of `fill`."""
-    whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
-    session.ask("tessAllReduce", axis=axis, stream=session.stream, **whole)
+    return opened(impl, check, prod(max(size, 1) for size in shape), **dict(zip(NAMES, shape, strict=True)))
 
 
 @clause("RT-02-07", "RT-04.2-04")
@@ -59,16 +50,15 @@ def test_each_axis_has_the_ranks_that_it_was_given(impl, check, shape):
     for name, size in zip(NAMES, shape, strict=True):
         pointer = session.allocate(BYTES)
         session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
-        sum_along(session, pointer, name)
-        found = values_of("int32", session.download(pointer, BYTES))
-        check.equal(found, [max(size, 1)] * COUNT, f"the sum of ones along {name}")
+        session.all_reduce(pointer, axis=name)
+        check.equal(session.integers(pointer), [max(size, 1)] * COUNT, f"the sum of ones along {name}")
 
 
 @feature("rank-memory")
 @clause("RT-02-07", "RT-04.2-04")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_ranks_count_row_major_over_the_axes(impl, check, shape):
-    """Along an axis meet the ranks that agree in the three other coordinates; ep counts fastest (AMB-RT-02)."""
+    """The ranks of a group along an axis agree in the three other coordinates; ep counts fastest (AMB-RT-02)."""
     session = shaped(impl, check, shape)
     sizes = [max(size, 1) for size in shape]
     strides = [1] * len(sizes)
@@ -78,12 +68,12 @@ def test_ranks_count_row_major_over_the_axes(impl, check, shape):
         pointer = session.allocate(BYTES)
         for rank in range(session.ranks):
             session.poke(rank, pointer, elements("int32", *[1 << rank] * COUNT))
-        sum_along(session, pointer, name)
+        session.all_reduce(pointer, axis=name)
         for rank in range(session.ranks):
             first = rank - rank // stride % size * stride
             members = sum(1 << first + stride * place for place in range(size))
-            found = values_of("int32", session.peek(rank, pointer, BYTES))
-            check.equal(found, [members] * COUNT, f"the ranks that meet rank {rank} along {name}, as bits")
+            found = session.integers_of_rank(rank, pointer)
+            check.equal(found, [members] * COUNT, f"the group of rank {rank} along {name}, as bits")
 
 
 @clause("RT-18-02", "RT-04.2-04")
@@ -93,7 +83,7 @@ def test_the_mesh_of_the_sample_can_be_created(impl, check):
     check.true(session.mesh != 0, "the mesh is not NULL", session.mesh)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     session.launch(kernel, packed(("int32", 3), ("ptr", pointer)))
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [3] * COUNT, "what a kernel wrote there")
+    check.equal(session.integers(pointer), [3] * COUNT, "what a kernel wrote there")
 
 
 @clause("RT-18-02")
@@ -136,8 +126,8 @@ def test_any_devices_in_any_order_make_a_mesh(impl, check, choose):
     session = meshed(impl, check, context, ids)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
-    sum_along(session, pointer, "dp")
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [len(ids)] * COUNT, "the sum of ones along dp")
+    session.all_reduce(pointer, axis="dp")
+    check.equal(session.integers(pointer), [len(ids)] * COUNT, "the sum of ones along dp")
 
 
 @clause("RT-04.2-04")
@@ -169,7 +159,7 @@ def test_destroying_a_mesh_leaves_others_alone(impl, check):
     other = meshed(impl, check, session.context, devices(impl, check, 1))
     data = elements("int32", *range(COUNT))
     pointer = other.upload(data)
-    session.ask("tessMeshDestroy", mesh=session.mesh)
+    session.destroy_mesh()
     check.equal(other.download(pointer, BYTES).hex(), data.hex(), "the memory of the other")
 
 
@@ -180,5 +170,5 @@ def test_destroying_a_mesh_lets_queued_work_finish(impl, check):
     kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
     session.launch(kernel, packed(("int32", 43), ("ptr", pointer)))
     session.copy(target, pointer, BYTES, D2H)
-    session.ask("tessMeshDestroy", mesh=session.mesh)
+    session.destroy_mesh()
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [43] * COUNT, "what was copied to the host")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import packed, values_of
 from tessera_conformance.chapters.runtime.kit.cache import caching, entries, filled, image_of
-from tessera_conformance.chapters.runtime.kit.programs import (
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
     DETERMINISTIC,
@@ -20,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.programs import (
     opened,
     refused,
 )
+from tessera_conformance.chapters.runtime.kit.policies import STRICT
 
 from tessera_conformance.marks import clause, feature
 
@@ -39,7 +40,6 @@ KEYS = {
 }
 """Private and public."""
 
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
 LOOSE = STRICT | {"deterministic": 0}
 FAST = LOOSE | {"allowFastMath": 1}
 
@@ -65,7 +65,7 @@ def seven(session, module):
     """Whether the kernel of a module fills a tensor."""
     pointer = session.allocate(BYTES)
     session.launch(session.kernel_of(module, "fill"), packed(("int32", 7), ("ptr", pointer)))
-    session.check.equal(values_of("int32", session.download(pointer, BYTES)), [7] * COUNT, "the result of the kernel")
+    session.check.equal(session.integers(pointer), [7] * COUNT, "the result of the kernel")
 
 
 # Signatures
@@ -140,13 +140,13 @@ def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_p
 def test_a_policy_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     """TESS_ERR_DETERMINISM_VIOLATION from tessSetNumericsPolicy; the policy stays, and another one is set."""
     session = opened(impl, check)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    session.set_policy(LOOSE)
     trusting(session, forbid_fast_math=True)
     answer = session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST)
     refused(check, answer, "TESS_ERR_DETERMINISM_VIOLATION")
     found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
     check.equal(found, LOOSE, "the policy of the context")
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
 
 
 @clause("RT-15-02")
@@ -167,7 +167,7 @@ def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     session.launch(loose)
     session.synchronize()
     second = opened(impl, check)
-    second.ask("tessSetNumericsPolicy", context=second.context, policy=FAST)
+    second.set_policy(FAST)
     kernel = second.kernel("nothing")
     second.launch(kernel)
     trusting(second, forbid_fast_math=True)
@@ -179,14 +179,14 @@ def test_fast_math_is_forbidden_in_one_context(impl, check):
     """Another one takes the policy, and so does this one once it is allowed again."""
     session, other = opened(impl, check), opened(impl, check)
     trusting(session, forbid_fast_math=True)
-    other.ask("tessSetNumericsPolicy", context=other.context, policy=FAST)
+    other.set_policy(FAST)
     refused(
         check,
         session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST),
         "TESS_ERR_DETERMINISM_VIOLATION",
     )
     trusting(session, forbid_fast_math=False)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=FAST)
+    session.set_policy(FAST)
 
 
 # Determinism
@@ -204,13 +204,13 @@ def reducing(session, function="tessAllReduce", **others):
 def test_a_launch_without_determinism_is_refused_where_it_is_enforced(impl, check):
     """TESS_ERR_DETERMINISM_VIOLATION; with the flag, or under a deterministic policy, it runs."""
     session = opened(impl, check)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    session.set_policy(LOOSE)
     kernel = session.kernel("nothing")
     session.launch(kernel)
     trusting(session, enforce_determinism=True)
     refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
     session.launch(kernel, flags=DETERMINISTIC)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
     session.launch(kernel)
     session.synchronize()
 
@@ -223,7 +223,7 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
     kernel = session.kernel_of(check.returns(answer, "the module is loaded")["module"], "nothing")
     refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
     session.launch(kernel, flags=DETERMINISTIC)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
     session.launch(kernel)
     session.synchronize()
 
@@ -241,11 +241,11 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
 def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, check, function, others):
     """Each of the four, on two ranks; under a deterministic policy they run."""
     session = opened(impl, check, 2)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=LOOSE)
+    session.set_policy(LOOSE)
     check.returns(reducing(session, function, **others), "the collective succeeds before")
     trusting(session, enforce_determinism=True)
     refused(check, reducing(session, function, **others), "TESS_ERR_DETERMINISM_VIOLATION")
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=STRICT)
+    session.set_policy(STRICT)
     check.returns(reducing(session, function, **others), "the collective succeeds under a deterministic policy")
     session.synchronize()
 
@@ -256,7 +256,7 @@ def test_determinism_is_enforced_in_one_context(impl, check):
     session, other = opened(impl, check), opened(impl, check)
     trusting(session, enforce_determinism=True)
     for each in (session, other):
-        each.ask("tessSetNumericsPolicy", context=each.context, policy=LOOSE)
+        each.set_policy(LOOSE)
     kernel = session.kernel("nothing")
     other.launch(other.kernel("nothing"))
     refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS
+from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
-from tessera_conformance.chapters.runtime.kit.programs import COUNT, MeshSession, compiled, opened, refused
 
 from tessera_conformance.marks import clause
 
@@ -19,8 +19,8 @@ ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
 
 def version(session: MeshSession) -> tuple[int, int]:
     """The ABI pair of the runtime (AMB-RT-32)."""
-    told = session.ask("tessGetVersion")
-    return told["major"], told["minor"]
+    version = session.ask("tessGetVersion")
+    return version["major"], version["minor"]
 
 
 OTHER_MAJORS = {

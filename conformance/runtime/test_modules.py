@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 
 from tessera_conformance.marks import clause, feature
 
@@ -36,7 +36,7 @@ def test_an_image_loads_from_the_memory_of_the_host(impl, check):
     data = bytes.fromhex(compiled(impl, check))
     pointer = session.host(data + b"what follows is not looked at")
     module = session.ask("tessModuleLoad", context=session.context, image=pointer, size=len(data))["module"]
-    session.ask("tessxHostWrite", hostPtr=pointer, data=bytes(len(data)).hex())
+    session.host_write(pointer, bytes(len(data)))
     check.equal(filled(session, session.kernel_of(module, "fill"), 8), [8] * COUNT, "what its kernel writes")
 
 
@@ -175,8 +175,7 @@ def test_each_name_finds_its_own_kernel(impl, check):
     for name, value in texts.items():
         pointer = session.allocate(BYTES)
         session.launch(session.kernel_of(module, name), packed(("ptr", pointer)))
-        found = values_of("int32", session.download(pointer, BYTES))
-        check.equal(found, [int(value)] * COUNT, f"what kernel {name} writes")
+        check.equal(session.integers(pointer), [int(value)] * COUNT, f"what kernel {name} writes")
 
 
 @clause("RT-04.5-16")
@@ -190,7 +189,7 @@ def test_a_module_has_its_own_kernels_only(impl, check):
     for value, module in ((1, first), (2, second)):
         pointer = session.allocate(BYTES)
         session.launch(session.kernel_of(module, "one"), packed(("ptr", pointer)))
-        check.equal(values_of("int32", session.download(pointer, BYTES)), [value] * COUNT, "what its kernel writes")
+        check.equal(session.integers(pointer), [value] * COUNT, "what its kernel writes")
 
 
 @clause("RT-04.5-04", "RT-04.5-16")

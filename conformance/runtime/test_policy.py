@@ -5,15 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.vectors.counter import counted
 
-FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
-STRICT = dict(zip(FIELDS, (1, 1, 1, 0), strict=True))
-FAST = dict(zip(FIELDS, (0, 0, 0, 1), strict=True))
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""
 
@@ -39,7 +37,7 @@ def evaluate(impl, check, operation, inputs, attributes, **under):
 @pytest.mark.parametrize("bits", range(16))
 def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
     """Every combination of the four switches is accepted and read back (AMB-RT-47)."""
-    policy = {name: bits >> place & 1 for place, name in enumerate(FIELDS)}
+    policy = {name: bits >> place & 1 for place, name in enumerate(POLICY_FIELDS)}
     context = context_with(impl, check, policy)
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], policy, "the policy")
 
@@ -56,7 +54,7 @@ def test_the_last_policy_counts_and_only_for_its_context(impl, check):
 
 @feature("operation-access")
 @clause("RT-04.7-10")
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("name", POLICY_FIELDS)
 @pytest.mark.parametrize("value", [-1, 2, 255])
 def test_a_switch_that_is_neither_0_nor_1_is_refused(impl, check, name, value):
     """Other values are TESS_ERR_INVALID_VALUE, and the policy stays as it was (AMB-RT-47)."""

@@ -1,8 +1,8 @@
-"""Ranks that issue collectives for themselves, and what becomes of those that do not fit together.
+"""Ranks that issue collectives for themselves, and errors where these do not match.
 
 Runtime specification, 7, 11, 13 and Appendix A; needs ranks that issue on their own (AMB-RT-41). A difference in the
 plan is TESS_ERR_COLLECTIVE_MISMATCH, one in descriptor or policy TESS_ERR_DETERMINISM_VIOLATION (AMB-RT-13); both are
-told by the next synchronization of the stream, once (AMB-RT-14).
+reported by the next synchronization of the stream, once (AMB-RT-14).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.collectives import FUNCTIONS, parts_of
-from tessera_conformance.chapters.runtime.kit.programs import DTYPE_IDS, MAX, SUM, MeshSession, opened
-from tessera_conformance.chapters.runtime.kit.schedules import SIZE, seeded, workshop
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
+from tessera_conformance.chapters.runtime.kit.stream_fixture import SIZE, program_runner
 
 from tessera_conformance.marks import clause, feature
 
@@ -22,7 +24,6 @@ VIOLATION = "TESS_ERR_DETERMINISM_VIOLATION"
 
 pytestmark = feature("per-rank-issue")
 
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
 DESCRIPTOR = {"seed": 7, "stream": 3, "reduction_order": "pairwise"}
 
 COUNT = 6
@@ -34,7 +35,7 @@ WHOLE: dict[str, Any] = {
     "axis": "dp",
     "algorithm": "ring",
 }
-"""What ranks ask for that agree."""
+"""The call of ranks that agree."""
 
 GATHER = {"collective": "all_gather", "count": COUNT, "dtype": DTYPE_IDS["int32"], "axis": "dp"}
 BROADCAST = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
@@ -66,19 +67,19 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
     "stateless random numbers": {"policy": STRICT | {"rngStateless": 0}},
     "fast math": {"policy": STRICT | {"allowFastMath": 1}},
 }
-"""What a rank brings that brings another descriptor or policy than `AGREED`."""
+"""Descriptors and policies other than those of `AGREED`."""
 AGREED = {"descriptor": DESCRIPTOR, "policy": STRICT}
 
 
 def issue(session: MeshSession, rank: int, buffer: int, asked: dict[str, Any]) -> None:
-    """A collective of one rank, which succeeds as a call whatever the others ask for."""
+    """A collective of one rank; the call succeeds whatever the other ranks issue."""
     given = {name: value for name, value in asked.items() if value is not None}
     session.ask("tessxIssue", mesh=session.mesh, rank=rank, buffer=buffer, stream=session.stream, **given)
 
 
 def reported(session: MeshSession, status: str) -> None:
-    """The next synchronization tells of it, the one after that does not, and the stream takes work again."""
-    session.check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    """The next synchronization reports this status, the one after that none, and the stream takes work again."""
+    session.reports(status)
     session.synchronize()
     pointer = session.upload(elements("int32", *range(COUNT)))
     whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
@@ -92,8 +93,8 @@ def reported(session: MeshSession, status: str) -> None:
 @clause("RT-07-08", "RT-19.A-07", "RT-11-08")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["in order", "backwards", "mixed"])
-def test_ranks_that_agree_meet(impl, check, collective, order):
-    """In whatever order they come; there is nothing to report."""
+def test_ranks_that_agree_complete_their_collective(impl, check, collective, order):
+    """In whatever order they arrive; there is nothing to report."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *[1] * 9))
     session.synchronize()
@@ -106,8 +107,8 @@ def test_ranks_that_agree_meet(impl, check, collective, order):
 @feature("rank-memory")
 @clause("RT-11-08", "RT-19.A-07")
 @pytest.mark.parametrize("streams", [1, 2])
-def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
-    """The n-th of each rank of a stream meet, though each issues all of its own at once, in its order."""
+def test_collectives_of_a_stream_are_matched_in_the_order_of_each_rank(impl, check, streams):
+    """The n-th collectives of all ranks belong together, though each rank issues all of its own at once."""
     session = opened(impl, check, ranks=2)
     sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
     pointers = [session.allocate(4 * COUNT) for _ in range(2 * streams)]
@@ -128,26 +129,22 @@ def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
 
 @seeded
 @clause("RT-11-08")
-def test_ranks_that_agree_meet_under_seeded_schedules(impl, check, block, untimed):
+def test_ranks_that_agree_complete_their_collective_under_seeded_schedules(impl, check, block, untimed):
     """Two collectives and a launch between them, each rank issuing for itself."""
-    shop = workshop(impl, check)
-    for seed in range(25 * block, 25 * block + 25):
-        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
-        found = shop.run(issued_twice, ranks=2)
-        check.equal(found, 421, f"what the collectives and the launch left under seed {seed}")
+    under_seeds(program_runner(impl, check), issued_twice, 421, block, untimed, ranks=2)
 
 
-def issued_twice(desk) -> int:
+def issued_twice(stream) -> int:
     """The sum of ones on two ranks, a digit, the sum of that on two ranks, a digit."""
-    pointer = desk.holding(1)
+    pointer = stream.full(1)
     asked = WHOLE | {"count": SIZE // 4}
     for rank in (1, 0):
-        issue(desk.session, rank, pointer, asked)
-    desk.digit(1, pointer)
+        issue(stream, rank, pointer, asked)
+    stream.digit(1, pointer)
     for rank in (0, 1):
-        issue(desk.session, rank, pointer, asked)
-    desk.digit(1, pointer)
-    return desk.number(pointer)
+        issue(stream, rank, pointer, asked)
+    stream.digit(1, pointer)
+    return stream.number(pointer)
 
 
 # Ranks that do not
@@ -156,8 +153,8 @@ def issued_twice(desk) -> int:
 @clause("RT-07-08", "RT-19.A-07")
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize(("agreed", "other"), MISMATCHES.values(), ids=MISMATCHES)
-def test_ranks_that_disagree_on_the_plan_are_told(impl, check, agreed, other, odd):
-    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+def test_ranks_that_disagree_on_the_plan_are_reported(impl, check, agreed, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization reports it, once."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(16)))
     for rank in range(3):
@@ -168,8 +165,8 @@ def test_ranks_that_disagree_on_the_plan_are_told(impl, check, agreed, other, od
 @clause("RT-07-09", "RT-11-09", "RT-19.A-08")
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize("other", VIOLATIONS.values(), ids=VIOLATIONS)
-def test_ranks_that_bring_another_descriptor_or_policy_are_told(impl, check, other, odd):
-    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+def test_ranks_with_different_descriptors_or_policies_are_reported(impl, check, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization reports it, once."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(COUNT)))
     for rank in range(3):
@@ -179,7 +176,7 @@ def test_ranks_that_bring_another_descriptor_or_policy_are_told(impl, check, oth
 
 @clause("RT-11-08", "RT-11-09", "RT-07-09")
 @pytest.mark.parametrize("collective", FUNCTIONS)
-def test_every_collective_asks_for_one_descriptor(impl, check, collective):
+def test_every_collective_requires_one_descriptor(impl, check, collective):
     """Also those that only move data."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -193,7 +190,7 @@ def test_every_collective_asks_for_one_descriptor(impl, check, collective):
 @clause("RT-11-08")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
-    """It does not complete: no rank has the result of ranks that brought different descriptors (AMB-RT-142)."""
+    """It does not complete: no rank has the result of ranks with different descriptors (AMB-RT-142)."""
     session = opened(impl, check, ranks=2)
     pointer = session.allocate(4 * COUNT)
     for rank in range(2):
@@ -201,7 +198,7 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
     asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
     for rank in range(2):
         issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), VIOLATION)
+    session.reports(VIOLATION)
     for rank in range(2):
         found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
         check.equal(found, [rank + 1] * COUNT, f"what rank {rank} has")
@@ -210,8 +207,8 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
 @clause("RT-07-08", "RT-19.A-07")
 @pytest.mark.parametrize("absent", [0, 1, 2])
 @pytest.mark.parametrize("before", [0, 2])
-def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
-    """The synchronization ends with TESS_ERR_COLLECTIVE_MISMATCH; those that met before are done (AMB-RT-143)."""
+def test_a_missing_rank_is_reported(impl, check, absent, before):
+    """The synchronization reports TESS_ERR_COLLECTIVE_MISMATCH; what was complete is done (AMB-RT-143)."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(COUNT)))
     for _ in range(before):
@@ -220,12 +217,12 @@ def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
     for rank in range(3):
         if rank != absent:
             issue(session, rank, pointer, WHOLE)
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+    session.reports(MISMATCH)
     session.synchronize()
 
 
 @clause("RT-07-08")
-def test_two_mismatches_are_told_once(impl, check):
+def test_two_mismatches_are_reported_once(impl, check):
     """The first of them by the next synchronization; the next round has its own (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -233,28 +230,28 @@ def test_two_mismatches_are_told_once(impl, check):
         for _ in range(2):
             issue(session, 0, pointer, WHOLE)
             issue(session, 1, pointer, WHOLE | {"count": 3})
-        check.status(session.attempt("tessStreamSynchronize", stream=session.stream), MISMATCH)
+        session.reports(MISMATCH)
         session.synchronize()
 
 
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("first", [MISMATCH, VIOLATION])
-def test_the_first_of_two_kinds_is_told(impl, check, first):
-    """A mismatch and a violation of one stream: the synchronization tells the one that came first (AMB-RT-14)."""
+def test_the_first_of_two_errors_is_reported(impl, check, first):
+    """A mismatch and a violation of one stream: the synchronization reports the first (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
     differences = {MISMATCH: {"count": 3}, VIOLATION: {"descriptor": DESCRIPTOR | {"seed": 9}}}
     for status in (first, *(each for each in differences if each != first)):
         issue(session, 0, pointer, WHOLE | AGREED)
         issue(session, 1, pointer, WHOLE | AGREED | differences[status])
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), first)
+    session.reports(first)
     session.synchronize()
 
 
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("status", [MISMATCH, VIOLATION])
-def test_other_streams_do_not_hear_of_it(impl, check, status):
-    """The error belongs to the stream on which the ranks met."""
+def test_an_error_is_not_reported_by_other_streams(impl, check, status):
+    """The error belongs to the stream of the collective."""
     session = opened(impl, check, ranks=2)
     other = session.another_stream()
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -263,39 +260,35 @@ def test_other_streams_do_not_hear_of_it(impl, check, status):
     issue(session, 1, pointer, WHOLE | AGREED | difference)
     other.launch(other.kernel("nothing"))
     other.synchronize()
-    check.status(session.attempt("tessStreamSynchronize", stream=session.stream), status)
+    session.reports(status)
     other.synchronize()
 
 
 @seeded
 @clause("RT-07-08", "RT-07-09")
 def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
-    """A mismatch, then a violation, then an agreement, whichever rank comes first."""
-    shop = workshop(impl, check)
-    for seed in range(25 * block, 25 * block + 25):
-        shop.schedule(policy="seeded", seed=seed, untimed=untimed)
-        found = shop.run(three_rounds, ranks=2)
-        check.equal(found, [MISMATCH, VIOLATION, ""], f"what each synchronization tells under seed {seed}")
+    """A mismatch, then a violation, then an agreement, whichever rank arrives first."""
+    under_seeds(program_runner(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
 
 
-def three_rounds(desk) -> list[str]:
-    """What the synchronization tells of each."""
-    pointer, found = desk.holding(1), []
+def three_rounds(stream) -> list[str]:
+    """The status of the synchronization after each collective."""
+    pointer, found = stream.full(1), []
     for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
         asked = WHOLE | AGREED | {"count": SIZE // 4}
-        issue(desk.session, 0, pointer, asked)
-        issue(desk.session, 1, pointer, asked | difference)
-        answer = desk.session.attempt("tessStreamSynchronize", stream=desk.session.stream)
+        issue(stream, 0, pointer, asked)
+        issue(stream, 1, pointer, asked | difference)
+        answer = stream.attempt("tessStreamSynchronize", stream=stream.stream)
         found.append(getattr(answer, "code", ""))
     return found
 
 
-# What waits for a rank that has not come
+# What waits for a rank that has not arrived
 
 
 @clause("RT-06-05")
 def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
-    """tessLaunch returns while a collective before it still misses a rank, which then comes."""
+    """tessLaunch returns while a collective before it still waits for a rank, which then arrives."""
     session = opened(impl, check, ranks=2)
     kernel, pointer = session.kernel("fill"), session.upload(elements("int32", *[0] * 64))
     issue(session, 0, pointer, WHOLE)
@@ -309,13 +302,12 @@ def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
 def test_a_synchronization_waits_for_what_a_stream_waits_for(impl, check):
     """For the collective of another stream, too, where an event stands between them."""
     session = opened(impl, check, ranks=2)
-    other, event = session.another_stream(), session.ask("tessEventCreate")["event"]
+    other = session.another_stream()
     pointer, target = session.upload(elements("int32", *[5] * 64)), session.host(bytes(256))
     session.synchronize()
     for rank in (0, 1):
         issue(session, rank, pointer, WHOLE)
-    session.ask("tessEventRecord", event=event, stream=session.stream)
-    other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+    other.wait_stream(session)
     other.copy(target, pointer, 256, 1)
     other.synchronize()
     check.equal(values_of("int32", session.host_bytes(target, 4 * COUNT)), [10] * COUNT, "what was copied to the host")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.chapters.runtime.kit.arguments import packed
 from tessera_conformance.chapters.runtime.kit.collectives import GUARD, held
-from tessera_conformance.chapters.runtime.kit.programs import DETERMINISTIC, MeshSession, axes_of, compiled, devices
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, MeshSession, axes_of, compiled, devices
 
 from tessera_conformance.check import Check
 from tessera_conformance.marks import clause, feature
@@ -83,7 +83,7 @@ class Sample:
         session.ask("tessModuleUnload", module=self.module)
         for pointer in self.tensors.values():
             session.ask("tessFree", mesh=session.mesh, devPtr=pointer)
-        session.ask("tessMeshDestroy", mesh=session.mesh)
+        session.destroy_mesh()
         session.ask("tessShutdown", context=session.context)
 
 

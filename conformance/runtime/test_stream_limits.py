@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, DTYPE_IDS, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, MeshSession, opened
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation
@@ -44,7 +44,7 @@ def test_work_beyond_the_limit_is_out_of_memory(impl, check, room):
     check.status(copying(session, target, source), OUT_OF_MEMORY)
     session.synchronize()
     limit(session, 0)
-    check.equal(values_of("int32", session.download(target, BYTES)), [1] * COUNT, "the target")
+    check.equal(session.integers(target), [1] * COUNT, "the target")
 
 
 @feature("stream-memory-limits")
@@ -57,7 +57,7 @@ def test_work_within_the_limit_is_done(impl, check, room):
     session.write(source, elements("int32", *[7] * COUNT))
     limit(session, room)
     check.returns(copying(session, target, source), "the copy succeeds")
-    check.equal(values_of("int32", session.download(target, BYTES)), [7] * COUNT, "the target")
+    check.equal(session.integers(target), [7] * COUNT, "the target")
 
 
 @feature("stream-memory-limits")
@@ -82,12 +82,11 @@ def test_launches_and_collectives_count_too(impl, check, kind):
     session = opened(impl, check)
     kernel = session.kernel("fill")
     pointer = tensors(session, 1)[0]
-    whole = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
 
     def work() -> Observation:
         if kind == "launch":
             return session.launching(kernel, packed(("int32", 2), ("ptr", pointer)))
-        return session.attempt("tessAllReduce", axis="dp", stream=session.stream, **whole)
+        return session.reducing(pointer)
 
     limit(session, BYTES - 1)
     check.status(work(), OUT_OF_MEMORY)

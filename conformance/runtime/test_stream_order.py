@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements
-from tessera_conformance.chapters.runtime.kit.programs import D2D, D2H, H2D
+from tessera_conformance.chapters.runtime.kit.encoding import elements
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
 from tessera_conformance.chapters.runtime.kit.schedules import (
-    Desk,
-    Program,
     explored,
     seeded,
+    seeds_in,
     under_every_schedule,
     under_seeds,
-    workshop,
 )
+from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, program_runner
 
 from tessera_conformance.marks import clause, feature
 
@@ -25,9 +24,9 @@ def number_of(digits: tuple[int, ...]) -> int:
     return int("".join(map(str, digits)))
 
 
-def busy(desk: Desk, launches: int = 2) -> Desk:
+def background_work(stream: StreamFixture, launches: int = 2) -> StreamFixture:
     """Another stream with work of its own."""
-    other = desk.another()
+    other = stream.another_stream()
     pointer = other.zeros()
     for _ in range(launches):
         other.digit(5, pointer)
@@ -37,45 +36,45 @@ def busy(desk: Desk, launches: int = 2) -> Desk:
 def launches(*digits: int, beside: int = 2) -> Program:
     """Launches that append these digits, beside as many of another stream."""
 
-    def program(desk: Desk) -> int:
-        pointer = desk.zeros()
-        other = busy(desk, beside)
+    def program(stream: StreamFixture) -> int:
+        pointer = stream.zeros()
+        other = background_work(stream, beside)
         for value in digits:
-            desk.digit(value, pointer)
-        found = desk.number(pointer)
+            stream.digit(value, pointer)
+        found = stream.number(pointer)
         other.synchronize()
         return found
 
     return program
 
 
-def of_every_kind(desk: Desk) -> list[int]:
+def of_every_kind(stream: StreamFixture) -> list[int]:
     """Each step needs the one before: copies, launches, a collective over the ranks, an event.
 
     A kernel makes 7 of 0, the ranks add up, a digit follows, a copy takes that away, another digit follows; then a copy
     brings 5, which is appended to what was taken away, before the ranks add up and after.
     """
-    pointer, spare, source, targets = desk.zeros(), desk.zeros(), desk.host(), [desk.host() for _ in range(2)]
-    desk.session.ask("tessxHostWrite", hostPtr=source, data=elements("int32", 5, 5).hex())
-    other = busy(desk)
-    event = desk.event()
-    desk.digit(7, pointer)
-    desk.sum_of_ranks(pointer)
-    desk.digit(1, pointer)
-    desk.copy(spare, pointer, D2D)
-    desk.record(event)
-    desk.digit(2, pointer)
-    desk.wait(event)
-    desk.copy(targets[0], pointer, D2H)
-    desk.copy(pointer, source, H2D)
-    desk.follow(pointer, spare)
-    desk.sum_of_ranks(pointer)
-    desk.follow(pointer, spare)
-    desk.digit(3, spare)
-    desk.copy(targets[1], spare, D2H)
-    desk.synchronize()
+    pointer, spare, source = stream.zeros(), stream.zeros(), stream.host_tensor(5)
+    targets = [stream.host_tensor() for _ in range(2)]
+    other = background_work(stream)
+    event = stream.event()
+    stream.digit(7, pointer)
+    stream.sum_of_ranks(pointer)
+    stream.digit(1, pointer)
+    stream.copy_tensor(spare, pointer, D2D)
+    stream.record(event)
+    stream.digit(2, pointer)
+    stream.wait(event)
+    stream.copy_tensor(targets[0], pointer, D2H)
+    stream.copy_tensor(pointer, source, H2D)
+    stream.follow(pointer, spare)
+    stream.sum_of_ranks(pointer)
+    stream.follow(pointer, spare)
+    stream.digit(3, spare)
+    stream.copy_tensor(targets[1], spare, D2H)
+    stream.synchronize()
     other.synchronize()
-    return [desk.host_number(each) for each in targets]
+    return [stream.host_number(each) for each in targets]
 
 
 OF_EVERY_KIND = [1412, ((141 * 10 + 5) * 10 + 10) * 10 + 3]
@@ -89,14 +88,14 @@ OF_EVERY_KIND = [1412, ((141 * 10 + 5) * 10 + 10) * 10 + 3]
 @pytest.mark.parametrize("digits", ORDERS, ids=lambda digits: "".join(map(str, digits)))
 def test_launches_of_a_stream_run_in_the_order_of_their_calls(impl, check, digits):
     """Each appends a digit to what those before it left."""
-    check.equal(workshop(impl, check).run(launches(*digits)), number_of(digits), "what the launches left")
+    check.equal(program_runner(impl, check).run(launches(*digits)), number_of(digits), "what the launches left")
 
 
 @seeded
 @clause("RT-06-01", "RT-02-05", "RT-12-01")
 def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, untimed):
-    """Twenty-five seeds a case, while another stream is busy."""
-    under_seeds(workshop(impl, check), launches(3, 1, 4, 2), 3142, block, untimed)
+    """Twenty-five seeds a case, with background work on another stream."""
+    under_seeds(program_runner(impl, check), launches(3, 1, 4, 2), 3142, block, untimed)
 
 
 @feature("schedule-control")
@@ -104,25 +103,25 @@ def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, un
 @pytest.mark.parametrize("digits", [(1, 2), (2, 1)], ids=["12", "21"])
 def test_two_launches_keep_their_order_under_every_schedule(impl, check, digits):
     """Beside a launch of another stream: every order that there is, one after the other."""
-    under_every_schedule(workshop(impl, check), launches(*digits, beside=1), number_of(digits))
+    under_every_schedule(program_runner(impl, check), launches(*digits, beside=1), number_of(digits))
 
 
 @clause("RT-06-01", "RT-12-01")
 def test_many_launches_keep_their_order(impl, check):
-    """Three hundred launches on four streams in turn; the last nine digits of each stream are told."""
+    """Three hundred launches on four streams in turn; the last nine digits of each stream show their order."""
 
-    def program(desk: Desk) -> list[int]:
-        desks = [desk, *(desk.another() for _ in range(3))]
-        pointers = [desk.zeros() for _ in desks]
+    def program(stream: StreamFixture) -> list[int]:
+        streams = [stream, *(stream.another_stream() for _ in range(3))]
+        pointers = [stream.zeros() for _ in streams]
         for turn in range(75):
-            for place, (each, pointer) in enumerate(zip(desks, pointers, strict=True)):
+            for place, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
                 each.digit((turn + place) % 10, pointer)
-        return [each.number(pointer) for each, pointer in zip(desks, pointers, strict=True)]
+        return [each.number(pointer) for each, pointer in zip(streams, pointers, strict=True)]
 
     wanted = [0] * 4
     for turn in range(75):
         wanted = [_wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(wanted)]
-    check.equal(workshop(impl, check).run(program), wanted, "what the launches of each stream left")
+    check.equal(program_runner(impl, check).run(program), wanted, "what the launches of each stream left")
 
 
 def _wrapped(number: int) -> int:
@@ -137,38 +136,36 @@ def _wrapped(number: int) -> int:
 @pytest.mark.parametrize("times", [1, 3])
 def test_work_of_every_kind_keeps_its_order(impl, check, times):
     """Copies, launches, collectives and events of one stream each see what those before them did (AMB-RT-58)."""
-    shop = workshop(impl, check)
+    runner = program_runner(impl, check)
     for _ in range(times):
-        check.equal(shop.run(of_every_kind, ranks=2), OF_EVERY_KIND, "what was copied to the host")
+        check.equal(runner.run(of_every_kind, ranks=2), OF_EVERY_KIND, "what was copied to the host")
 
 
 @seeded
 @clause("RT-12-01", "RT-02-05", "RT-04.4-11")
 def test_work_of_every_kind_keeps_its_order_under_seeded_schedules(impl, check, block, untimed):
-    """On two ranks, which go on independently but for the collectives."""
-    under_seeds(workshop(impl, check), of_every_kind, OF_EVERY_KIND, block, untimed, ranks=2)
+    """On two ranks, ordered among each other by the collectives alone."""
+    under_seeds(program_runner(impl, check), of_every_kind, OF_EVERY_KIND, block, untimed, ranks=2)
 
 
 def in_pairs(first: str, second: str) -> Program:
-    """Two operations of which the second overwrites or uses what the first left, beside a busy stream."""
+    """Two operations, the second on the result of the first, with background work on another stream."""
 
-    def program(desk: Desk) -> int:
-        pointer, other, host = desk.holding(4), desk.holding(6), desk.host()
-        target = desk.host()
-        desk.session.ask("tessxHostWrite", hostPtr=host, data=elements("int32", 8, 8).hex())
-        busy(desk)
+    def program(stream: StreamFixture) -> int:
+        pointer, other, host, target = stream.full(4), stream.full(6), stream.host_tensor(8), stream.host_tensor()
+        background_work(stream)
         steps = {
-            "launch": lambda: desk.digit(1, pointer),
-            "H2D": lambda: desk.copy(pointer, host, H2D),
-            "D2D": lambda: desk.copy(pointer, other, D2D),
-            "D2H": lambda: desk.copy(target, pointer, D2H),
-            "collective": lambda: desk.sum_of_ranks(pointer),
+            "launch": lambda: stream.digit(1, pointer),
+            "H2D": lambda: stream.copy_tensor(pointer, host, H2D),
+            "D2D": lambda: stream.copy_tensor(pointer, other, D2D),
+            "D2H": lambda: stream.copy_tensor(target, pointer, D2H),
+            "collective": lambda: stream.sum_of_ranks(pointer),
         }
         for step in (first, second):
             steps[step]()
-        desk.copy(other, pointer, D2D)
-        found = desk.number(other)
-        return found * 100 + desk.host_number(target)
+        stream.copy_tensor(other, pointer, D2D)
+        found = stream.number(other)
+        return found * 100 + stream.host_number(target)
 
     return program
 
@@ -190,10 +187,9 @@ EFFECTS = {
 def test_two_operations_keep_their_order(impl, check, first, second):
     """Any two kinds of work, in both orders, each under eight schedules: two hundred in all."""
     device, host = EFFECTS[second](*EFFECTS[first](4, 0))
-    shop = workshop(impl, check)
-    for seed in range(8):
-        shop.schedule(policy="seeded", seed=seed, untimed=True)
-        found = shop.run(in_pairs(first, second))
+    runner = program_runner(impl, check)
+    for seed in seeds_in(impl, check, range(8)):
+        found = runner.run(in_pairs(first, second))
         check.equal(found, device * 100 + host, f"what device and host hold under seed {seed}")
 
 
@@ -202,14 +198,15 @@ def test_two_operations_keep_their_order(impl, check, first, second):
 def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
     """Of two launches on two streams each comes first under some schedule: what the cases of order rely on."""
 
-    def racing(desk: Desk) -> int:
-        pointer, other = desk.zeros(), desk.another()
-        desk.digit(1, pointer)
+    def racing(stream: StreamFixture) -> int:
+        pointer, other = stream.zeros(), stream.another_stream()
+        stream.digit(1, pointer)
         other.digit(2, pointer)
-        desk.synchronize()
+        stream.synchronize()
         return other.number(pointer)
 
-    found = {each for _, each in explored(workshop(impl, check), racing)}
+    runner = program_runner(impl, check)
+    found = {each for _, each in explored(impl, check, lambda: runner.run(racing))}
     check.true({12, 21} <= found, "both orders are found among the schedules", sorted(found))
 
 
@@ -222,27 +219,27 @@ def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
 def test_work_keeps_its_order_on_every_rank(impl, check, ranks):
     """A stream spans its mesh (AMB-RT-37); each rank begins with a number of its own."""
     wanted = [rank * 1000 + 123 for rank in range(ranks)]
-    check.equal(workshop(impl, check).run(on_every_rank, ranks), wanted, "what each rank holds")
+    check.equal(program_runner(impl, check).run(on_every_rank, ranks), wanted, "what each rank holds")
 
 
 @seeded
 @feature("rank-memory")
 @clause("RT-12-01", "RT-06-01")
 def test_work_keeps_its_order_on_every_rank_under_seeded_schedules(impl, check, block, untimed):
-    """Three ranks, each of which goes on by itself."""
-    under_seeds(workshop(impl, check), on_every_rank, [123, 1123, 2123], block, untimed, ranks=3)
+    """Three ranks, whose work is not ordered among each other."""
+    under_seeds(program_runner(impl, check), on_every_rank, [123, 1123, 2123], block, untimed, ranks=3)
 
 
-def on_every_rank(desk: Desk) -> list[int]:
+def on_every_rank(stream: StreamFixture) -> list[int]:
     """Three launches and a copy between them, where each rank holds its number."""
-    pointer, spare = desk.zeros(), desk.zeros()
-    for rank in range(desk.session.ranks):
-        desk.session.poke(rank, pointer, elements("int32", rank, rank))
-    desk.digit(1, pointer)
-    desk.digit(2, pointer)
-    desk.copy(spare, pointer, D2D)
-    desk.digit(3, spare)
-    return desk.numbers(spare)
+    pointer, spare = stream.zeros(), stream.zeros()
+    for rank in range(stream.ranks):
+        stream.poke(rank, pointer, elements("int32", rank, rank))
+    stream.digit(1, pointer)
+    stream.digit(2, pointer)
+    stream.copy_tensor(spare, pointer, D2D)
+    stream.digit(3, spare)
+    return stream.numbers(spare)
 
 
 # Priorities
@@ -254,13 +251,12 @@ PRIORITIES = [(0, 1), (1, 0), (-5, 5), (5, -5), ((1 << 31) - 1, -(1 << 31)), (7,
 def of_priorities(first: int, second: int) -> Program:
     """Two streams of some priorities and an event between them."""
 
-    def program(desk: Desk) -> list[int]:
-        one, two, x, y, event = desk.another(first), desk.another(second), desk.zeros(), desk.zeros(), desk.event()
+    def program(stream: StreamFixture) -> list[int]:
+        one, two, x, y = stream.another_stream(first), stream.another_stream(second), stream.zeros(), stream.zeros()
         for value in (1, 2):
             one.digit(value, x)
             two.digit(value, y)
-        one.record(event)
-        two.wait(event)
+        two.wait_stream(one)
         two.follow(x, y)
         one.synchronize()
         two.synchronize()
@@ -273,7 +269,7 @@ def of_priorities(first: int, second: int) -> Program:
 @pytest.mark.parametrize("priorities", PRIORITIES, ids=lambda both: f"{both[0]} and {both[1]}")
 def test_no_result_depends_on_a_priority(impl, check, priorities):
     """Order within streams and by events is kept, whatever is more urgent (AMB-RT-63)."""
-    check.equal(workshop(impl, check).run(of_priorities(*priorities)), [12, 132], "what both streams left")
+    check.equal(program_runner(impl, check).run(of_priorities(*priorities)), [12, 132], "what both streams left")
 
 
 @seeded
@@ -281,4 +277,4 @@ def test_no_result_depends_on_a_priority(impl, check, priorities):
 def test_no_result_depends_on_a_priority_under_seeded_schedules(impl, check, block, untimed):
     """Priorities go round through the blocks."""
     first, second = PRIORITIES[block % len(PRIORITIES)]
-    under_seeds(workshop(impl, check), of_priorities(first, second), [12, 132], block, untimed)
+    under_seeds(program_runner(impl, check), of_priorities(first, second), [12, 132], block, untimed)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2H, opened
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, opened
 
 from tessera_conformance.marks import clause
 
@@ -23,7 +23,7 @@ def test_a_new_stream_accepts_work_of_every_kind(impl, check, priority):
     session.synchronize()
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     session.launch(kernel, packed(("int32", 9), ("ptr", pointer)))
-    check.equal(values_of("int32", session.download(pointer, BYTES)), [9] * COUNT, "what a kernel on it wrote")
+    check.equal(session.integers(pointer), [9] * COUNT, "what a kernel on it wrote")
 
 
 @clause("RT-04.3-11")
@@ -38,7 +38,7 @@ def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
         each.launch(kernel, packed(("int32", value), ("ptr", pointer)))
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
-        check.equal(values_of("int32", each.download(pointer, BYTES)), [value] * COUNT, f"the work of stream {value}")
+        check.equal(each.integers(pointer), [value] * COUNT, f"the work of stream {value}")
 
 
 @clause("RT-04.3-12")
@@ -61,10 +61,10 @@ def test_destroying_a_stream_lets_queued_work_finish(impl, check):
     """A launch and a copy back to the host are done when tessStreamDestroy returns (AMB-RT-50)."""
     session = opened(impl, check)
     kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
-    busy = session.another_stream()
-    busy.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
-    busy.copy(target, pointer, BYTES, D2H)
-    busy.ask("tessStreamDestroy", stream=busy.stream)
+    other = session.another_stream()
+    other.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
+    other.copy(target, pointer, BYTES, D2H)
+    other.ask("tessStreamDestroy", stream=other.stream)
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [45] * COUNT, "what was copied to the host")
 
 
@@ -72,13 +72,13 @@ def test_destroying_a_stream_lets_queued_work_finish(impl, check):
 def test_a_new_event_can_be_recorded(impl, check):
     """Once and again, on any stream, and waited for by another (AMB-RT-49)."""
     session = opened(impl, check)
-    events = [session.ask("tessEventCreate")["event"] for _ in range(4)]
+    events = [session.event() for _ in range(4)]
     check.equal(len({0, *events}), 5, "each event has a handle of its own, and none is NULL")
     other = session.another_stream()
     for event in (*events, *events):
-        session.ask("tessEventRecord", event=event, stream=session.stream)
-        other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
-        other.ask("tessEventRecord", event=event, stream=other.stream)
+        session.record(event)
+        other.wait(event)
+        other.record(event)
     session.synchronize()
     other.synchronize()
 
@@ -89,7 +89,7 @@ def test_an_event_belongs_to_no_mesh(impl, check):
     check.returns(impl.runtime.tessInit())
     event = check.returns(impl.runtime.tessEventCreate(), "tessEventCreate succeeds without a mesh")["event"]
     session = opened(impl, check)
-    session.ask("tessEventRecord", event=event, stream=session.stream)
+    session.record(event)
     session.synchronize()
 
 
@@ -98,12 +98,12 @@ def test_an_event_belongs_to_no_mesh(impl, check):
 def test_an_event_can_be_destroyed(impl, check, life):
     """One that was never recorded, one that was, and one that another stream has waited for."""
     session = opened(impl, check)
-    event = session.ask("tessEventCreate")["event"]
+    event = session.event()
     if life != "unused":
-        session.ask("tessEventRecord", event=event, stream=session.stream)
+        session.record(event)
     if life == "waited for":
         other = session.another_stream()
-        other.ask("tessStreamWaitEvent", stream=other.stream, event=event)
+        other.wait(event)
         other.synchronize()
     session.synchronize()
     check.equal(session.ask("tessEventDestroy", event=event), {}, "no outputs")
@@ -114,13 +114,13 @@ def test_destroying_an_event_leaves_others_alone(impl, check):
     """Another event, recorded on the same stream, still orders two streams."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
-    first, second = (session.ask("tessEventCreate")["event"] for _ in range(2))
+    first, second = (session.event() for _ in range(2))
     session.launch(kernel, packed(("int32", 6), ("ptr", pointer)))
-    session.ask("tessEventRecord", event=first, stream=session.stream)
-    session.ask("tessEventRecord", event=second, stream=session.stream)
+    session.record(first)
+    session.record(second)
     session.synchronize()
     session.ask("tessEventDestroy", event=first)
     other = session.another_stream()
-    other.ask("tessStreamWaitEvent", stream=other.stream, event=second)
-    check.equal(values_of("int32", other.download(pointer, BYTES)), [6] * COUNT, "what was written before the event")
+    other.wait(second)
+    check.equal(other.integers(pointer), [6] * COUNT, "what was written before the event")
     session.ask("tessEventDestroy", event=second)

@@ -6,9 +6,8 @@ import math
 from itertools import pairwise
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.arguments import packed
-from tessera_conformance.chapters.runtime.kit.graphs import join
-from tessera_conformance.chapters.runtime.kit.programs import BYTES, COUNT, D2D, D2H, DTYPE_IDS, H2D, SUM, opened
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened
 from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
 
 from tessera_conformance.marks import clause
@@ -22,7 +21,7 @@ NANOSECOND = 1.0
 """By which a time in nanoseconds may differ from one in microseconds, which is rounded."""
 
 
-def busy(impl, check, path, ranks=1):
+def traced_work(impl, check, path, ranks=1):
     """The trace of copies, launches and collectives on two streams, which an event joins."""
     session = opened(impl, check, ranks)
     other = session.another_stream()
@@ -35,10 +34,9 @@ def busy(impl, check, path, ranks=1):
         for value in (1, 2, 3):
             on.launch(kernel, packed(("int32", value), ("ptr", pointer)))
         on.launch(quiet)
-    join(session, other)
+    other.wait_stream(session)
     other.copy(second, first, BYTES, D2D)
-    whole = {"mesh": session.mesh, "buffer": second, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
-    other.ask("tessAllReduce", **whole, op=SUM, axis="dp", stream=other.stream)
+    other.all_reduce(second)
     other.copy(target, second, BYTES, D2H)
     other.synchronize()
     return stopped(session, profiler, path)
@@ -48,7 +46,7 @@ def busy(impl, check, path, ranks=1):
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks):
     """Every event has a known phase; a slice has a name, a process, a thread, and numbers for time and duration."""
-    events = busy(impl, check, tmp_path / "trace.json", ranks)
+    events = traced_work(impl, check, tmp_path / "trace.json", ranks)
     check.equal([each for each in events if each.get("ph") not in PHASES], [], "events of an unknown phase")
     found = slices(events)
     check.true(len(found) >= 8, "there is a slice for each of the launches", len(found))
@@ -66,14 +64,14 @@ def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks)
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_slices_of_one_track_do_not_overlap(impl, check, tmp_path, ranks):
     """Where two slices of a process and thread share time, one lies within the other: viewers cannot draw others."""
-    events = busy(impl, check, tmp_path / "trace.json", ranks)
+    events = traced_work(impl, check, tmp_path / "trace.json", ranks)
     check.equal(overlapping(check, events), [], "the slices that overlap")
 
 
 @clause("RT-17-02")
 def test_flows_have_both_ends(impl, check, tmp_path):
     """Where a trace ties events to waits, each end has a beginning with its id, which is not later, and a slice."""
-    events = busy(impl, check, tmp_path / "trace.json")
+    events = traced_work(impl, check, tmp_path / "trace.json")
     begun = {each.get("id"): each for each in events if each.get("ph") == "s"}
     ended = [each for each in events if each.get("ph") == "f"]
     check.true(len(ended) >= len(begun), "no flow has a beginning alone", (len(begun), len(ended)))
@@ -94,7 +92,7 @@ def test_flows_have_both_ends(impl, check, tmp_path):
 @pytest.mark.parametrize("what", ["fill", "nothing", "h2d", "all_reduce"])
 def test_work_was_enqueued_before_it_started_and_stopped(impl, check, tmp_path, time, what):
     """Three times in nanoseconds, in that order; those of the slice agree with them."""
-    events = busy(impl, check, tmp_path / "trace.json")
+    events = traced_work(impl, check, tmp_path / "trace.json")
     kinds = {"h2d": "copy", "all_reduce": "collective"}
     found = slices(events, kinds.get(what, what))
     check.true(

@@ -65,6 +65,7 @@ class KernelText:
         self.parameters = {each: Value(f"%{each}", type_) for each, type_ in parameters.items()}
         given = {"grid": grid, "block": block, "smem_bytes": smem_bytes, "target": target, **attributes}
         self.attributes = {each: value for each, value in given.items() if value is not None}
+        self.critical = 0
         self._lines: list[str] = []
         self._depth = 2
         self._count = 0
@@ -76,6 +77,10 @@ class KernelText:
     def line(self) -> int:
         """The line of the operation written last, where the kernel is the first of its module."""
         return FIRST_OPERATION + len(self._lines) - 1
+
+    def mark(self) -> None:
+        """Let the operation written last be the critical one, at which the kernel is expected to fail."""
+        self.critical = self.line
 
     # Any operation
 
@@ -151,7 +156,7 @@ class KernelText:
     def loop(
         self, start: Value, stop: Value, step: Value, turn: Callable[..., Sequence[Value]], *carried: Value
     ) -> tuple[Value, ...]:
-        """A loop; `turn` gets its index and what is carried, writes the body and gives what is carried on."""
+        """A loop; `turn` takes its index and the carried values, writes the body and returns their new values."""
         results = [self._value(each.type) for each in carried]
         operands = (start, stop, step, *carried)
         self._write(f"{_named(results)}{_applied('tessera.tile.for', operands)} ({{")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation
+from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 
@@ -58,6 +58,20 @@ def buffers_after(
     buffers = [each for each in kernel.parameters.values() if each.type.startswith(("memref", "!llvm.ptr"))]
     check.equal(len(outputs), len(buffers), "the number of buffers")
     return outputs
+
+
+def fails(
+    impl: Implementation,
+    check: Check,
+    kernel: KernelText,
+    line: int | None = None,
+    category: str | tuple[str, ...] = "tile",
+    **inputs: Tensor,
+) -> Rejected:
+    """A kernel ends with an error while it runs: at a line, or at its critical operation where it has marked one."""
+    target = kernel.attributes.get("target", "sm_90")
+    observation = executed_text(impl, kernel.module, kernel.level, target, kernel.name, **inputs)
+    return check.rejects(observation, category=category, phase="execute", at_line=line or kernel.critical or None)
 
 
 def executed(

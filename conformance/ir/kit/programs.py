@@ -1,4 +1,4 @@
-"""Asking for programs of the language chapter: what they return, what they declare, and what they are lowered to."""
+"""Programs as cases use them: values that they return, what they are lowered to, twins of which one is refused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from tessera_conformance.check import Check
 from tessera_conformance.dsl import Values, tensor_of
+from tessera_conformance.observations import Observation
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 
@@ -43,6 +44,28 @@ def returns(
     check.equal(len(outputs), len(expected), "the number of returned values")
     for output, value in zip(outputs, expected, strict=True):
         check.bits(output, tensor_of("int32", value))
+
+
+def syntax_twins(impl: Implementation, check: Check, legal: str, illegal: str) -> None:
+    """The parser accepts one program and refuses its twin as outside the grammar."""
+    check.accepts(impl.language.parse(source=legal))
+    check.rejects(impl.language.parse(source=illegal), **SYNTAX)
+
+
+def verified_twins(
+    impl: Implementation, check: Check, legal: str, illegal: str, category: str | tuple[str, ...], **refusal: Any
+) -> None:
+    """The verifier accepts one program and refuses its twin for a reason of a category."""
+    check.accepts(impl.language.verify(source=legal))
+    check.rejects(impl.language.verify(source=illegal), category=category, **refusal)
+
+
+def accepts_if(check: Check, legal: bool, observation: Observation, **refusal: Any) -> None:
+    """A legal text is accepted, an illegal one refused in this way."""
+    if legal:
+        check.accepts(observation)
+    else:
+        check.rejects(observation, **refusal)
 
 
 def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
-from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, fails, verified
+from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -12,38 +12,9 @@ from tessera_conformance.tensors import Tensor
 
 pytestmark = feature("target-ir-text")
 
-POINTER, LDS = "!llvm.ptr<1>", "!llvm.ptr<3>"
 
-
-class Device(KernelText):
-    """A kernel of x and y, whose threads know their number."""
-
-    def __init__(self, target="sm_90", lanes=0, **attributes):
-        stated = {"block": (lanes or WARPS[target], 1, 1), "smem_bytes": 4096, **attributes}
-        super().__init__({"x": POINTER, "y": POINTER}, level="target", target=target, **stated)
-        amd = target.startswith("gfx")
-        self.thread = self.op("rocdl.workitem.id.x" if amd else "nvvm.read.ptx.sreg.tid.x", gives="int32")
-
-    def number(self, value, dtype="int32"):
-        """A constant."""
-        return self.op("llvm.mlir.constant", gives=dtype, value=value)
-
-    def integers(self, name, a, b):
-        """An operation of two integers, the second a number."""
-        return self.op(f"llvm.{name}", a, self.number(b), gives="int32")
-
-    def less(self, bound):
-        """Whether the thread's number is below another."""
-        return self.op("llvm.icmp", self.thread, self.number(bound), gives="bool", predicate="slt")
-
-    def tile(self, elements, elem_type="int32"):
-        """Shared memory."""
-        stated = {"elements": elements, "elem_type": elem_type, "alignment": 16}
-        return self.op("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
-
-    def at(self, pointer, index, elem_type="int32"):
-        """The address so many elements on."""
-        return self.op("llvm.getelementptr", pointer, index, gives=pointer.type, elem_type=elem_type)
+class Device(TargetKernel):
+    """A kernel of x and y whose lanes write one value each."""
 
     def zeros(self, type_):
         """A vector of zeros."""
@@ -135,7 +106,7 @@ def staged(size=16, wait=0, barrier=True, begin=0, reverse=False):
     place = kernel.integers("mul", kernel.thread, count)
     from_ = kernel.at(kernel["x"], kernel.integers("add", place, begin))
     kernel.op("nvvm.cp.async.shared.global", kernel.at(tile, place), from_, size=size)
-    kernel.critical = kernel.line
+    kernel.mark()
     kernel.op("nvvm.cp.async.commit.group")
     if wait is not None:
         kernel.op("nvvm.cp.async.wait.group", n=wait)
@@ -147,7 +118,7 @@ def staged(size=16, wait=0, barrier=True, begin=0, reverse=False):
     vector = f"vector<{count}xint32>"
     found = kernel.op("llvm.load", kernel.at(tile, place), gives=vector)
     if begin == 0:
-        kernel.critical = kernel.line
+        kernel.mark()
     kernel.op("llvm.store", found, kernel.at(kernel["y"], kernel.integers("mul", kernel.thread, count)))
     return kernel
 
@@ -187,8 +158,7 @@ def test_a_copy_is_seen_after_its_wait(impl, check, steps, legal):
         found = buffers_after(impl, check, kernel, x=counted(36), y=counted(32))
         check.bits(found[1], tensor_of("int32", expected))
     else:
-        observation = executed_text(impl, kernel.module, "target", x=counted(36), y=counted(32))
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+        fails(impl, check, kernel, x=counted(36), y=counted(32))
 
 
 @clause("LANG-08.2-07")
@@ -201,8 +171,7 @@ def test_a_copy_begins_at_a_multiple_of_its_bytes(impl, check, size, begin):
         expected = tensor_of("int32", [3 * (each + begin) for each in range(32 * count)])
         check.bits(buffers_after(impl, check, kernel, **given)[1], expected)
     else:
-        observation = executed_text(impl, kernel.module, "target", **given)
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+        fails(impl, check, kernel, **given)
 
 
 @clause("LANG-08.2-07")
@@ -301,17 +270,16 @@ def test_an_exchange_reads_active_lanes_only(impl, check, delta, target):
         else:
             address = kernel.integers("mul", kernel.integers("add", kernel.thread, delta), 4)
             made = kernel.op("rocdl.ds_bpermute", address, kernel.thread, gives="int32")
-        kernel.critical = kernel.line
+        kernel.mark()
         return made
 
-    kernel.masked(kernel.less(half), exchanged)
+    kernel.masked(kernel.less(kernel.thread, half), exchanged)
     given = {"x": counted(1), "y": counted(2 * half)}
     if delta == 0:
         expected = tensor_of("int32", [each if each < half else -1 for each in range(2 * half)])
         check.bits(buffers_after(impl, check, kernel, **given)[1], expected)
     else:
-        observation = executed_text(impl, kernel.module, "target", target, **given)
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+        fails(impl, check, kernel, **given)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +294,7 @@ def test_an_exchange_reads_active_lanes_only(impl, check, delta, target):
 def test_a_whole_warp_reaches_a_matrix_instruction(impl, check, target, write, lanes):
     """One that half of it does not reach is an error."""
     kernel, width = Device(target), WARPS[target]
-    condition, one = kernel.less(width if lanes == "all" else width // 2), kernel.number(1)
+    condition, one = kernel.less(kernel.thread, width if lanes == "all" else width // 2), kernel.number(1)
     if write == "ldmatrix":
         tile = kernel.tile(64, "bf16")
         pair = kernel.at(tile, kernel.integers("mul", kernel.thread, 2), "bf16")
@@ -339,7 +307,7 @@ def test_a_whole_warp_reaches_a_matrix_instruction(impl, check, target, write, l
             kernel.op("nvvm.ldmatrix", row, gives="vector<2xbf16>", num=1, layout="row")
         else:
             INTRINSICS[write][2](kernel)
-        kernel.critical = kernel.line
+        kernel.mark()
         return one
 
     kernel.masked(condition, reached)
@@ -347,5 +315,4 @@ def test_a_whole_warp_reaches_a_matrix_instruction(impl, check, target, write, l
     if lanes == "all":
         check.bits(buffers_after(impl, check, kernel, **given)[1], tensor_of("int32", [1] * width))
     else:
-        observation = executed_text(impl, kernel.module, "target", target, **given)
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+        fails(impl, check, kernel, **given)

@@ -7,33 +7,18 @@ and in every order of addition: the rounding of hardware within one instruction 
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
-from tessera_conformance.chapters.ir.kit.level_programs import buffers_after, executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import buffers_after, fails, verified
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
+from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("target-ir-text")
 
-POINTER, LDS = "!llvm.ptr<1>", "!llvm.ptr<3>"
 
-
-class Device(KernelText):
-    """A kernel of one warp and some buffers, each lane of which reads and writes vectors side by side."""
-
-    def __init__(self, target, *buffers, lanes, smem_bytes=0):
-        parameters = dict.fromkeys(buffers, POINTER)
-        super().__init__(parameters, level="target", target=target, block=(lanes, 1, 1), smem_bytes=smem_bytes)
-        amd = target.startswith("gfx")
-        self.thread = self.op("rocdl.workitem.id.x" if amd else "nvvm.read.ptx.sreg.tid.x", gives="int32")
-
-    def number(self, value):
-        """A constant."""
-        return self.op("llvm.mlir.constant", gives="int32", value=value)
-
-    def integers(self, name, a, b):
-        """An operation of two integers, the second a number."""
-        return self.op(f"llvm.{name}", a, self.number(b), gives="int32")
+class LaneVectors(TargetKernel):
+    """A kernel of one warp, each lane of which reads and writes vectors that lie side by side in the buffers."""
 
     def share(self, buffer, count, dtype):
         """Where a lane's elements lie, `count` of them."""
@@ -140,7 +125,7 @@ def multiplies(impl, check, target, shape, dtype, tables, instruction, **attribu
     (m, n, k), lanes = shape, 64 if target.startswith("gfx") else 32
     accumulator = ACCUMULATORS.get(dtype, "fp32")
     dtypes = {"a": dtype, "b": dtype, "c": accumulator}
-    kernel = Device(target, *"abcd", lanes=lanes)
+    kernel = LaneVectors(target, lanes, buffers="abcd", smem_bytes=0)
     held = {role: len(places(0)) for role, places in tables.items()}
     shares = [kernel.read(role, held[role], dtypes[role]) for role in "abc"]
     made = kernel.op(instruction, *shares, gives=f"vector<{held['c']}x{accumulator}>", **attributes)
@@ -193,7 +178,7 @@ def test_mfma_multiplies_what_the_lanes_hold(impl, check, instruction):
 def test_mma_sync_has_the_shapes_of_the_instruction_set(impl, check, dtype, shape, legal):
     """Others are refused; mma.sync of 16x16x16 is none of PTX (AMB-LANG-62)."""
     m, n, k = shape
-    kernel = Device("sm_90", "x", lanes=32)
+    kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=0)
     types = [f"vector<{m * k // 32}x{dtype}>", f"vector<{k * n // 32}x{dtype}>", f"vector<{m * n // 32}xfp32>"]
     kernel.op(
         "nvvm.mma.sync", *(kernel.op("llvm.mlir.zero", gives=each) for each in types), gives=types[2], m=m, n=n, k=k
@@ -205,7 +190,7 @@ def test_mma_sync_has_the_shapes_of_the_instruction_set(impl, check, dtype, shap
 @pytest.mark.parametrize("counts", [(8, 4, 4), (4, 4, 4), (8, 8, 4), (8, 4, 8), (16, 4, 4)], ids=str)
 def test_a_lane_holds_its_share_of_an_mma_sync(impl, check, counts):
     """256, 128 and 128 elements are 8, 4 and 4 in each of 32 lanes."""
-    kernel = Device("sm_90", "x", lanes=32)
+    kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=0)
     types = [f"vector<{count}x{dtype}>" for count, dtype in zip(counts, ("bf16", "bf16", "fp32"), strict=True)]
     zeros = [kernel.op("llvm.mlir.zero", gives=each) for each in types]
     kernel.op("nvvm.mma.sync", *zeros, gives=types[2], m=16, n=8, k=16)
@@ -225,7 +210,7 @@ def test_a_lane_holds_its_share_of_an_mma_sync(impl, check, counts):
 )
 def test_an_mfma_is_one_of_its_target(impl, check, counts, target, legal):
     """MI300 multiplies int8 in 16x16x32, MI200 does not; each lane of 64 holds its share."""
-    kernel = Device(target, "x", lanes=64)
+    kernel = LaneVectors(target, 64, buffers="x", smem_bytes=0)
     types = [f"vector<{count}x{dtype}>" for count, dtype in zip(counts, ("int8", "int8", "int32"), strict=True)]
     zeros = [kernel.op("llvm.mlir.zero", gives=each) for each in types]
     kernel.op("rocdl.mfma.i32.16x16x32.i8", *zeros, gives=types[2])
@@ -235,10 +220,7 @@ def test_an_mfma_is_one_of_its_target(impl, check, counts, target, legal):
 def judged(impl, check, kernel, legal, target="sm_90"):
     """The verifier takes the kernel, or refuses its last operation."""
     observation = verified(impl, kernel.module, "target", target)
-    if legal:
-        check.accepts(observation)
-    else:
-        check.rejects(observation, category=("tile", "types", "shapes"), at_line=kernel.line)
+    accepts_if(check, legal, observation, category=("tile", "types", "shapes"), at_line=kernel.line)
 
 
 # ldmatrix
@@ -246,7 +228,7 @@ def judged(impl, check, kernel, legal, target="sm_90"):
 
 def loading(num, layout="row", stride=8, skew=0, elements=512):
     """Lane t gives the address of element `stride * t + skew`, and writes what it receives."""
-    kernel = Device("sm_90", "x", "y", lanes=32, smem_bytes=2 * elements)
+    kernel = LaneVectors("sm_90", 32, smem_bytes=2 * elements)
     stated = {"global_name": "tile", "elements": elements, "elem_type": "bf16", "alignment": 16}
     tile = kernel.op("llvm.mlir.addressof", gives=LDS, **stated)
     count = elements // 32
@@ -266,7 +248,7 @@ def loading(num, layout="row", stride=8, skew=0, elements=512):
 
 
 def numbered(count):
-    """Small numbers that tell places apart."""
+    """Small numbers, different at different places."""
     return [float(37 * each % 251) for each in range(count)]
 
 
@@ -302,8 +284,7 @@ def test_a_row_of_an_ldmatrix_is_aligned_to_16_bytes(impl, check, stride, skew):
         ]
         check.bits(buffers_after(impl, check, kernel, **given)[1], tensor_of("bf16", [x[each] for each in places]))
     else:
-        observation = executed_text(impl, kernel.module, "target", **given)
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
+        fails(impl, check, kernel, **given)
 
 
 @clause("LANG-08.2-06")
@@ -320,7 +301,7 @@ def test_a_row_of_an_ldmatrix_is_aligned_to_16_bytes(impl, check, stride, skew):
 )
 def test_ldmatrix_loads_1_2_or_4_matrices_of_16_bit_elements(impl, check, written, broken):
     """As many as its result has room for."""
-    kernel = Device("sm_90", "x", lanes=32, smem_bytes=512)
+    kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=512)
     stated = {"global_name": "tile", "elements": 256, "elem_type": "bf16", "alignment": 16}
     tile = kernel.op("llvm.mlir.addressof", gives=LDS, **stated)
     kernel.op("nvvm.ldmatrix", tile, gives="vector<8xbf16>", num=4, layout="row")

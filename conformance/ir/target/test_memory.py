@@ -4,61 +4,33 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, verified
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
+from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("target-ir-text")
 
-POINTER, LDS = "!llvm.ptr<1>", "!llvm.ptr<3>"
 NVIDIA = {
-    "thread": "nvvm.read.ptx.sreg.tid.x",
     "barrier": "nvvm.barrier0",
     "read": "llvm.load",
     "write": "llvm.store",
 }
-AMD = {"thread": "rocdl.workitem.id.x", "barrier": "rocdl.barrier", "read": "rocdl.ds_read", "write": "rocdl.ds_write"}
+AMD = {"barrier": "rocdl.barrier", "read": "rocdl.ds_read", "write": "rocdl.ds_write"}
 VENDORS = {
     "sm_90": pytest.param("sm_90", marks=clause("LANG-08.2-08")),
     "gfx942": pytest.param("gfx942", marks=clause("LANG-08.2-11")),
 }
 
 
-class Device(KernelText):
-    """A kernel of a target, of x and y, with the operations of its vendor by short names; integers by default."""
+class Device(TargetKernel):
+    """A kernel of x and y with the operations of its vendor by short names."""
 
-    def __init__(self, target="sm_90", lanes=128, smem_bytes=4096, **attributes):
-        stated = {"block": (lanes, 1, 1), "smem_bytes": smem_bytes, **attributes}
-        super().__init__({"x": POINTER, "y": POINTER}, level="target", target=target, **stated)
+    def __init__(self, target="sm_90", lanes=128, **attributes):
+        super().__init__(target, lanes, **attributes)
         self.lanes, self.names = lanes, AMD if target.startswith("gfx") else NVIDIA
-        self.thread = self.op(self.names["thread"], gives="int32")
-        self.critical = 0
-
-    def number(self, value):
-        """A constant."""
-        return self.op("llvm.mlir.constant", gives="int32", value=value)
-
-    def plus(self, a, b):
-        """A sum of integers."""
-        return self.op("llvm.add", a, self.number(b) if isinstance(b, int) else b, gives="int32")
-
-    def times(self, a, b):
-        """A product of integers."""
-        return self.op("llvm.mul", a, self.number(b) if isinstance(b, int) else b, gives="int32")
-
-    def less(self, a, bound):
-        """Whether an integer is below a number."""
-        return self.op("llvm.icmp", a, self.number(bound), gives="bool", predicate="slt")
-
-    def tile(self, elements, elem_type="int32"):
-        """A piece of shared memory."""
-        stated = {"elements": elements, "elem_type": elem_type, "alignment": 16}
-        return self.op("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
-
-    def at(self, pointer, index, elem_type="int32"):
-        """The address so many elements on."""
-        return self.op("llvm.getelementptr", pointer, index, gives=pointer.type, elem_type=elem_type)
 
     def get(self, pointer, index, gives="int32"):
         """Read at an index of elements, from shared memory by the vendor's operation."""
@@ -70,13 +42,9 @@ class Device(KernelText):
         name = self.names["write"] if pointer.type == LDS else "llvm.store"
         self.op(name, value, self.at(pointer, index, value.type.rpartition("x")[2].rstrip(">")))
 
-    def meet(self):
-        """All threads of the block meet."""
+    def barrier(self):
+        """Wait for every thread of the block."""
         self.op(self.names["barrier"])
-
-    def mark(self):
-        """The operation written last is the one that goes wrong."""
-        self.critical = self.line
 
 
 def counted(count, factor=1):
@@ -87,12 +55,6 @@ def counted(count, factor=1):
 def after(impl, check, kernel, x, y):
     """What is in y."""
     return buffers_after(impl, check, kernel, x=x, y=y)[1]
-
-
-def goes_wrong(impl, check, kernel, x, y):
-    """The kernel ends with an error at the line that it marked."""
-    observation = executed_text(impl, kernel.module, "target", kernel.attributes["target"], x=x, y=y)
-    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical or None)
 
 
 # Shared memory and barriers
@@ -106,14 +68,14 @@ def test_threads_exchange_through_shared_memory_behind_a_barrier(impl, check, ta
     tile = kernel.tile(128)
     kernel.put(kernel.get(kernel["x"], kernel.thread), tile, kernel.thread)
     if barrier:
-        kernel.meet()
-    other = kernel.plus(kernel.times(kernel.thread, -1), 127)
+        kernel.barrier()
+    other = kernel.integers("add", kernel.integers("mul", kernel.thread, -1), 127)
     kernel.put(kernel.get(tile, other), kernel["y"], kernel.thread)
     if barrier:
         expected = tensor_of("int32", [3 * each for each in reversed(range(128))])
         check.bits(after(impl, check, kernel, counted(128, 3), counted(128)), expected)
     else:
-        goes_wrong(impl, check, kernel, counted(128, 3), counted(128))
+        fails(impl, check, kernel, x=counted(128, 3), y=counted(128))
 
 
 @pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
@@ -122,12 +84,12 @@ def test_every_thread_of_a_block_reaches_a_barrier(impl, check, target, bound):
     """One that part of the block does not reach is an error, also where whole warps do."""
     kernel = Device(target)
     condition = kernel.less(kernel.thread, bound)
-    masked(kernel, condition, lambda: (kernel.meet(), kernel.mark()))
+    masked(kernel, condition, lambda: (kernel.barrier(), kernel.mark()))
     kernel.put(kernel.thread, kernel["y"], kernel.thread)
     if bound == 128:
         check.bits(after(impl, check, kernel, counted(128), counted(128, 0)), counted(128))
     else:
-        goes_wrong(impl, check, kernel, counted(128), counted(128, 0))
+        fails(impl, check, kernel, x=counted(128), y=counted(128, 0))
 
 
 def masked(kernel, condition, body):
@@ -151,8 +113,8 @@ def test_shared_memory_belongs_to_a_block(impl, check, target):
     axis = "rocdl.workgroup.id.x" if target == "gfx942" else "nvvm.read.ptx.sreg.ctaid.x"
     block = kernel.op(axis, gives="int32")
     masked(kernel, kernel.less(kernel.thread, 1), lambda: kernel.put(block, tile, kernel.number(0)))
-    kernel.meet()
-    place = kernel.plus(kernel.times(block, 64), kernel.thread)
+    kernel.barrier()
+    place = kernel.integers("add", kernel.integers("mul", block, 64), kernel.thread)
     kernel.put(kernel.get(tile, kernel.number(0)), kernel["y"], place)
     expected = tensor_of("int32", [each // 64 for each in range(192)])
     check.bits(after(impl, check, kernel, counted(1), counted(192, 0)), expected)
@@ -163,10 +125,10 @@ def test_the_lds_is_read_and_written_in_vectors(impl, check):
     """Four elements of each lane at once, from its own place and another's."""
     kernel = Device("gfx90a", lanes=64)
     tile = kernel.tile(256)
-    begin = kernel.times(kernel.thread, 4)
+    begin = kernel.integers("mul", kernel.thread, 4)
     kernel.put(kernel.get(kernel["x"], begin, "vector<4xint32>"), tile, begin)
-    kernel.meet()
-    turned = kernel.plus(kernel.times(kernel.thread, -4), 252)
+    kernel.barrier()
+    turned = kernel.integers("add", kernel.integers("mul", kernel.thread, -4), 252)
     kernel.put(kernel.get(tile, turned, "vector<4xint32>"), kernel["y"], begin)
     expected = [4 * (63 - each // 4) + each % 4 for each in range(256)]
     check.bits(after(impl, check, kernel, counted(256), counted(256, 0)), tensor_of("int32", expected))
@@ -185,10 +147,7 @@ def test_an_operation_of_the_lds_takes_no_global_pointer(impl, check, operation)
         else:
             kernel.op("rocdl.ds_write", kernel.thread, pointer)
         observation = verified(impl, kernel.module, "target", "gfx90a")
-        if legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("types", "tile"), at_line=kernel.line)
+        accepts_if(check, legal, observation, category=("types", "tile"), at_line=kernel.line)
 
 
 # Alignment
@@ -204,7 +163,7 @@ def test_what_a_lane_reads_of_a_fragment_is_aligned_to_16_bytes(impl, check, off
     tile = kernel.tile(32, "bf16")
     for each in range(0, 32, 8):
         kernel.put(kernel.get(kernel["x"], kernel.number(each), "vector<8xbf16>"), tile, kernel.number(each))
-    kernel.meet()
+    kernel.barrier()
     found = kernel.get(tile if space == "shared" else kernel["x"], kernel.number(offset), "vector<8xbf16>")
     kernel.mark()
     kernel.put(found, kernel["y"], kernel.number(0))
@@ -213,7 +172,7 @@ def test_what_a_lane_reads_of_a_fragment_is_aligned_to_16_bytes(impl, check, off
         expected = tensor_of("bf16", [float(offset + each) for each in range(8)])
         check.bits(after(impl, check, kernel, x, y), expected)
     else:
-        goes_wrong(impl, check, kernel, x, y)
+        fails(impl, check, kernel, x=x, y=y)
 
 
 @clause("LANG-16-05")
@@ -224,10 +183,7 @@ def test_an_alignment_of_shared_memory_is_a_power_of_two(impl, check, alignment)
     stated = {"elements": 4, "elem_type": "int32", "alignment": alignment}
     kernel.op("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
     observation = verified(impl, kernel.module, "target")
-    if alignment in (16, 32):
-        check.accepts(observation)
-    else:
-        check.rejects(observation, category=("tile", "types"), at_line=kernel.line)
+    accepts_if(check, alignment in (16, 32), observation, category=("tile", "types"), at_line=kernel.line)
 
 
 # Control flow
@@ -294,7 +250,7 @@ def test_an_access_stays_inside_its_buffer(impl, check, count, target):
     if count == 8:
         check.bits(after(impl, check, kernel, counted(8, 5), counted(8, 0)), counted(8, 5))
     else:
-        goes_wrong(impl, check, kernel, counted(7, 5), counted(8, 0))
+        fails(impl, check, kernel, x=counted(7, 5), y=counted(8, 0))
 
 
 @clause("LANG-08-01")
@@ -304,7 +260,7 @@ def test_an_access_stays_inside_its_buffer(impl, check, count, target):
 def test_an_operation_of_another_level_is_refused(impl, check, name):
     """A kernel at Target IR has operations of llvm, scf, nvvm and rocdl, which are known."""
     kernel = Device()
-    kernel.meet()
+    kernel.barrier()
     check.accepts(verified(impl, kernel.module, "target"))
     kernel.op(name)
     check.rejects(verified(impl, kernel.module, "target"), category=("tile", "types", "syntax"))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
-from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, fails, verified
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -15,12 +16,6 @@ from tessera_conformance.marks import clause, feature
 pytestmark = feature("tile-ir-text")
 
 LARGEST = 2**31 - 1
-
-
-def fails(impl, check, kernel, line, category="tile"):
-    """The kernel is refused while it runs, at this line."""
-    observation = executed_text(impl, kernel.module, "tile", kernel.attributes["target"])
-    check.rejects(observation, category=category, phase="execute", at_line=line)
 
 
 def number(kernel, place, extents):
@@ -74,10 +69,7 @@ def test_an_axis_is_x_y_or_z(impl, check, name):
         kernel = KernelText({})
         kernel.op(f"tessera.tile.{name}", gives="int32", **attributes)
         observation = verified(impl, kernel.module, "tile")
-        if attributes == {"axis": "z"}:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category="types", at_line=kernel.line)
+        accepts_if(check, attributes == {"axis": "z"}, observation, category="types", at_line=kernel.line)
 
 
 # Loops
@@ -290,6 +282,6 @@ def regional(case, legal):
 @clause("LANG-01-06")
 @pytest.mark.parametrize("case", REGIONS)
 def test_loops_and_branches_are_verified(impl, check, case):
-    """Bounds are int32, conditions bool, regions yield what is carried on, and none hands on memory."""
+    """Bounds are int32, conditions bool, regions yield the values that are carried, and no memory."""
     check.accepts(verified(impl, regional(case, True).module, "tile"))
     check.rejects(verified(impl, regional(case, False).module, "tile"), category="types")

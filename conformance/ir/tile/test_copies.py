@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import (
+    BOTH_VENDORS,
+    buffers_after,
+    fails,
+    verified,
+)
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -35,7 +41,6 @@ class Copying(KernelText):
         self.other = self.compute("select", inside, moved, back)
         self.last = self.constant(COUNT - 4)
         self.ahead = [self.constant(i) for i in range(4)]
-        self.critical = 0
 
     def fetch(self, number=0):
         """Copy one part of the buffer into a tile."""
@@ -102,12 +107,6 @@ EARLY = {
 }
 
 
-def early(impl, check, kernel, **inputs):
-    """The kernel ends with an error of category tile at its critical operation."""
-    observation = executed_text(impl, kernel.module, "tile", kernel.attributes["target"], **inputs)
-    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
-
-
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize(("steps", "shift"), VISIBLE.values(), ids=VISIBLE)
 def test_copied_bytes_are_visible_after_wait_and_barrier(impl, check, steps, shift, target):
@@ -119,7 +118,7 @@ def test_copied_bytes_are_visible_after_wait_and_barrier(impl, check, steps, shi
 @pytest.mark.parametrize(("steps", "shift"), EARLY.values(), ids=EARLY)
 def test_copied_bytes_are_not_visible_before(impl, check, steps, shift):
     """Reading them without the wait, without the barrier or between the two is an error at the load."""
-    early(impl, check, performed(steps, shift), **X)
+    fails(impl, check, performed(steps, shift), **X)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["finished", "pending"])
@@ -139,7 +138,7 @@ def test_a_wait_may_leave_the_newest_groups_under_way(impl, check, number):
     x = tensor_of("int32", [*range(2 * COUNT)])
     if number:
         kernel.critical = critical
-        early(impl, check, kernel, x=x)
+        fails(impl, check, kernel, x=x)
     else:
         expected = [part + (i + 64) % COUNT for part in (0, COUNT) for i in range(COUNT)]
         check.bits(buffers_after(impl, check, kernel, x=x)[1], tensor_of("int32", expected))
@@ -171,7 +170,7 @@ def test_bytes_under_way_are_not_to_be_overwritten(impl, check, by, ordered):
         expected = [*range(COUNT)] if by == "store" else turned
         check.bits(buffers_after(impl, check, kernel, **X)[1], tensor_of("int32", expected))
     else:
-        early(impl, check, kernel, **X)
+        fails(impl, check, kernel, **X)
 
 
 @pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
@@ -191,7 +190,7 @@ def test_a_tile_is_not_filled_anew_while_others_read_it(impl, check, ordered):
     if ordered:
         check.bits(buffers_after(impl, check, kernel, **X)[1], kernel.expected)
     else:
-        early(impl, check, kernel, **X)
+        fails(impl, check, kernel, **X)
 
 
 # What is copied
@@ -262,7 +261,7 @@ def test_a_copy_stays_within_its_memories(impl, check, extent):
     if extent == 64:
         check.bits(buffers_after(impl, check, kernel, x=x)[1], x)
     else:
-        early(impl, check, kernel, x=x)
+        fails(impl, check, kernel, x=x)
 
 
 @clause("LANG-11-14")
@@ -284,8 +283,7 @@ def test_both_ends_of_a_copy_are_aligned_to_its_bytes(impl, check, size, step, e
         if apart == size // 4:
             check.bits(buffers_after(impl, check, kernel, x=x)[1], tensor_of("int32", [0, size // 4]))
         else:
-            observation = executed_text(impl, kernel.module, "tile", x=x)
-            check.rejects(observation, category="tile", phase="execute", at_line=line)
+            fails(impl, check, kernel, line, x=x)
 
 
 # What the verifier sees
@@ -344,7 +342,4 @@ def test_the_type_of_a_tile_is_that_of_its_memref(impl, check):
         types = f"({buffer('int32', 64)}, {type_}) -> ()"
         kernel.raw(f'"tessera.tile.cp.async"(%x, {tile.name}) {{bytes = 16}} : {types}')
         observation = verified(impl, kernel.module, "tile")
-        if legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("types", "shapes"), at_line=kernel.line)
+        accepts_if(check, legal, observation, category=("types", "shapes"), at_line=kernel.line)

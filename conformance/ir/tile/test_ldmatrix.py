@@ -1,6 +1,6 @@
 """Fragments from shared memory: corner, stride, transposition and alignment (language spec, 7.1 to 7.3, 16).
 
-What a fragment holds is told by multiplying it by the identity, which gives every number back.
+What a fragment holds is read by multiplying it by the identity.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     WARPS,
     buffers_after,
-    executed_text,
+    fails,
     verified,
 )
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -134,12 +135,6 @@ def test_each_warp_loads_a_fragment_of_its_own(impl, check, target):
     check.bits(buffers_after(impl, check, kernel, **kernel.inputs())[2], tensor_of("fp32", matrix(32, 16)))
 
 
-def fails(impl, check, kernel, **inputs):
-    """The kernel ends with an error of category tile at the ldmatrix written last."""
-    observation = executed_text(impl, kernel.module, "tile", kernel.attributes["target"], **inputs)
-    check.rejects(observation, category="tile", phase="execute", at_line=kernel.critical)
-
-
 BESIDES = {
     "below": ((8, 0), (9, 0), {}),
     "beside": ((0, 8), (0, 16), {}),
@@ -184,7 +179,7 @@ def test_the_corner_of_a_fragment_is_aligned_to_16_bytes(impl, check, column):
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
 def test_a_fragment_is_loaded_after_a_barrier(impl, check, ordered, target):
-    """The lanes that filled the tile and the warp that reads it meet first; without that it is a race."""
+    """A barrier stands between the lanes that fill the tile and the warp that reads it; without it there is a race."""
     kernel = Staging(16, 16, target, barrier=ordered)
     a = kernel.at(0, 0)
     kernel.tell(a, kernel.identity())
@@ -299,10 +294,7 @@ def test_rows_that_ldmatrix_reads_are_aligned_to_16_bytes(impl, check, legal, il
         kernel = loading(**arguments)
         kernel.attributes["target"] = target
         observation = verified(impl, kernel.module, "tile", target)
-        if arguments is legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category="tile", phase="verify", at_line=kernel.line)
+        accepts_if(check, arguments is legal, observation, category="tile", phase="verify", at_line=kernel.line)
 
 
 FORMS = {
@@ -337,7 +329,7 @@ def test_a_fragment_type_lists_sizes_dtype_and_layout(impl, check, form):
     ],
     ids=["two-sizes", "no-dtype", "dtype", "layout", "nothing", "unknown"],
 )
-def test_a_fragment_type_lacks_none_of_them(impl, check, type_):
+def test_a_fragment_type_without_one_of_its_parts_is_refused(impl, check, type_):
     """Fewer sizes, no dtype, one that there is not, an unknown layout or size: refused; the whole type is accepted."""
     kernel = KernelText({})
     kernel.op("tessera.tile.fragment.zero", gives=TYPE)
@@ -360,7 +352,4 @@ def test_what_a_fragment_is_follows_from_its_use(impl, check, place):
             operands[place] = start
         kernel.op("tessera.tile.mma.sync", *operands.values(), start, gives=TYPE, m=16, n=16, k=16)
         observation = verified(impl, kernel.module, "tile")
-        if legal:
-            check.accepts(observation)
-        else:
-            check.rejects(observation, category=("tile", "types"))
+        accepts_if(check, legal, observation, category=("tile", "types"))

@@ -10,7 +10,7 @@ from operator import mul
 
 import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, executed_text
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, fails
 
 from tessera_conformance.arithmetic.model import NodeArithmetic
 from tessera_conformance.arithmetic.replay import matmul
@@ -327,8 +327,7 @@ def test_a_matrix_instruction_is_one_of_the_whole_warp(impl, check, target, what
         kernel.branch(there, run if what == "mma" else store)
         inputs = {"a": tensor_of("bf16", [[1] * 16] * 16), "b": tensor_of("bf16", [[2] * 16] * 16)}
         if missing:
-            observation = executed_text(impl, kernel.module, "tile", target, **inputs)
-            check.rejects(observation, category="tile", phase="execute", at_line=lines[0])
+            fails(impl, check, kernel, lines[0], **inputs)
         else:
             expected = tensor_of("fp32", [[32 if what == "mma" else 0] * 16] * 16)
             check.bits(buffers_after(impl, check, kernel, **inputs)[2], expected)
@@ -345,8 +344,7 @@ def test_a_warp_that_the_block_has_in_part_takes_no_matrix_instruction(impl, che
     if lanes == 64:
         check.bits(buffers_after(impl, check, kernel)[0], tensor_of("fp32", [[0] * 16] * 32))
     else:
-        observation = executed_text(impl, kernel.module, "tile")
-        check.rejects(observation, category="tile", phase="execute", at_line=kernel.line)
+        fails(impl, check, kernel, kernel.line)
 
 
 @clause("LANG-08.3-01")
@@ -362,5 +360,4 @@ def test_a_fragment_is_stored_within_its_memory(impl, check, corner):
             expected = [[0 if i >= 16 and j >= 16 else 1 for j in range(32)] for i in range(32)]
             check.bits(buffers_after(impl, check, kernel, c=c)[0], tensor_of("fp32", expected))
         else:
-            observation = executed_text(impl, kernel.module, "tile", c=c)
-            check.rejects(observation, category="tile", phase="execute", at_line=kernel.line)
+            fails(impl, check, kernel, kernel.line, c=c)

@@ -1,4 +1,4 @@
-"""Collectives of the runtime on data that differs by rank: arguments, ranks that meet, judgement of results.
+"""Collectives of the runtime on data that differs by rank: arguments, groups of ranks, judgement of results.
 
 Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. Expected
 values come from the oracle of all-reduce; the other collectives move elements.
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import pytest
+
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Observation
 from tessera_conformance.oracle import bounds
@@ -19,12 +21,37 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 
-from .programs import DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+from .mesh_session import DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+from .policies import LEVELS
 
 AXES = ("tp", "pp", "dp", "ep")
 """From the slowest to the fastest coordinate of a rank (AMB-RT-02)."""
 
 OPERATORS = {SUM: "sum", MAX: "max", MIN: "min"}
+
+DTYPE_OPERATORS = {
+    f"{operator} of {dtype}": (dtype, op)
+    for dtype in DTYPE_IDS
+    for op, operator in OPERATORS.items()
+    if not (dtype == "bool" and op == SUM) and not (dtype.startswith("complex") and op != SUM)
+}
+"""Every dtype with every operator that it has (AMB-RT-28, AMB-RT-57)."""
+
+MESHES = {
+    "eight along dp": {"dp": 8},
+    "tp of a cube": {"tp": 2, "pp": 2, "dp": 2},
+    "tp by dp": {"tp": 2, "dp": 4},
+    "pp by ep": {"pp": 3, "ep": 2},
+    "all four": {"tp": 2, "pp": 1, "dp": 2, "ep": 2},
+    "three": {"ep": 3},
+}
+MESH_AXES = [
+    pytest.param(sizes, axis, id=f"{axis} of {name}")
+    for name, sizes in MESHES.items()
+    for axis in AXES
+    if axis in sizes
+]
+"""Each axis of each mesh."""
 
 FUNCTIONS = {
     "all_reduce": "tessAllReduce",
@@ -33,29 +60,19 @@ FUNCTIONS = {
     "broadcast": "tessBroadcast",
 }
 
-POLICIES = {"strict": (1, 1, 1, 0), "deterministic": (0, 1, 1, 0), "fast": (0, 0, 1, 1)}
-"""The policy that asks for a level, in the order of the C members."""
-
 GUARD = b"\x5a" * 64
 """What stands behind each buffer, and is to stay there."""
-
-POLICY_FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
-
-
-def policy_of(level: str) -> dict[str, int]:
-    """The numerics policy that asks for a level."""
-    return dict(zip(POLICY_FIELDS, POLICIES[level], strict=True))
 
 
 def gathered(impl: Implementation, check: Check, **sizes: int) -> MeshSession:
     """A mesh with these axes under the policy of the run's level."""
     session = opened(impl, check, prod(size for size in sizes.values() if size), **sizes)
-    session.ask("tessSetNumericsPolicy", context=session.context, policy=policy_of(impl.level))
+    session.set_policy(LEVELS[impl.level])
     return session
 
 
 def groups(axis: str | None, **sizes: int) -> list[list[int]]:
-    """The ranks that meet along an axis, in order of their coordinate; without one, all of the mesh."""
+    """The groups of ranks along an axis, each in order of their coordinate; without one, all of the mesh."""
     counts = {name: sizes.get(name, 0) or 1 for name in AXES}
     ranks = prod(counts.values())
     if axis is None:

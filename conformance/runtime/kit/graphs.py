@@ -1,7 +1,7 @@
-"""Captured graphs: programs that are captured, replayed, and looked at as a DAG (runtime specification, 6 and 12).
+"""Captured graphs: launches that are captured, replays, and the nodes as a DAG (runtime specification, 6 and 12).
 
 A capture begins with the first launch that has the flag TESS_LAUNCH_CAPTURE and ends when it is instantiated
-(AMB-RT-11). The kernel `digit` of `runtime_programs` makes the order visible in which launches ran.
+(AMB-RT-11). The kernel `digit` shows the order in which launches ran.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .arguments import elements, packed, values_of
-from .programs import BYTES, CAPTURE, COUNT, MeshSession
+from .encoding import elements, packed
+from .mesh_session import CAPTURE, COUNT, MeshSession
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,8 @@ class Digits:
         session.launch(self.kernel, packed(("int32", digit), ("ptr", pointer)), flags=flags)
 
     def require(self, session: MeshSession, pointer: int, number: int, what: str) -> None:
-        """The digits that every element has, once the stream has come so far."""
-        found = values_of("int32", session.download(pointer, BYTES))
-        session.check.equal(found, [number] * COUNT, what)
+        """Every element has these digits once the stream is done."""
+        session.check.equal(session.integers(pointer), [number] * COUNT, what)
 
 
 def digits(session: MeshSession) -> Digits:
@@ -59,13 +58,6 @@ def captured_digits(known: Digits, pointer: int, *appended: int) -> int:
     for digit in appended:
         known.append(known.session, digit, pointer, CAPTURE)
     return instantiated(known.session)
-
-
-def join(first: MeshSession, second: MeshSession) -> None:
-    """Later work of the second stream follows what the first has now."""
-    event = first.ask("tessEventCreate")["event"]
-    first.ask("tessEventRecord", event=event, stream=first.stream)
-    second.ask("tessStreamWaitEvent", stream=second.stream, event=event)
 
 
 def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:

@@ -1,11 +1,11 @@
-"""Programs whose modules load, and what the cases of modules do with them (runtime specification, 4.5)."""
+"""Programs whose modules load, loading an image, running `fill` (runtime specification, 4.5)."""
 
 from __future__ import annotations
 
 from tessera_conformance.observations import Observation
 
-from .arguments import packed, values_of
-from .programs import BYTES, MeshSession
+from .encoding import packed
+from .mesh_session import BYTES, MeshSession
 
 PROGRAMS = {
     "one kernel": "module m { kernel k(v: int32, x: tensor<64xint32>) { x[0:64] = v; } }",
@@ -23,7 +23,7 @@ def filled(session: MeshSession, kernel: int, value: int) -> list[float]:
     """What memory holds when `fill` has run with this value."""
     pointer = session.allocate(BYTES)
     session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
-    return values_of("int32", session.download(pointer, BYTES))
+    return session.integers(pointer)
 
 
 def loading(session: MeshSession, image: str) -> Observation:

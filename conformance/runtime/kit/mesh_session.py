@@ -1,19 +1,20 @@
-"""What the runtime chapters share: a context with its mesh and stream, memory filled and read, kernels loaded and run.
+"""A context with its mesh and one stream: memory written and read, kernels loaded and launched (runtime spec, 4).
 
-A case asks for a `MeshSession` with `opened(impl, check)` and works on it; every step that has to succeed for the case
-to mean anything is itself a check. What a case wants to see refused it asks of `impl.runtime` or with `attempt`.
-`runtime_arguments` has the bytes that travel: elements of memory, and parameter buffers (runtime spec, 10.1).
+A case opens a `MeshSession` with `opened(impl, check)`. Every step that has to succeed for the case to mean anything
+is itself a check; calls that a case expects to be refused are made with `attempt`, or on `impl.runtime`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.session import Implementation
+
+from .encoding import values_of
 
 H2D, D2H, D2D = 0, 1, 2
 """tessCopyKind."""
@@ -71,17 +72,45 @@ class MeshSession:
         """Call a function of the runtime, which has to succeed; gives what it returns."""
         return self.check.returns(self.attempt(function, **arguments), f"{function} succeeds")
 
-    def on(self, stream: int) -> MeshSession:
-        """The same with another stream."""
-        return replace(self, stream=stream)
-
-    def another_stream(self, priority: int = 0) -> MeshSession:
-        """The same with a new stream."""
-        return self.on(self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
+    def another_stream(self, priority: int = 0) -> Self:
+        """The same with a new stream of the mesh."""
+        return replace(self, stream=self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
 
     def synchronize(self) -> None:
         """Wait for the stream, which has no error to report."""
         self.ask("tessStreamSynchronize", stream=self.stream)
+
+    def reports(self, status: str) -> None:
+        """The next synchronization of the stream reports an error with this status."""
+        self.check.status(self.attempt("tessStreamSynchronize", stream=self.stream), status)
+
+    def set_policy(self, policy: Mapping[str, int]) -> None:
+        """Set the numerics policy of the context."""
+        self.ask("tessSetNumericsPolicy", context=self.context, policy=policy)
+
+    def destroy_mesh(self) -> None:
+        """Destroy the mesh, with its streams and memory."""
+        self.ask("tessMeshDestroy", mesh=self.mesh)
+
+    # Events
+
+    def event(self) -> int:
+        """A new event."""
+        return int(self.ask("tessEventCreate")["event"])
+
+    def record(self, event: int) -> None:
+        """Queue: record an event."""
+        self.ask("tessEventRecord", event=event, stream=self.stream)
+
+    def wait(self, event: int) -> None:
+        """Queue: wait for an event."""
+        self.ask("tessStreamWaitEvent", stream=self.stream, event=event)
+
+    def wait_stream(self, other: MeshSession) -> None:
+        """Queue: wait, by an event, for everything that is queued on another stream now."""
+        event = self.event()
+        other.record(event)
+        self.wait(event)
 
     # Memory
 
@@ -92,8 +121,12 @@ class MeshSession:
     def host(self, data: bytes) -> int:
         """Ordinary host memory with these bytes; it lasts as long as the case."""
         pointer = int(self.ask("tessxHostMemory", bytes=len(data))["hostPtr"])
-        self.ask("tessxHostWrite", hostPtr=pointer, data=data.hex())
+        self.host_write(pointer, data)
         return pointer
+
+    def host_write(self, pointer: int, data: bytes) -> None:
+        """Write host memory at once."""
+        self.ask("tessxHostWrite", hostPtr=pointer, data=data.hex())
 
     def host_bytes(self, pointer: int, count: int) -> bytes:
         """What host memory holds."""
@@ -108,7 +141,7 @@ class MeshSession:
         self.copy(pointer, self.host(data), len(data), H2D)
 
     def upload(self, data: bytes) -> int:
-        """New device memory that holds these bytes, once the stream has come so far."""
+        """New device memory; a copy of these bytes into it is queued on the stream."""
         pointer = self.allocate(len(data))
         self.write(pointer, data)
         return pointer
@@ -119,6 +152,14 @@ class MeshSession:
         self.copy(target, pointer, count, D2H)
         self.synchronize()
         return self.host_bytes(target, count)
+
+    def integers(self, pointer: int, count: int = COUNT) -> list[float]:
+        """The int32 elements of a tensor (of rank 0) when everything queued on the stream is done."""
+        return values_of("int32", self.download(pointer, 4 * count))
+
+    def integers_of_rank(self, rank: int, pointer: int, count: int = COUNT) -> list[float]:
+        """The int32 elements of a tensor of one rank; needs the feature rank-memory."""
+        return values_of("int32", self.peek(rank, pointer, 4 * count))
 
     def poke(self, rank: int, pointer: int, data: bytes) -> None:
         """Write the memory of one rank; needs the feature rank-memory."""
@@ -144,7 +185,7 @@ class MeshSession:
         return int(self.ask("tessKernelGet", module=module, name=name)["kernel"])
 
     def launching(self, kernel: int, arguments: bytes = b"", **stated: Any) -> Observation:
-        """What a launch on the stream answers; `stated` replaces fields of the configuration, and parameters."""
+        """The answer to a launch on the stream; `stated` replaces fields of the configuration, and parameters."""
         cfg = {name: stated.pop(name, default) for name, default in CONFIGURATION.items()}
         whole = {"kernel": kernel, "mesh": self.mesh, "cfg": cfg, "argBuffer": arguments.hex(), "stream": self.stream}
         return self.attempt("tessLaunch", **(whole | stated))
@@ -153,9 +194,18 @@ class MeshSession:
         """Queue a launch on the stream."""
         self.check.returns(self.launching(kernel, arguments, **stated), "tessLaunch succeeds")
 
+    def reducing(self, buffer: int, count: int = COUNT, dtype: str = "int32", axis: str = "dp") -> Observation:
+        """The answer to a sum over the ranks along an axis."""
+        whole = {"mesh": self.mesh, "buffer": buffer, "count": count, "dtype": DTYPE_IDS[dtype], "op": SUM}
+        return self.attempt("tessAllReduce", **whole, axis=axis, stream=self.stream)
+
+    def all_reduce(self, buffer: int, count: int = COUNT, dtype: str = "int32", axis: str = "dp") -> None:
+        """Queue a sum over the ranks along an axis."""
+        self.check.returns(self.reducing(buffer, count, dtype, axis), "tessAllReduce succeeds")
+
 
 CONFIGURATION: Mapping[str, Any] = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
-"""tessLaunchConfig of a launch that asks for nothing."""
+"""tessLaunchConfig with every field at its default."""
 
 
 def devices(impl: Implementation, check: Check, count: int) -> list[int]:
