@@ -1,8 +1,8 @@
 """The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
 
-What is due at one instant becomes ready together; which of the ready goes on first is the one choice there is, and a
-`Choices` resolves it. A process waits for a time, a signal or a place in a resource. When nothing is due and something
-still waits, that is a deadlock, and the report names who waits for whom.
+What is due at one instant becomes ready together; which of the ready goes on first is the only choice, and a `Choices`
+makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process still waits,
+that is a deadlock, and the report names which process waits for which.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = ["CodeCache"]
 
 @dataclass(eq=False)
 class CodeCache:
-    """Finds or makes what a launch runs; counts what the directory knew and what it did not."""
+    """Finds or makes the executable of a launch; counts hits and misses of the directory."""
 
     machine: Machine
     read: Reader = read_at
@@ -40,7 +40,7 @@ class CodeCache:
         return self._stores[directory]
 
     def tags(self, policy: NumericsPolicy) -> CacheTags:
-        """Under what results are valid now."""
+        """The tags under which results are valid now."""
         return CacheTags(self.machine.driver, self.machine.abi_hash, policy)
 
     def arch(self, *targets: str) -> tuple[str, ...]:
