@@ -9,18 +9,18 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
+from ..compilation import Compiler
 from ..graph.execution import UnknownFunction, execute_on_mesh
 from ..ir.module import Module
 from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
-from ..language import CompiledModule, compile_source, parse, syntax
+from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
-from ..levels.texts import read_at, run_text
-from ..numerics.attributes import text
-from .levels import AT, IR_LEVEL, TO, function_message, schedule, target
+from ..levels.texts import run_text
+from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
-from .requests import LEVEL, read_by, tensors_by_name, tensors_by_rank
+from .requests import checked
 
 __all__ = ["LanguageMethods"]
 
@@ -39,7 +39,9 @@ KINDS = {
 class LanguageMethods:
     """Answers for the language as far as the reference goes."""
 
-    @read_by(source=text)
+    compiler: Compiler
+
+    @checked
     def language_parse(self, *, source: str) -> dict[str, Any]:
         """The declarations of each module."""
         with outcomes():
@@ -54,30 +56,30 @@ class LanguageMethods:
             ]
         }
 
-    @read_by(source=text)
+    @checked
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings of a legal program."""
         compiled = self._compile(source)
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
-    @read_by(text=text, at=IR_LEVEL, target=target)
+    @checked
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
-            read_at(at, text, target)
+            self.compiler.read(at, text, target)
         return {"warnings": []}
 
-    @read_by(text=text, function=text, inputs=tensors_by_name, at=IR_LEVEL, target=target)
+    @checked
     def language_execute_ir(
         self, *, text: str, function: str, inputs: Mapping[str, Tensor], at: Level, target: Target = TARGET
     ) -> dict[str, Any]:
         """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
         with outcomes():
-            modules = read_at(at, text, target)
+            modules = self.compiler.read(at, text, target)
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 
-    @read_by(source=text, to=TO, target=target, schedule=schedule)
+    @checked
     def language_lower(
         self, *, source: str, to: str, target: Target = TARGET, schedule: Options = OPTIONS
     ) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class LanguageMethods:
         functions = [function_message(function) for module in modules for function in module.functions.values()]
         return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
 
-    @read_by(source=text, function=text, inputs=tensors_by_name, level=LEVEL, at=AT, target=target, schedule=schedule)
+    @checked
     def language_execute(
         self,
         *,
@@ -109,7 +111,7 @@ class LanguageMethods:
             results = execute_at(at, module, name, arrays, target, schedule)
             return {"outputs": [tensor(result) for result in results]}
 
-    @read_by(source=text, function=text, ranks=tensors_by_rank, mesh=text, level=LEVEL)
+    @checked
     def language_execute_ranks(
         self,
         *,
@@ -128,7 +130,7 @@ class LanguageMethods:
 
     def _compile(self, source: str) -> CompiledModule:
         with outcomes():
-            return compile_source(source)
+            return self.compiler.program(source)
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:

@@ -38,6 +38,7 @@ from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.limits import require_room
 from .axes import require_axis
+from .dtypes import require_numeric
 from .term import Term
 
 OPERATORS = ("sum", "max", "min")
@@ -311,7 +312,7 @@ class RootSum(Collective):
 
     def given(self) -> Numeric:
         """The operand's type."""
-        require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require_numeric(self.x.dtype)
         _require_root(self.root, self)
         return self.x
 

@@ -6,16 +6,12 @@ copied, and a barrier after it to the others. A barrier alone finishes what no g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.operation import Attribute, Operand, Operands, operation, require
 from ..ir.types import Memref, Scalar
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import KernelOperation, require_indices
-
-if TYPE_CHECKING:
-    from .block import BlockState
-    from .storage import Storage
+from .storage import Storage
 
 SIZES = (4, 8, 16)
 """Bytes that one copy may move."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.operation import Attribute, Operand, operation, require
 from ..ir.types import Scalar
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 WIDEST = (1 << 64) - 1
 """A mask of as many lanes as the widest warp has."""

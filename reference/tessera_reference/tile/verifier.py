@@ -24,7 +24,7 @@ from .fragments import ALIGNMENT, LoadMatrix, MmaSync
 from .launch import Launch
 from .memory import SharedAlloc
 from .operation import KernelOperation
-from .program import LANEWISE
+from .preparation import LANEWISE
 
 MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
 """Blocks along x, y and z (AMB-LANG-203)."""

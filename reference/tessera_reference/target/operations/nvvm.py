@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...ir.operation import Attribute, Operand, operation, require
 from ...ir.types import Pointer, Scalar
 from ...numerics.array import Array
+from ...tile.block import BlockState
 from ...tile.copies import SIZES
 from ...tile.exchange import exchanged
 from ..addresses import Pointers, elements, require_dtype
@@ -16,9 +15,6 @@ from ..emission.types import NAMES
 from ..emission.writer import Writer
 from ..operation import TargetOperation
 from .pointers import GLOBAL, SHARED, require_space
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 FULL = 0xFFFFFFFF
 """A mask of all lanes of a warp."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...ir.operation import Operand, operation, require
 from ...ir.types import Scalar, Vector
 from ...numerics.array import Array
+from ...tile.block import BlockState
 from ...tile.exchange import exchanged
 from ...tile.operation import INT32
 from ..emission.writer import Writer
 from ..operation import TargetOperation, require_type
 from .nvvm import value_of, words_of
 from .pointers import SHARED, Load, Store, require_space
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 
 @operation("rocdl.barrier", clauses=("LANG-08-01", "LANG-08.3-02"))
