@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_reference.levels.comparison import Comparison, Difference
 
 from tessera_reference.cli import main
 from tessera_reference.commands import levels as level_commands
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
+from tessera_reference.levels.comparison import Comparison, Difference
 
 PROGRAM = """module m {
   func product(A: tensor<MxKxfp32>, B: tensor<KxNxfp32>) -> tensor<MxNxfp32> { return A @ B; }

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_reference.levels.execution import lower
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
@@ -18,6 +17,7 @@ from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
+from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target.emission import emit

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
-from tessera_reference.levels.emission import emit
-from tessera_reference.levels.execution import lower, specialized
 
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
+from tessera_reference.levels.emission import emit
+from tessera_reference.levels.execution import lower, specialized
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
