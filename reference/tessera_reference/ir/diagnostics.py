@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Category = Literal["syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics"]
 Phase = Literal["lex", "parse", "verify", "lower", "execute"]
@@ -17,8 +17,7 @@ Severity = Literal["error", "warning"]
 TAB = "\t"
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of source text. Lines and columns count from 1; the end column is the first one outside."""
 
     line: int
