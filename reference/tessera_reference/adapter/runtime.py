@@ -58,12 +58,12 @@ class RuntimeMethods:
 
     def __init__(self) -> None:
         self.compiler = Compiler()
-        self.runtime = Runtime(read=self.compiler.read)
+        self.runtime = Runtime(compiler=self.compiler)
 
     @read_by()
     def session_reset(self) -> dict[str, Any]:
         """Another machine."""
-        self.runtime = Runtime(read=self.compiler.read)
+        self.runtime = Runtime(compiler=self.compiler)
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:
