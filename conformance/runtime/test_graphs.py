@@ -56,7 +56,7 @@ def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check
 
 @clause("RT-06-11")
 def test_a_stream_that_captures_leaves_others_alone(impl, check):
-    """Launches on another stream run while a capture goes on, and belong to no graph."""
+    """Launches on another stream run during a capture, and belong to no graph."""
     session = opened(impl, check)
     known, other = digits(session), session.another_stream()
     captured, running = known.zeros(), known.zeros()

@@ -96,7 +96,7 @@ def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
 @clause("RT-19.A-09")
 @feature("per-rank-issue")
 @pytest.mark.parametrize("absent", [0, 1, 3])
-def test_a_participant_that_never_comes_is_a_timeout(impl, check, absent):
+def test_a_missing_participant_is_a_timeout(impl, check, absent):
     """Three of four ranks issue an all-reduce; the fourth does not (AMB-RT-168)."""
     session = allowing(opened(impl, check, 4), MILLISECOND)
     pointer = session.upload(bytes(256))

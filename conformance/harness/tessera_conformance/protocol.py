@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tessera_conformance.observations import Diagnostic, Observation, Rejected, Returned, Unsupported
-from tessera_conformance.schemas import decoded_validator, explain, first_problem, has_definition
+from tessera_conformance.schemas import first_problem, has_definition
 from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
@@ -125,6 +125,6 @@ def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _require_valid(method: str, schema: str, definition: str, value: Any) -> None:
-    judge = decoded_validator(schema, definition)
-    if not judge.is_valid(value):
-        raise ProtocolViolation(f"{method}: {explain(judge, value)}")
+    problem = first_problem(schema, definition, value, decoded=True)
+    if problem is not None:
+        raise ProtocolViolation(f"{method}: {problem}")

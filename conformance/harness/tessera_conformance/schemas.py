@@ -1,4 +1,4 @@
-"""The published JSON Schemas, loaded once and turned into validators.
+"""The published JSON Schemas, loaded once, and whether a value follows one.
 
 A schema is named by its `$id`, `tessera:protocol/messages`, and a part of it by a definition: `tessera:report/lines`
 with `observation`. The files live in `schemas/`.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, cast
-
-import jsonschema
+from typing import TYPE_CHECKING, Any, cast
 
 from tessera_conformance.locations import schemas_directory
+from tessera_conformance.schema_checks import Check, check_of
 from tessera_conformance.tensors import Tensor
 
-Validator = jsonschema.protocols.Validator
+if TYPE_CHECKING:
+    import jsonschema  # 50 ms, and only a refused message needs it
 
 TENSOR = "tessera:protocol/messages#/$defs/tensor"
 
@@ -31,61 +31,63 @@ def schemas() -> Mapping[str, dict[str, Any]]:
     return found
 
 
-@cache
-def validator(schema: str, definition: str = "") -> Validator:
-    """A validator for a whole schema, or for one definition: `("tessera:protocol/messages", "outcome")`.
-
-    References are replaced by what they name beforehand: resolving them at each use takes most of the time of a small
-    message. No schema of the project refers to itself.
-    """
-    return cast(Validator, jsonschema.Draft202012Validator(_part(schema, definition)))
-
-
-@cache
-def decoded_validator(schema: str, definition: str) -> Validator:
-    """The same for messages whose tensors are already `Tensor` objects, which have checked themselves."""
-    return cast(Validator, _DecodedValidator(_part(schema, definition, {TENSOR: {"type": "tensor"}})))
-
-
-_DecodedValidator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "tensor", lambda checker, value: isinstance(value, Tensor)
-    ),
-)
-
-
-def _part(schema: str, definition: str, instead: Mapping[str, Any] | None = None) -> Any:
-    document = schemas()[schema]
-    return _inlined(document["$defs"][definition] if definition else document, schema, instead or {})
-
-
-def _inlined(node: Any, schema: str, instead: Mapping[str, Any]) -> Any:
-    """`node` with every reference replaced by what it names, or by what stands for that in `instead`."""
-    if isinstance(node, list):
-        return [_inlined(item, schema, instead) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        target, _, definition = node["$ref"].partition("#/$defs/")
-        target = target or schema
-        reference = f"{target}#/$defs/{definition}"
-        return instead.get(reference) or _part(target, definition, instead)
-    return {key: _inlined(value, schema, instead) for key, value in node.items() if key != "$defs"}
-
-
 def has_definition(schema: str, definition: str) -> bool:
     """Whether the project publishes this definition."""
     return definition in schemas().get(schema, {}).get("$defs", {})
 
 
-def first_problem(schema: str, definition: str, value: Any) -> str | None:
-    """What is wrong with `value`: the field's path and the complaint of the deepest error, or None."""
-    return explain(validator(schema, definition), value)
+def first_problem(schema: str, definition: str, value: Any, *, decoded: bool = False) -> str | None:
+    """What is wrong with `value`: the field's path and the complaint of the deepest error, or None.
+
+    A `decoded` message holds `Tensor` objects, which have checked themselves, where the schema has tensors.
+    """
+    if _check(schema, definition, decoded)(value):
+        return None
+    return _explanation(validator(schema, definition, decoded), value)
 
 
-def explain(judge: Validator, value: Any) -> str | None:
+@cache
+def validator(schema: str, definition: str = "", decoded: bool = False) -> jsonschema.protocols.Validator:
+    """The validator of jsonschema for a whole schema, or for one definition."""
+    import jsonschema
+
+    draft = jsonschema.Draft202012Validator
+    types = draft.TYPE_CHECKER.redefine("tensor", lambda checker, value: isinstance(value, Tensor))
+    extended = jsonschema.validators.extend(draft, type_checker=types)  # type: ignore[no-untyped-call]
+    return cast("jsonschema.protocols.Validator", extended(_part(schema, definition, decoded)))
+
+
+@cache
+def _check(schema: str, definition: str, decoded: bool) -> Check:
+    try:
+        return check_of(_part(schema, definition, decoded))
+    except NotImplementedError:
+        return validator(schema, definition, decoded).is_valid
+
+
+def _part(schema: str, definition: str, decoded: bool = False) -> Any:
+    """A schema with every reference replaced by what it names; no schema of the project refers to itself."""
+    document = schemas()[schema]
+    return _inlined(document["$defs"][definition] if definition else document, schema, decoded)
+
+
+def _inlined(node: Any, schema: str, decoded: bool) -> Any:
+    if isinstance(node, list):
+        return [_inlined(item, schema, decoded) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target, _, definition = node["$ref"].partition("#/$defs/")
+        if decoded and f"{target or schema}#/$defs/{definition}" == TENSOR:
+            return {"type": "tensor"}
+        return _part(target or schema, definition, decoded)
+    return {key: _inlined(value, schema, decoded) for key, value in node.items() if key != "$defs"}
+
+
+def _explanation(judge: jsonschema.protocols.Validator, value: Any) -> str | None:
     """The deepest error that a validator finds, with its place; None where it finds none."""
+    import jsonschema
+
     error = jsonschema.exceptions.best_match(judge.iter_errors(value))
     if error is None:
         return None

@@ -1,4 +1,4 @@
-"""Asking for programs of the language chapter: what they return, what they declare, and what they are lowered to."""
+"""Programs as cases use them: values that they return, what they are lowered to, twins of which one is refused."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_a_barrier_orders_global_memory_of_its_block(impl, check, ordered):
         fails(impl, check, kernel)
 
 
-# Who comes to a barrier
+# Which threads reach a barrier
 
 
 @clause("LANG-08.3-02", "LANG-07.2-05")
@@ -237,7 +237,7 @@ def test_a_barrier_that_part_of_a_block_reaches_is_an_error(impl, check, who, ta
 @clause("LANG-08.3-02")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_a_barrier_is_of_one_block_and_no_other(impl, check, target):
-    """Of three blocks only the one in the middle comes to a barrier, and does not wait for the others."""
+    """Of three blocks only the one in the middle executes a barrier, and does not wait for the others."""
     lanes = WARPS[target]
     kernel = ExchangeKernel(target, lanes, (3, 1, 1), y=buffer("int32", 3, lanes))
     block = kernel.index("block_id")

@@ -110,8 +110,8 @@ def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile,
     check.equal(prod(entry["block"]) % WARPS[target], 0, "the threads beyond whole warps")
     check.equal(entry["target"], target, "the target")
     named = {each["name"].strip('"') for each in found.functions[launches[0]].operations}
-    told = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
-    check.true(bool(named & told), "threads ask which they are", sorted(named))
+    positions = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
+    check.true(bool(named & positions), "threads ask which they are", sorted(named))
     check.equal("tessera.tile.block_id" in named, prod(tiles) > 1, "blocks ask which they are")
 
 

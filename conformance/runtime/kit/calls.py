@@ -1,4 +1,4 @@
-"""A legal call of every C function of the runtime, with what its parameters are: the cases of bad arguments change one.
+"""A legal call of every C function of the runtime; cases of bad arguments change one argument of it.
 
 Each call stands on a `MeshSession` and makes what it needs; a function that changes nothing it is given may be called
 twice. `HANDLES`, `POINTERS` and `OUTPUTS` say which parameters are handles, memory and out parameters.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
+
+from tessera_conformance.interface import Method, Named, interface
 
 from .encoding import elements, packed
 from .mesh_session import (
@@ -115,61 +117,27 @@ CALLS: Mapping[str, Callable[[MeshSession], Arguments]] = {
 }
 """Every C function but tessProfilerStop, which takes the path of a file."""
 
-OUTPUTS: Mapping[str, tuple[str, ...]] = {
-    "tessInit": ("context",),
-    "tessGetVersion": ("major", "minor", "patch"),
-    "tessMeshCreate": ("mesh",),
-    "tessStreamCreate": ("stream",),
-    "tessEventCreate": ("event",),
-    "tessMalloc": ("devPtr",),
-    "tessHostAlloc": ("hostPtr",),
-    "tessModuleLoad": ("module",),
-    "tessKernelGet": ("kernel",),
-    "tessGetNumericsPolicy": ("policy",),
-    "tessProfilerStart": ("profiler",),
-}
-"""Out parameters, by function."""
 
-HANDLES: Mapping[str, tuple[str, ...]] = {
-    "tessShutdown": ("context",),
-    "tessMeshCreate": ("context",),
-    "tessMeshDestroy": ("mesh",),
-    "tessStreamCreate": ("mesh",),
-    "tessStreamDestroy": ("stream",),
-    "tessEventDestroy": ("event",),
-    "tessEventRecord": ("event", "stream"),
-    "tessStreamWaitEvent": ("stream", "event"),
-    "tessStreamSynchronize": ("stream",),
-    "tessMalloc": ("mesh",),
-    "tessFree": ("mesh",),
-    "tessMemcpyAsync": ("stream",),
-    "tessModuleLoad": ("context",),
-    "tessModuleUnload": ("module",),
-    "tessKernelGet": ("module",),
-    "tessLaunch": ("kernel", "mesh", "stream"),
-    "tessAllReduce": ("mesh", "stream"),
-    "tessReduceScatter": ("mesh", "stream"),
-    "tessAllGather": ("mesh", "stream"),
-    "tessBroadcast": ("mesh", "stream"),
-    "tessSetNumericsPolicy": ("context",),
-    "tessGetNumericsPolicy": ("context",),
-    "tessProfilerStart": ("context",),
-}
+def _parameters(which: Callable[[Method], tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """The parameters of some kind, by function, of those functions that have one."""
+    found = {name: which(interface().c_functions[name]) for name in CALLS}
+    return {name: names for name, names in found.items() if names}
+
+
+def _pointers(method: Method) -> tuple[str, ...]:
+    return tuple(each.name for each in method.parameters if each.type == ADDRESS or interface().allows_null(each.type))
+
+
+ADDRESS = Named("address")
+
+OUTPUTS = _parameters(lambda method: tuple(each.name for each in method.outputs))
+"""Out parameters, by function; of tessGetVersion all three."""
+
+HANDLES = _parameters(lambda method: method.parameters_of(Named("handle")))
 """Parameters that are handles, by function; each is called what it is a handle of."""
 
-POINTERS: Mapping[str, tuple[str, ...]] = {
-    "tessMeshCreate": ("deviceIds",),
-    "tessMemcpyAsync": ("dst", "src"),
-    "tessModuleLoad": ("image",),
-    "tessKernelGet": ("name",),
-    "tessLaunch": ("argBuffer",),
-    "tessAllReduce": ("buffer", "axis"),
-    "tessReduceScatter": ("inout", "axis"),
-    "tessAllGather": ("inout", "axis"),
-    "tessBroadcast": ("buffer",),
-    "tessSetNumericsPolicy": ("policy",),
-}
+POINTERS = _parameters(_pointers)
 """Parameters that point to what the function reads or writes, by function."""
 
-ADDRESSES = ("dst", "src", "buffer", "inout")
+ADDRESSES = {name for each in interface().c_functions.values() for name in each.parameters_of(ADDRESS)}
 """Pointers that are addresses: NULL is 0. Of the others it is null."""

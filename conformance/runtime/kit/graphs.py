@@ -1,7 +1,7 @@
-"""Captured graphs: programs that are captured, replayed, and looked at as a DAG (runtime specification, 6 and 12).
+"""Captured graphs: launches that are captured, replays, and the nodes as a DAG (runtime specification, 6 and 12).
 
 A capture begins with the first launch that has the flag TESS_LAUNCH_CAPTURE and ends when it is instantiated
-(AMB-RT-11). The kernel `digit` of `runtime_programs` makes the order visible in which launches ran.
+(AMB-RT-11). The kernel `digit` shows the order in which launches ran.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Digits:
         session.launch(self.kernel, packed(("int32", digit), ("ptr", pointer)), flags=flags)
 
     def require(self, session: MeshSession, pointer: int, number: int, what: str) -> None:
-        """The digits that every element has, once the stream has come so far."""
+        """Every element has these digits once the stream is done."""
         session.check.equal(session.integers(pointer), [number] * COUNT, what)
 
 

@@ -21,19 +21,17 @@ from ..abi.fatbin import CollectivePlan, Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
 from ..compilation import Compiler
+from ..compilation.sources import Start
 from ..mesh import topology
-from ..numerics.attributes import one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
 from ..runtime.calls.numerics import read_policy
-from .hex_bytes import data
 from .outcomes import outcomes
-from .requests import mapping, mappings, read_by
+from .requests import checked
 from .runtime import statuses
+from .values import data
 
 __all__ = ["AbiMethods", "device_targets"]
-
-AT = one_of("dsl", "tile", "target")
 
 KINDS = {"amdgcn": "rocdl"}
 """The kinds of section that the protocol calls otherwise."""
@@ -47,41 +45,22 @@ def device_targets() -> tuple[str, ...]:
     return tuple(dict.fromkeys(device.target for device in topology.default().devices))
 
 
-def _texts(operation: str, name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise InvalidArgument(operation, name, value, "a list of texts")
-    return tuple(text(operation, f"{name}[{i}]", each) for i, each in enumerate(value))
-
-
-def _values(operation: str, name: str, value: Any) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidArgument(operation, name, value, "a list of values")
-    return value
-
-
-def _version(operation: str, name: str, value: Any) -> AbiVersion:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InvalidArgument(operation, name, value, "a list of major and minor")
-    number = whole(0, 0xFFFF)
-    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
-
-
 class AbiMethods:
     """What is fixed between programs, modules and the runtime."""
 
     compiler: Compiler
 
-    @read_by()
+    @checked
     def abi_dtype_ids(self) -> dict[str, Any]:
         """The ids of Appendix B; tf32, a math mode, has none."""
         return {"ids": {each.name: each.abi_id for each in DTYPES.values() if each.abi_id is not None}}
 
-    @read_by()
+    @checked
     def abi_constants(self) -> dict[str, Any]:
         """Every enumerator and flag of the header."""
         return {"constants": constants()}
 
-    @read_by()
+    @checked
     def abi_address_spaces(self) -> dict[str, Any]:
         """The table of section 9."""
         spaces = []
@@ -90,12 +69,12 @@ class AbiMethods:
             spaces.append({"number": each.number, "purpose": each.name, **backends})
         return {"spaces": spaces}
 
-    @read_by()
+    @checked
     def abi_header(self) -> dict[str, Any]:
         """The C header."""
         return {"text": header()}
 
-    @read_by(signature=text)
+    @checked
     def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
         """Where the arguments of a signature lie."""
         with statuses():
@@ -107,7 +86,7 @@ class AbiMethods:
             "alignment": BUFFER_ALIGNMENT,
         }
 
-    @read_by(signature=text, values=_values)
+    @checked
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
         """The buffer of these values; one that is given by its bytes is taken as it is."""
         with statuses():
@@ -126,7 +105,7 @@ class AbiMethods:
                 buffer[offset : offset + size] = bits
         return {"buffer": bytes(buffer).hex()}
 
-    @read_by(signature=text, buffer=data)
+    @checked
     def abi_unpack(self, *, signature: str, buffer: bytes) -> dict[str, Any]:
         """The bytes of each argument; of a bool, what it reads as."""
         with statuses():
@@ -138,21 +117,12 @@ class AbiMethods:
             found.append({"bits": bits.hex()})
         return {"values": found}
 
-    @read_by(
-        source=text,
-        at=AT,
-        targets=_texts,
-        abi_version=_version,
-        policy=mapping,
-        plans=mappings,
-        signing_key=data,
-        ir_pack=switch,
-    )
+    @checked
     def abi_compile(
         self,
         *,
         source: str,
-        at: Any = "dsl",
+        at: Start = "dsl",
         targets: Sequence[str] | None = None,
         abi_version: AbiVersion | None = None,
         policy: Mapping[str, Any] | None = None,
@@ -174,7 +144,7 @@ class AbiMethods:
             )
         return {"image": image.hex()}
 
-    @read_by(image=data)
+    @checked
     def abi_inspect(self, *, image: bytes) -> dict[str, Any]:
         """What an image says about itself, whatever ABI version it is of."""
         with statuses():

@@ -14,8 +14,7 @@ from tessera_conformance.tensors import Tensor
 from .. import binding as ts
 from ..binding.element_types import numpy_dtype
 from ..numerics.formats import dtype
-from .hex_bytes import data
-from .requests import mapping, read_by, tensors
+from .requests import checked
 
 __all__ = ["BindingMethods"]
 
@@ -23,22 +22,22 @@ __all__ = ["BindingMethods"]
 class BindingMethods:
     """What an application does that imports the binding."""
 
-    @read_by(image=data, axes=mapping, tensors=tensors, scalars=mapping)
+    @checked
     def binding_listing(
         self,
         *,
         image: bytes,
-        devices: int,
+        devices: Any,
         axes: Mapping[str, int],
-        kernel: str,
+        kernel: Any,
         tensors: Sequence[Tensor],
-        integers: Sequence[int],
+        integers: Any,
         scalars: Mapping[str, float],
-        grid: Sequence[int],
-        block: Sequence[int],
-        grads: Tensor,
-        op: str,
-        axis: str,
+        grid: Any,
+        block: Any,
+        grads: Any,
+        op: Any,
+        axis: Any,
     ) -> dict[str, Any]:
         """RT-05-01 to -06, -09, -10, in the order of the listing."""
         arrays, gradients = [_array(each) for each in tensors], _array(grads)

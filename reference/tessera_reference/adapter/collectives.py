@@ -10,7 +10,7 @@ from tessera_conformance.tensors import Tensor
 from ..collectives import all_reduce
 from .extensions import ExtensionMethods
 from .outcomes import array, tensor
-from .requests import HANDLE, LEVEL, mappings, read_by, tensors
+from .requests import checked
 from .runtime import read_descriptor, statuses
 
 __all__ = ["CollectivesMethods"]
@@ -19,7 +19,7 @@ __all__ = ["CollectivesMethods"]
 class CollectivesMethods(ExtensionMethods):
     """What all ranks compute together."""
 
-    @read_by(inputs=tensors, level=LEVEL, context=HANDLE, descriptors=mappings)
+    @checked
     def collectives_all_reduce(
         self,
         *,
@@ -27,7 +27,7 @@ class CollectivesMethods(ExtensionMethods):
         op: Any,
         level: str = "strict",
         context: int | None = None,
-        wire: str | None = None,
+        wire: Any = None,
         descriptors: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """The same bits on every rank; every level is given the strict ones."""

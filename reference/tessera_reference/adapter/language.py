@@ -18,10 +18,9 @@ from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
 from ..levels.texts import run_text
-from ..numerics.attributes import text
-from .levels import AT, IR_LEVEL, TO, function_message, schedule, target
+from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
-from .requests import LEVEL, read_by, tensors_by_name, tensors_by_rank
+from .requests import checked
 
 __all__ = ["LanguageMethods"]
 
@@ -42,7 +41,7 @@ class LanguageMethods:
 
     compiler: Compiler
 
-    @read_by(source=text)
+    @checked
     def language_parse(self, *, source: str) -> dict[str, Any]:
         """The declarations of each module."""
         with outcomes():
@@ -57,20 +56,20 @@ class LanguageMethods:
             ]
         }
 
-    @read_by(source=text)
+    @checked
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings of a legal program."""
         compiled = self._compile(source)
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
-    @read_by(text=text, at=IR_LEVEL, target=target)
+    @checked
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
             self.compiler.text(at, text, target)
         return {"warnings": []}
 
-    @read_by(text=text, function=text, inputs=tensors_by_name, at=IR_LEVEL, target=target)
+    @checked
     def language_execute_ir(
         self, *, text: str, function: str, inputs: Mapping[str, Tensor], at: Level, target: Target = TARGET
     ) -> dict[str, Any]:
@@ -80,7 +79,7 @@ class LanguageMethods:
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 
-    @read_by(source=text, to=TO, target=target, schedule=schedule)
+    @checked
     def language_lower(
         self, *, source: str, to: str, target: Target = TARGET, schedule: Options = OPTIONS
     ) -> dict[str, Any]:
@@ -93,7 +92,7 @@ class LanguageMethods:
         functions = [function_message(function) for module in modules for function in module.functions.values()]
         return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
 
-    @read_by(source=text, function=text, inputs=tensors_by_name, level=LEVEL, at=AT, target=target, schedule=schedule)
+    @checked
     def language_execute(
         self,
         *,
@@ -112,7 +111,7 @@ class LanguageMethods:
             results = execute_at(at, module, name, arrays, target, schedule)
             return {"outputs": [tensor(result) for result in results]}
 
-    @read_by(source=text, function=text, ranks=tensors_by_rank, mesh=text, level=LEVEL)
+    @checked
     def language_execute_ranks(
         self,
         *,

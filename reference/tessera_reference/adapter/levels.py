@@ -8,20 +8,13 @@ from typing import Any
 from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
-from ..levels.execution import EXECUTIONS, LEVELS, Options
+from ..levels.execution import Options
 from ..numerics.attributes import one_of, switch, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DType
-from .requests import mapping
+from .values import names_within
 
-__all__ = ["AT", "IR_LEVEL", "TO", "function_message", "schedule", "target"]
-
-TEXTS = ("llvm", "ptx", "amdgcn")
-"""What a program is emitted as for the tools of vendors."""
-
-IR_LEVEL = one_of(*LEVELS)
-AT = one_of(*EXECUTIONS)
-TO = one_of(*LEVELS, *TEXTS)
+__all__ = ["function_message", "schedule", "target"]
 
 MOST = (1 << 31) - 1
 """Of a tile or a depth."""
@@ -37,10 +30,7 @@ def target(operation: str, name: str, value: Any) -> Target:
 def schedule(operation: str, name: str, value: Any) -> Options:
     """Read how to schedule: what is left out follows from the program."""
     readers = {"tile": _tile, "depth": whole(1, MOST), "prefetch": one_of("shared", "global", "none"), "fuse": switch}
-    given = mapping(operation, name, value)
-    for each in given:
-        if each not in readers:
-            raise InvalidArgument(operation, f"{name}, a name in it,", each, "one of " + ", ".join(readers))
+    given = names_within(operation, name, value, readers)
     return Options(**{each: readers[each](operation, f"{name}.{each}", value) for each, value in given.items()})
 
 

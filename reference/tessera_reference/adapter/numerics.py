@@ -11,13 +11,12 @@ from tessera_conformance.tensors import Tensor
 
 from ..abi import Descriptor, Failure, Status
 from ..numerics import formats
-from ..numerics.attributes import text
 from ..numerics.catalogue import evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
 from .outcomes import array, tensor
-from .requests import FLAGS, HANDLE, INDEX, LEVEL, mapping, read_by, shapes, tensors
+from .requests import checked
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
 __all__ = ["NumericsMethods"]
@@ -44,15 +43,7 @@ FIXED = ("fft", "ifft")
 class NumericsMethods(RuntimeMethods):
     """Operations under contexts and descriptors. Every level is given the strict bits."""
 
-    @read_by(
-        operation=text,
-        inputs=tensors,
-        attributes=mapping,
-        level=LEVEL,
-        context=HANDLE,
-        flags=FLAGS,
-        descriptor=mapping,
-    )
+    @checked
     def numerics_evaluate(
         self,
         *,
@@ -80,7 +71,7 @@ class NumericsMethods(RuntimeMethods):
         used = {name: value for name, value in used.items() if value is not None}
         return {"outputs": [tensor(result) for result in results], "descriptor": used}
 
-    @read_by(operation=text, dtype=text, shapes=shapes, attributes=mapping, element=INDEX)
+    @checked
     def numerics_declared(
         self,
         *,

@@ -1,7 +1,8 @@
 """Reading the parameters of the protocol's methods: what is malformed is refused, what is unknown is ignored.
 
-The harness may add optional parameters, so a method takes any (docs/protocol.md, "Versions"); one that is missing, or
-not of its kind, is refused with TESS_ERR_INVALID_VALUE, by name, with what was found and what is allowed.
+How a parameter is read follows from its type in the interface (`interface.toml` of each chapter). The harness may add
+optional parameters, so a method takes any (docs/protocol.md, "Versions"); one that is missing, or not of its type, is
+refused with TESS_ERR_INVALID_VALUE, by name, with what was found and what is allowed.
 """
 
 from __future__ import annotations
@@ -12,111 +13,143 @@ from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.interface import (
+    Builtin,
+    Enumeration,
+    ListOf,
+    MapOf,
+    Named,
+    Record,
+    Type,
+    Union,
+    interface,
+)
 from tessera_conformance.tensors import Tensor
 
-from ..numerics.attributes import Reader, extents, one_of, whole
+from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
+from .levels import schedule, target
+from .values import axes, config, data, memory, names, numbers, object_of, texts_by_name, version
 
-__all__ = [
-    "FLAGS",
-    "HANDLE",
-    "INDEX",
-    "LEVEL",
-    "mapping",
-    "mappings",
-    "read_by",
-    "shapes",
-    "tensors",
-    "tensors_by_name",
-    "tensors_by_rank",
-]
+__all__ = ["checked", "is_scalar", "reader_of", "reading"]
 
 Method: TypeAlias = Callable[..., dict[str, Any]]
 
-LEVEL = one_of("strict", "deterministic", "fast")
-HANDLE = whole(-(1 << 63), (1 << 63) - 1)
-"""Of a context. That it is live is for the contexts to say."""
-FLAGS = whole(0, (1 << 64) - 1)
-INDEX = whole(0, (1 << 63) - 1)
-
-
-def read_by(**readers: Reader) -> Callable[[Method], Method]:
-    """Have the parameters of a method read by `readers` first. One whose default is None may be given as None.
-
-    The method then raises `Refusal` for a parameter that is missing or that its reader refuses, and `NotSupported`
-    for what is too large for this machine.
-    """
-
-    def decorate(method: Method) -> Method:
-        name = method.__name__.replace("_", ".", 1)
-        parameters = {each.name: each for each in list(signature(method).parameters.values())[1:]}
-
-        @wraps(method)
-        def reading(self: Any, **given: Any) -> dict[str, Any]:
-            try:
-                known = {each: _read(name, parameters[each], readers, given) for each in parameters if each in given}
-                for each, parameter in parameters.items():
-                    if each not in given and parameter.default is Parameter.empty:
-                        raise InvalidArgument(name, each, None, "a value, since it has no default")
-            except InvalidArgument as problem:
-                raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
-            try:
-                return method(self, **known)
-            except MemoryError:
-                raise NotSupported("memory") from None
-
-        return reading
-
-    return decorate
-
-
-def _read(method: str, parameter: Parameter, readers: Mapping[str, Reader], given: Mapping[str, Any]) -> Any:
-    value = given[parameter.name]
-    if value is None and parameter.default is None:
-        return None
-    reader = readers.get(parameter.name)
-    return value if reader is None else reader(method, parameter.name, value)
-
-
-def mapping(operation: str, name: str, value: Any) -> Mapping[str, Any]:
-    """Read an object: names and their values."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidArgument(operation, name, value, "an object")
-    return value
-
-
-def mappings(operation: str, name: str, value: Any) -> Sequence[Mapping[str, Any]]:
-    """Read a list of objects."""
-    return [mapping(operation, f"{name}[{i}]", each) for i, each in enumerate(_listed(operation, name, value))]
-
-
-def tensors(operation: str, name: str, value: Any) -> Sequence[Tensor]:
-    """Read a list of tensors."""
-    return [_tensor(operation, f"{name}[{i}]", each) for i, each in enumerate(_listed(operation, name, value))]
-
-
-def tensors_by_name(operation: str, name: str, value: Any) -> Mapping[str, Tensor]:
-    """Read an object whose values are tensors."""
-    return {key: _tensor(operation, f"{name}.{key}", each) for key, each in mapping(operation, name, value).items()}
-
-
-def tensors_by_rank(operation: str, name: str, value: Any) -> Sequence[Mapping[str, Tensor]]:
-    """Read a list of objects whose values are tensors."""
-    return [tensors_by_name(operation, f"{name}[{i}]", each) for i, each in enumerate(_listed(operation, name, value))]
-
-
-def shapes(operation: str, name: str, value: Any) -> Sequence[tuple[int, ...]]:
-    """Read a list of shapes."""
-    return [extents(operation, f"{name}[{i}]", each) for i, each in enumerate(_listed(operation, name, value))]
-
-
-def _listed(operation: str, name: str, value: Any) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidArgument(operation, name, value, "a list")
-    return value
+LIMIT = (1 << 63) - 1
+"""The largest whole number that is read where the interface names no other bound."""
 
 
 def _tensor(operation: str, name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise InvalidArgument(operation, name, value, "a tensor")
     return value
+
+
+READERS: Mapping[str, Reader] = {
+    "axes": axes,
+    "choices": numbers,
+    "config": config,
+    "data": data,
+    "handle": whole(-LIMIT - 1, LIMIT),
+    "launch_flags": whole(0, (1 << 64) - 1),
+    "memory": memory,
+    "null_outputs": names,
+    "schedule": schedule,
+    "shape": extents,
+    "target": target,
+    "tensor": _tensor,
+    "variables": texts_by_name,
+    "version": version,
+}
+"""The named types that become something else than JSON has, or whose refusals have words of their own."""
+
+LISTS: Mapping[Type, str] = {
+    Builtin("text"): "a list of texts",
+    Named("value"): "a list of values",
+    Named("data"): "a list of keys",
+}
+"""What is allowed where a list of a type is wanted."""
+
+
+def checked(method: Method) -> Method:
+    """Read the parameters of an adapter's method by their types, but those annotated `Any`, which it checks itself.
+
+    A parameter whose default is None may be given as None. The method raises `Refusal` for a parameter that is missing
+    or malformed, and `NotSupported` for what is too large for this machine.
+    """
+    area, _, function = method.__name__.partition("_")
+    stated = interface().areas[area]
+    declared = {each.name: each.type for each in (*stated.methods[function].parameters, *stated.also)}
+    taken = list(signature(method).parameters.values())[1:]
+    readers = {each.name: reader_of(declared[each.name]) for each in taken if each.annotation not in ("Any", Any)}
+    return wraps(method)(reading(method, f"{area}.{function}", taken, readers))
+
+
+def reading(
+    method: Method, name: str, taken: Sequence[Parameter], readers: Mapping[str, Reader | None]
+) -> Callable[..., dict[str, Any]]:
+    """A method that is called `name` in requests, with its parameters read."""
+    required = [each.name for each in taken if each.default is Parameter.empty]
+    optional = {each.name for each in taken if each.default is None}
+    known = [(each.name, readers.get(each.name)) for each in taken]
+
+    def answer(self: Any, **given: Any) -> dict[str, Any]:
+        arguments = {}
+        try:
+            for each, reader in known:
+                if each in given:
+                    value = given[each]
+                    if reader is not None and not (value is None and each in optional):
+                        value = reader(name, each, value)
+                    arguments[each] = value
+            for each in required:
+                if each not in given:
+                    raise InvalidArgument(name, each, None, "a value, since it has no default")
+        except InvalidArgument as problem:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
+        try:
+            return method(self, **arguments)
+        except MemoryError:
+            raise NotSupported("memory") from None
+
+    return answer
+
+
+def reader_of(declared: Type) -> Reader | None:
+    """How a parameter of a type is read; None for a number without bounds and for what may be NULL, which pass."""
+    match declared:
+        case Named(name):
+            return READERS.get(name) or reader_of(interface().types[name].type)
+        case Builtin("text"):
+            return text
+        case Builtin("bool"):
+            return switch
+        case Builtin("int", int(least)):
+            return whole(least, LIMIT)
+        case Enumeration(words):
+            return one_of(*words)
+        case ListOf(item):
+            return _list_of(reader_of(item), LISTS.get(item, "a list"))
+        case MapOf(value):
+            return object_of(reader_of(value) if isinstance(value, Named) else None)
+        case Builtin("object") | Record():
+            return object_of(None)
+        case Union(alternatives) if all(isinstance(each, Record) for each in alternatives):
+            return object_of(None)
+    return None
+
+
+def is_scalar(declared: Type) -> bool:
+    """Whether a type is a handle or a text, a number, a word or a truth value as JSON has it."""
+    if isinstance(declared, Named) and declared.name not in READERS:
+        return is_scalar(interface().types[declared.name].type)
+    return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)
+
+
+def _list_of(item: Reader | None, allowed: str) -> Reader:
+    def read(operation: str, name: str, value: Any) -> Sequence[Any]:
+        if not isinstance(value, list | tuple):
+            raise InvalidArgument(operation, name, value, allowed)
+        return value if item is None else [item(operation, f"{name}[{i}]", each) for i, each in enumerate(value)]
+
+    return read

@@ -38,7 +38,7 @@ files:
 
 @dataclass(frozen=True)
 class How:
-    """At which level of IR, for which target and schedule, and who is told of what happens."""
+    """At which level of IR, for which target and schedule, and which observer sees each step."""
 
     level: Execution
     target: Target

@@ -16,7 +16,7 @@ from ..abi.status import invalid
 from ..abi.version import ABI_VERSION, AbiVersion
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..ir.trampoline import descend
+from ..ir.trampoline import trampoline
 from ..levels.emission import emit
 from ..levels.execution import MissingTool, for_shapes, lower
 from ..levels.symbols import joined
@@ -122,7 +122,7 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
         for kernel in kernels:
             if kernel.module is module:
                 types = tuple(parameter.type for parameter in kernel.function.parameters)
-                descend(made.function(kernel.function.name, types))
+                trampoline(made.function(kernel.function.name, types))
         if made.functions:
             found.append(Module(module.name, made.functions, module.location, module.meshes))
     return found

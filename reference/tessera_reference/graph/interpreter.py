@@ -1,7 +1,7 @@
-"""One rank at work: runs the blocks of a module, one instruction after another (spec section 4; LANG-04-01, -03).
+"""The interpreter of Graph IR: runs one rank, one instruction after another (spec section 4; LANG-04-01, -03).
 
-Code runs as a coroutine, so that many ranks can run side by side in one process: it stops where it meets other ranks
-and is sent what the meeting gave. Whatever goes wrong ends it with a diagnostic at the instruction.
+It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its arrival
+and is sent the results. A failure ends the run with a diagnostic at the instruction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""
 
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
-"""Is told of every executed instruction and its results; those of regions before their owner."""
+"""Called for every executed instruction with its results; those of regions before their owner."""
 
 MOST_STEPS = 10_000_000
 """Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
@@ -66,9 +66,9 @@ class Interpreter:
             return returned.results
 
     def block(self, block: Block, arguments: tuple[Array, ...], frame: Frame) -> Steps:
-        """What a block hands back. Raises `Rejection` and `UnsupportedConstruct`."""
+        """The results of a block. Raises `Rejection` and `UnsupportedConstruct`."""
         if self.tape is not None:
-            arguments = self._handed_on(arguments)
+            arguments = self._renewed(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
             self.count(instruction)
@@ -116,14 +116,14 @@ class Interpreter:
     ) -> tuple[Array, ...]:
         """Note what was executed; differentiation tells arrays apart as objects, so a result is never an operand."""
         if isinstance(operation, Stepwise) and operation.transparent:
-            return self._handed_on(results)
+            return self._renewed(results)
         assert self.tape is not None
         fresh = tuple(Array(result.dtype, result.values) for result in results)
         self.tape.add(Executed(operation, operands, fresh, location))
         return fresh
 
-    def _handed_on(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The same arrays as values of their own: an argument is not what was passed, a result not what was yielded."""
+    def _renewed(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The same arrays as new objects, since an argument is another value than what was passed for it."""
         assert self.tape is not None
         fresh = tuple(Array(array.dtype, array.values) for array in arrays)
         for before, after in zip(arrays, fresh, strict=True):
@@ -214,8 +214,7 @@ def too_many_steps(instruction: Instruction) -> Diagnostic:
 
 def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
     """What an operation does not take, where only running it has shown its types."""
-    found = diagnostic_of(refusal, location, _told(operation))
-    return replace(found, phase="execute", message=f"{operation.short_name}: {refusal.message}")
+    return replace(diagnostic_of(refusal.by(operation), location, _operands_of(operation)), phase="execute")
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
@@ -229,12 +228,12 @@ def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
         str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
         location.span,
         location.filename,
-        operands=_told(operation),
+        operands=_operands_of(operation),
         requirement="divisors other than zero" if remedy else "",
         clause="AMB-LANG-55" if remedy else "",
         remedy=remedy,
     )
 
 
-def _told(operation: Operation) -> tuple[str, ...]:
+def _operands_of(operation: Operation) -> tuple[str, ...]:
     return tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .common_attributes import check_common
 from .diagnostics import Diagnostic, Location, UnsupportedConstruct
 from .dimensions import Dims, agrees, fits, own_dims
 from .module import Block, Exit, Function, Instruction, Module, Value
-from .operation import NotCarriedOut, Operation, Refusal, Shown, require
+from .operation import Operation, Refusal, Shown, Unimplemented, require
 from .refusals import diagnostic_of, other_type
 from .spelling import counted
-from .trampoline import Walk, descend
+from .trampoline import Walk, trampoline
 from .types import ROW_MAJOR, Scalar, Tensor, Type
 
 
@@ -37,7 +38,7 @@ class FunctionVerifier:
             self._signature()
         except Refusal as refusal:
             self._refused(refusal, function.location)
-        descend(self._block(function.body, function.location, "return"))
+        trampoline(self._block(function.body, function.location, "return"))
         for value, place, ended in self.lost:
             self._explain(value, place, ended)
         return self.calls
@@ -138,7 +139,7 @@ class FunctionVerifier:
             self._check(instruction, operation)
         except Refusal as refusal:
             self._refused_operation(refusal, instruction)
-        except NotCarriedOut as missing:
+        except Unimplemented as missing:
             raise UnsupportedConstruct(missing.feature, place) from missing
         else:
             return True
@@ -225,9 +226,8 @@ class FunctionVerifier:
         for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
             operands.append(f"{name} is {type_}")
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
-        message = f"{operation.short_name}: {refusal.message}"
-        told = Refusal(refusal.category, message, refusal.requirement, refusal.clause, remedy)
-        self.found.append(diagnostic_of(told, instruction.location, tuple(operands)))
+        found = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
+        self.found.append(replace(found, remedy=remedy))
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:

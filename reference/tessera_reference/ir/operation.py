@@ -54,7 +54,7 @@ AttributeValue = int | float | bool | str | DType | tuple[Any, ...]
 
 
 class Refusal(Exception):
-    """An operation does not take these operands or attributes; whoever knows the place makes a diagnostic of it."""
+    """An operation does not take these operands or attributes; `refusals.diagnostic_of` adds the place."""
 
     def __init__(self, category: Category, message: str, requirement: str, clause: str, remedy: str) -> None:
         self.category = category
@@ -64,9 +64,14 @@ class Refusal(Exception):
         self.remedy = remedy
         super().__init__(message)
 
+    def by(self, operation: Operation) -> Refusal:
+        """This refusal with the name of the operation that refuses before its message."""
+        message = f"{operation.short_name}: {self.message}"
+        return Refusal(self.category, message, self.requirement, self.clause, self.remedy)
 
-class NotCarriedOut(Exception):
-    """The operation is legal as it stands, and this implementation does not carry it out."""
+
+class Unimplemented(Exception):
+    """The operation is legal, and this reference does not implement it."""
 
     def __init__(self, feature: str) -> None:
         self.feature = feature
@@ -89,16 +94,16 @@ class Environment(Protocol):
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """What a rank says when it arrives at a collective: it waits until its group is complete."""
+class Arrival:
+    """A rank's arrival at a collective, where it waits until its group is complete."""
 
     operation: Operation
     operands: tuple[Array, ...]
     location: Location
 
 
-Steps = Generator[Meeting, tuple[Array, ...], tuple[Array, ...]]
-"""Running code: yields each meeting, is sent its results, and returns its own."""
+Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
+"""Running code: a generator that yields at each collective, is sent its results, and returns its own."""
 
 
 class StepEnvironment(Environment, Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,6 @@ from .capture import Capture, capture_of
 from .code_cache import CodeCache
 from .collectives import Issued
 from .contexts import Context
-from .events import Recordings
 from .handles import Handles
 from .log import Log
 from .machine import Machine
@@ -40,7 +40,8 @@ class State:
         self.environment = dict(environment or {})
         self.machine = Machine(topology or default(), choices, timed)
         self.handles = Handles()
-        self.recordings = Recordings()
+        self.recordings = count(1)
+        """The numbers of recordings to come."""
         self.captures: list[Capture] = []
         """Those that have not ended."""
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()

@@ -79,9 +79,11 @@ def _result(case: ElementTree.Element, report: Report, observation: Line) -> Non
 
 
 def _stderr(case: ElementTree.Element, observation: Line) -> None:
-    told = [exchange["run"]["stderr"] for exchange in observation["exchanges"] if exchange["run"].get("stderr")]
-    if told:
-        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(told))
+    if observation["verdict"] == "pass":
+        return  # only a fault leaves standard error behind, and none passes
+    written = [exchange["run"]["stderr"] for exchange in observation["exchanges"] if exchange["run"].get("stderr")]
+    if written:
+        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(written))
 
 
 def _problem(number: int, text: str) -> ElementTree.Element:

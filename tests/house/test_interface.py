@@ -1,0 +1,43 @@
+"""What is made from the interface is current, and the interface names clauses and features that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tessera_conformance.interface import Enumeration, interface
+from tessera_conformance.interface.generated import made_files
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
+
+
+def test_what_is_made_from_the_interface_is_current(root: Path) -> None:
+    stale = [str(path) for path, text in made_files(root).items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run `tessera-conformance interface --write`"
+    assert {path.name for path in (root / "schemas" / "protocol").iterdir()} == {
+        f"{area}.schema.json" for area in interface().areas
+    }
+
+
+def test_every_area_stands_on_the_page(root: Path) -> None:
+    page = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
+    assert [area for area in interface().areas if f"<!-- interface: {area} -->\n" not in page] == []
+
+
+def test_clauses_and_features_exist() -> None:
+    registry = load_registry(clauses_directory())
+    named = {clause for each in interface().methods.values() for clause in each.clauses}
+    assert len(named) > 29
+    assert sorted(named - set(registry.clauses)) == []
+    assert sorted(set(features()) - set(registry.features)) == []
+
+
+def features() -> Iterator[str]:
+    """The features that methods need; `{at}-ir-text` is one for each word that the parameter `at` may be."""
+    levels = interface().types["ir_level"].type
+    assert isinstance(levels, Enumeration)
+    for method in interface().methods.values():
+        if method.feature.startswith("{at}"):
+            yield from (method.feature.replace("{at}", word) for word in levels.words)
+        elif method.feature:
+            yield method.feature

@@ -1,0 +1,98 @@
+"""The notation of types and calls: what it means, how it is written back, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.interface import InterfaceError
+from tessera_conformance.interface.declarations import read_files
+from tessera_conformance.interface.types import (
+    Builtin,
+    Constant,
+    Enumeration,
+    Field,
+    ListOf,
+    MapOf,
+    Named,
+    Record,
+    Type,
+    TypeSyntaxError,
+    Union,
+    notation,
+    read_call,
+    read_fields,
+    read_type,
+)
+
+INT, TEXT = Builtin("int"), Builtin("text")
+
+TYPES: list[tuple[str, Type]] = [
+    ("int", INT),
+    ("int>=1", Builtin("int", 1)),
+    ("number>=0.5", Builtin("number", 0.5)),
+    ("handle", Named("handle")),
+    ("sum/max/min", Enumeration(("sum", "max", "min"))),
+    ('"2.0"', Constant("2.0")),
+    ("[int]", ListOf(INT)),
+    ("[int; 3]", ListOf(INT, 3, 3)),
+    ("[[text]; 1..]", ListOf(ListOf(TEXT), 1)),
+    ("{*: tensor}", MapOf(Named("tensor"))),
+    ("{}", Record(())),
+    ("{text: text, $tensor?: int}", Record((Field("text", TEXT), Field("$tensor", INT, optional=True)))),
+    ("data or int or null", Union((Named("data"), INT, Builtin("null")))),
+    ("[int or null]", ListOf(Union((INT, Builtin("null"))))),
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), TYPES)
+def test_a_type_is_read_and_written_back(text: str, meant: Type) -> None:
+    assert read_type(text) == meant
+    assert notation(meant) == text
+
+
+def test_spaces_and_lines_mean_nothing() -> None:
+    assert read_type(" [\n int ;3 ]\n") == ListOf(INT, 3, 3)
+
+
+def test_a_call_has_parameters_and_a_result() -> None:
+    assert read_call("(a: int, b?: text) -> (c: int)") == (
+        (Field("a", INT), Field("b", TEXT, optional=True)),
+        Record((Field("c", INT),)),
+    )
+    assert read_call("() -> ()") == ((), Record(()))
+    assert read_call("() -> hello") == ((), Named("hello"))
+    assert read_fields("null?: text") == (Field("null", TEXT, optional=True),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[int", "[int; x]", "{a int}", "{a: int b: int}", "int or", "int int", '"open', "{*: int, b: int}", "int>=x"],
+)
+def test_what_is_not_a_type_is_refused(text: str) -> None:
+    with pytest.raises(TypeSyntaxError, match=r"expected|unexpected|unreadable"):
+        read_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('call = "() -> (a: handel)"', "no type is called handel"),
+        ('call = "() - (a: int)"', "expected ->, found -"),
+        ('call = "() -> ()"\nclause = ["RT-01-01"]', "clause"),
+    ],
+)
+def test_a_declaration_without_meaning_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "interface.toml"
+    path.write_text(f'[areas.runtime]\ntitle = "x"\n[runtime.tessX]\n{text}\n', encoding="utf-8")
+    with pytest.raises(InterfaceError, match=words):
+        read_files([path])
+
+
+def test_a_type_is_declared_once(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{area}.toml" for area in ("abi", "runtime")]
+    for path in paths:
+        path.write_text(f'[areas.{path.stem}]\ntitle = "x"\n[types.{path.stem}]\nhandle = "int"\n', encoding="utf-8")
+    with pytest.raises(InterfaceError, match="declared twice: handle"):
+        read_files(paths)
