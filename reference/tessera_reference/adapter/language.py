@@ -66,7 +66,7 @@ class LanguageMethods:
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
-            self.compiler.read(at, text, target)
+            self.compiler.text(at, text, target)
         return {"warnings": []}
 
     @checked
@@ -75,7 +75,7 @@ class LanguageMethods:
     ) -> dict[str, Any]:
         """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
         with outcomes():
-            modules = self.compiler.read(at, text, target)
+            modules = self.compiler.text(at, text, target)
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 

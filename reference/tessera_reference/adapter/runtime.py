@@ -37,11 +37,11 @@ class RuntimeMethods:
 
     def __init__(self) -> None:
         self.compiler = Compiler()
-        self.runtime = Runtime(read=self.compiler.read)
+        self.runtime = Runtime(compiler=self.compiler)
 
     def session_reset(self, **given: Any) -> dict[str, Any]:
         """Another machine."""
-        self.runtime = Runtime(read=self.compiler.read)
+        self.runtime = Runtime(compiler=self.compiler)
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:

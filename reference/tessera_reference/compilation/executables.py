@@ -7,14 +7,13 @@ the Target IR that a cache may keep, `executable_from` what runs it. Data only; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, invalid
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..levels.execution import Level, lower
+from ..levels.execution import lower
 from ..levels.texts import read_at
 from .executable import Executable
 from .explanation import explanation_of
@@ -22,22 +21,14 @@ from .extents import named_dimensions, shapes_of
 from .images import special
 from .kernels import Offered, offered
 from .programs import ProgramExecutable
-from .refusals import invalid
 from .sources import canonical_text
 from .tile_kernels import TileExecutable
 
 __all__ = ["Executable", "executable_from", "executables_of", "explain_launch", "specialise"]
 
-Reader: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
-"""What reads IR text of a level for a target, given the name of its file: `read_at`, or that of a `Compiler`."""
-
 
 def executables_of(
-    fatbin: Fatbin,
-    kernel_name: str,
-    target_name: str,
-    shapes: Mapping[str, int] | None = None,
-    read: Reader = read_at,
+    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None
 ) -> Executable:
     """A kernel of a module ready to run on a target, its named dimensions as `shapes` says.
 
@@ -49,17 +40,11 @@ def executables_of(
     _target_in(fatbin, target_name)
     section = fatbin.section("target-ir", target_name)
     if section is not None and not named_dimensions(entry):
-        return executable_from(section.data, entry, target_name, read)
-    return executable_from(specialise(fatbin, kernel_name, target_name, shapes, read), entry, target_name, read)
+        return executable_from(section.data, entry, target_name)
+    return executable_from(specialise(fatbin, kernel_name, target_name, shapes), entry, target_name)
 
 
-def specialise(
-    fatbin: Fatbin,
-    kernel_name: str,
-    target_name: str,
-    shapes: Mapping[str, int] | None = None,
-    read: Reader = read_at,
-) -> bytes:
+def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None) -> bytes:
     """The Target IR of a kernel for these extents, as text: what a cache keeps of it (RT-08.2-01).
 
     Of a module that was written in Tile or Target IR, that of all its kernels. Raises as `executables_of`.
@@ -68,17 +53,17 @@ def specialise(
     section = fatbin.section("target-ir", target_name)
     if section is not None and fatbin.section("graph-ir") is None:
         return section.data
-    lowered = lower(_special(fatbin, entry, target, shapes or {}, read), "target", target)
+    lowered = lower(_special(fatbin, entry, target, shapes or {}), "target", target)
     return canonical_text([lowered]).encode()
 
 
-def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: Reader = read_at) -> Executable:
+def executable_from(payload: bytes, entry: KernelEntry, target_name: str) -> Executable:
     """The kernel of an entry in a text of Target IR, as `specialise` made it or a module carries it.
 
     Raises `Rejection` for a text that is none, `Failure` with TESS_ERR_INVALID_VALUE where the kernel is not in it.
     """
     target = target_of(target_name)
-    found = _offered(payload, "target", entry, target, read)
+    found = _offered(payload, "target", entry, target)
     if entry.level == "tile":
         return TileExecutable(entry, target, found.function)
     return ProgramExecutable(entry, target, found.module, found.function)
@@ -91,7 +76,7 @@ def explain_launch(
     entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
     if entry.level == "tile":
         return Explanation()
-    return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}, read_at), target)
+    return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}), target)
 
 
 def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:
@@ -113,17 +98,17 @@ def _target_in(fatbin: Fatbin, name: str) -> Target:
     raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "tessModuleLoad", f"a module without code for {name}", allowed)
 
 
-def _special(fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mapping[str, int], read: Reader) -> Module:
+def _special(fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mapping[str, int]) -> Module:
     section = fatbin.section("graph-ir")
     if section is None:
         raise invalid("tessModuleLoad", f"kernel {entry.name} without its Graph IR", "a module with a section graph-ir")
     shapes = shapes_of(entry, extents)
-    return special(_offered(section.data, "graph", entry, target, read), shapes)
+    return special(_offered(section.data, "graph", entry, target), shapes)
 
 
-def _offered(text: bytes, level: Level, entry: KernelEntry, target: Target, read: Reader) -> Offered:
+def _offered(text: bytes, level: str, entry: KernelEntry, target: Target) -> Offered:
     """The kernel of an entry among those that a text offers. Raises `Rejection` and `Failure`."""
-    modules = read(level, text.decode(), target, f"<{level}-ir>")
+    modules = read_at("graph" if level == "graph" else "target", text.decode(), target, f"<{level}-ir>")
     kind = entry.level == "tile"
     for kernel in offered(modules):
         if kernel.name == entry.name and bool(kernel.function.device) == kind:

@@ -10,9 +10,9 @@ from ..abi.cache_entry import CacheKey, CacheTags
 from ..abi.cache_store import CacheStore
 from ..abi.fatbin import KernelEntry
 from ..abi.policy import NumericsPolicy
-from ..compilation.executables import Executable, Reader, executable_from, executables_of, specialise
+from ..compilation.compiler import Compiler
+from ..compilation.executables import Executable, executable_from, specialise
 from ..compilation.extents import shapes_of
-from ..levels.texts import read_at
 from .contexts import Context
 from .machine import Machine
 from .modules import LoadedModule
@@ -25,7 +25,7 @@ class CodeCache:
     """Finds or makes the executable of a launch; counts hits and misses of the directory."""
 
     machine: Machine
-    read: Reader = read_at
+    compiler: Compiler
     hits: int = 0
     misses: int = 0
     _stores: dict[str, CacheStore] = field(default_factory=dict)
@@ -64,16 +64,16 @@ class CodeCache:
     ) -> Executable:
         store = self.store(module.context)
         if store is None:
-            return executables_of(module.fatbin, entry.name, target, extents, self.read)
+            return self.compiler.executable(module.fatbin, entry.name, target, extents)
         key = _key(module, entry, extents, self.arch(target))
         payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
         if payload is not None:
             self.hits += 1
         else:
             self.misses += 1
-            payload = specialise(module.fatbin, entry.name, target, extents, self.read)
+            payload = specialise(module.fatbin, entry.name, target, extents)
             store.put("binary", key, self.tags(policy), payload)
-        return executable_from(payload, entry, target, self.read)
+        return executable_from(payload, entry, target)
 
 
 def _key(module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], arch: tuple[str, ...]) -> CacheKey:

@@ -8,8 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..abi.status import Failure, Status
-from ..compilation.executables import Reader
-from ..levels.texts import read_at
+from ..compilation.compiler import Compiler
 from ..mesh.choice_policies import Choices
 from ..mesh.topology import Topology, default
 from .capture import Capture, capture_of
@@ -36,7 +35,7 @@ class State:
         *,
         choices: Choices | None = None,
         timed: bool = True,
-        read: Reader = read_at,
+        compiler: Compiler | None = None,
     ) -> None:
         self.environment = dict(environment or {})
         self.machine = Machine(topology or default(), choices, timed)
@@ -47,7 +46,7 @@ class State:
         """Those that have not ended."""
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()
         self.log = Log()
-        self.code = CodeCache(self.machine, read)
+        self.code = CodeCache(self.machine, compiler or Compiler())
         self.last_error = ""
 
     def context(self, handle: Any, function: str = "") -> Context:

@@ -1,4 +1,4 @@
-"""One block of a grid at work: its lanes, their mask, its shared memory, and how they reach memory and each other.
+"""The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
 
 This is all that an operation of a kernel sees (spec sections 7.2, 8.3). Offsets count elements of a memory from its
 first one; an argument "for each lane" has shape [lanes], or [lanes, n], and what it holds in inactive lanes is ignored.
@@ -164,10 +164,10 @@ class BlockState(Lanes):
             lane, at = int(lanes[odd][0]), int(offsets[odd][0])
             raise Misaligned(self.thread(lane), memory.address(at), at * memory.dtype.storage_bytes, alignment)
 
-    # Each other
+    # Synchronization
 
     def barrier(self) -> None:
-        """All threads meet. Raises `PartialBarrier`."""
+        """Let all threads arrive. Raises `PartialBarrier` where some do not."""
         if self.mask is not None:
             missing = np.flatnonzero(~self.mask)
             if missing.size:
@@ -178,10 +178,6 @@ class BlockState(Lanes):
     def whole_warps(self, what: str) -> Offsets:
         """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where lanes of one do not."""
         return whole_warps(self, what)
-
-    def exchange(self, values: Values, sources: Offsets, mask: int | None = None) -> Values:
-        """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`."""
-        return exchanged(self, values, sources, mask)
 
     def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
         """What lane i + delta of the warp holds, its own beyond the end (AMB-LANG-63). Raises `AbsentLane`."""

@@ -1,4 +1,4 @@
-"""What the lanes of a warp know of each other: whole warps, values that agree, values read from another lane."""
+"""Checks and exchanges in a warp: whole warps, values that agree, values read from another lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asynchronous copies on their way: which thread made them, and in which of its groups (AMB-LANG-64, AMB-LANG-201)."""
+"""Asynchronous copies that are not finished, each with its thread and group (AMB-LANG-64, AMB-LANG-201)."""
 
 from __future__ import annotations
 

@@ -10,21 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..graph import elementwise
 from ..graph.cast import Cast
 from ..graph.constant import Constant
-from ..graph.elementwise import (
-    Add,
-    ElementwiseBinary,
-    Equal,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    Multiply,
-    Negate,
-    NotEqual,
-    Subtract,
-)
 from ..graph.functions import FloatFunction
 from ..graph.identity import Identity
 from ..graph.selection import Abs, Clamp, Select
@@ -40,9 +28,9 @@ from .operation import KernelOperation
 from .program import Call, Code, Program, Step
 
 LANEWISE: tuple[type[Operation], ...] = (
-    ElementwiseBinary,
+    elementwise.ElementwiseBinary,
     FloatFunction,
-    Negate,
+    elementwise.Negate,
     Cast,
     Select,
     Clamp,
@@ -53,15 +41,15 @@ LANEWISE: tuple[type[Operation], ...] = (
 """The operations of Graph IR that a kernel may hold, on scalars: they do the same in each lane."""
 
 ON_INDICES: Mapping[type[Operation], Call] = {
-    Add: np.add,
-    Subtract: np.subtract,
-    Multiply: np.multiply,
-    Equal: np.equal,
-    NotEqual: np.not_equal,
-    Less: np.less,
-    LessEqual: np.less_equal,
-    Greater: np.greater,
-    GreaterEqual: np.greater_equal,
+    elementwise.Add: np.add,
+    elementwise.Subtract: np.subtract,
+    elementwise.Multiply: np.multiply,
+    elementwise.Equal: np.equal,
+    elementwise.NotEqual: np.not_equal,
+    elementwise.Less: np.less,
+    elementwise.LessEqual: np.less_equal,
+    elementwise.Greater: np.greater,
+    elementwise.GreaterEqual: np.greater_equal,
 }
 """What numpy does on integers just as the canon has it: most of a kernel is index arithmetic, which this keeps fast."""
 

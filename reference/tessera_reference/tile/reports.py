@@ -1,4 +1,4 @@
-"""What is said of a kernel that fails while it runs: a diagnostic at the instruction (section 12), and the budget."""
+"""Diagnostics of kernels that fail while they run (section 12), and the limit on their instructions."""
 
 from __future__ import annotations
 

@@ -23,15 +23,13 @@ from ...ir.targets import Target
 from ...ir.types import Memref, Type
 from ...numerics.formats import DTYPES, DType
 from ..control import For, If
+from ..fragments import ALIGNMENT
 from ..indices import BlockId, LaneId, ThreadId, WarpId
 from ..memory import Load, SharedAlloc, Store
 from ..operation import INT32
 from ..synchronization import Barrier
 from .head import Head
 from .index import Condition, Index, Position, ceiling
-
-ALIGNMENT = 16
-"""Bytes to multiples of which shared allocations are placed."""
 
 Terms: TypeAlias = Sequence[Term]
 Extents: TypeAlias = tuple[int, int, int]
