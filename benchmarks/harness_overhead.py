@@ -1,7 +1,8 @@
-"""What the harness adds to each case in process: the same trivial tests with the plugin and under bare pytest."""
+"""What the harness adds to each case in process, beside bare pytest, and how much of it is computed more than once."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -52,6 +53,22 @@ def measure() -> Measurement:
         ours_one, peer_one = in_turns(lambda: run(checkout, "conformance", *one), lambda: run(bare, *one), 5)
     ours, peer = (ours - ours_one) / (CASES - 1), (peer - peer_one) / (CASES - 1)
     return Measurement("harness overhead per case", ours, "bare pytest", peer, (ours - peer) * 1e3, "ms", 1)
+
+
+def measure_recomputation() -> Measurement:
+    """How often a character of the report is encoded; registry and schemas are read once, however many the cases."""
+    with tempfile.TemporaryDirectory() as scratch:
+        checkout, counts = Path(scratch) / "checkout", Path(scratch) / "counts.json"
+        _make_checkout(checkout)
+        path = f"conformance/harness:{ROOT / 'benchmarks'}"
+        environment = {**os.environ, "PYTHONPATH": path, "TESSERA_COUNTS": str(counts)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recomputation", "conformance"]
+        subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.DEVNULL)
+        found = json.loads(counts.read_text(encoding="utf-8"))
+    files = len(list((ROOT / "conformance" / "clauses").glob("*.toml")))
+    assert (found["tables"], found["schemas"]) == (files, 1), found
+    encoded = found["encoded"] / found["report"]
+    return Measurement("harness encodings of a report", encoded, "a report written once", 1.0, encoded, "times", 2)
 
 
 def _make_checkout(directory: Path) -> None:

@@ -43,6 +43,7 @@ BENCHMARKS = {
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,
+    "harness_recomputation": harness_overhead.measure_recomputation,
 }
 
 

@@ -24,7 +24,7 @@ def table(impl, check):
         for place, (number, purpose) in enumerate(SPACES.items(), 1)
     ],
 )
-def test_the_purpose_of_an_address_space(impl, check, number, purpose):
+def test_an_address_space_has_one_number_and_one_purpose(impl, check, number, purpose):
     """A space has the same number in LLVM, NVVM and ROCDL, and no other has its purpose."""
     found = [each for each in table(impl, check) if each["purpose"] == purpose or each["number"] == number]
     row = {"number": number, "purpose": purpose, "llvm": number, "nvvm": number, "rocdl": number}

@@ -48,7 +48,7 @@ KINDS = {
     ("name", "value"),
     [pytest.param(name, value, marks=clause(number), id=name) for name, (number, value) in CONSTANTS.items()],
 )
-def test_the_value_of_a_constant(impl, check, name, value):
+def test_a_constant_has_the_value_of_its_table(impl, check, name, value):
     """An enumerator counts from 0 in the order of its declaration; a flag is the bit that the table gives it."""
     constants = check.returns(impl.abi.constants())["constants"]
     check.equal(constants.get(name), value, f"the value of {name}")
@@ -62,7 +62,7 @@ def test_the_value_of_a_constant(impl, check, name, value):
     ],
 )
 def test_no_two_constants_of_a_kind_have_one_value(impl, check, first, prefix, names):
-    """Whoever is given a value knows which constant it is; the names of the specification are all there."""
+    """Each value names one constant; all the names of the specification are there."""
     constants = check.returns(impl.abi.constants())["constants"]
     found = {name: value for name, value in constants.items() if name.startswith((first, prefix))}
     check.equal([name for name in names if name not in found], [], "the constants that are missing")

@@ -27,7 +27,7 @@ IDS = {
     ("dtype", "number"),
     [pytest.param(dtype, number, marks=clause(f"RT-19.B-{number:02}"), id=dtype) for dtype, number in IDS.items()],
 )
-def test_the_id_of_a_dtype(impl, check, dtype, number):
+def test_a_dtype_has_the_id_of_the_table(impl, check, dtype, number):
     """Each dtype has the id that the table gives it, and no other dtype has it."""
     ids = check.returns(impl.abi.dtype_ids())["ids"]
     check.equal(ids.get(dtype), number, f"the id of {dtype}")

@@ -92,7 +92,7 @@ def test_the_numerics_policy_is_four_ints(impl, check):
     ("name", "type_"),
     [pytest.param(name, type_, marks=clause(number), id=name) for name, (number, type_) in LAUNCH_FIELDS.items()],
 )
-def test_a_field_of_the_launch_configuration(impl, check, name, type_):
+def test_the_launch_configuration_has_the_field(impl, check, name, type_):
     """grid and block are arrays of three ints, shmemBytes is a size_t, flags are unsigned."""
     members = dict(header_of(impl, check).members("tessLaunchConfig") or ())
     check.equal(members.get(name), type_, f"the type of {name}")
@@ -121,7 +121,7 @@ def test_the_header_defines_the_launch_flags(impl, check):
         for name, (number, parameters) in PROTOTYPES.items()
     ],
 )
-def test_the_prototype_of_a_function(impl, check, name, parameters):
+def test_a_function_has_the_prototype_of_the_specification(impl, check, name, parameters):
     """Number, order and types of the parameters are those of the specification."""
     header = header_of(impl, check)
     found, wanted = header.prototype(name), header.expected(f"tessStatus_t {name}{parameters};")

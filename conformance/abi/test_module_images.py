@@ -97,7 +97,7 @@ def test_an_image_has_one_metadata_section(impl, check, source):
 
 
 @clause("RT-08.1-01")
-def test_an_image_says_everything_itself(impl, check):
+def test_metadata_depends_on_the_image_alone(impl, check):
     """What it says does not depend on what was compiled or inspected since."""
     images = [compiled(impl, check, source) for source in (ONE, THREE)]
     first = [inspected(impl, check, image) for image in images]
@@ -108,7 +108,7 @@ def test_an_image_says_everything_itself(impl, check):
 
 @clause("RT-08.1-01")
 @pytest.mark.parametrize("kept", [0, 1, 8, 64, -1], ids=["nothing", "one", "eight", "64", "all-but-one"])
-def test_a_part_of_an_image_is_none(impl, check, kept):
+def test_a_truncated_image_is_refused(impl, check, kept):
     """One that is cut off is an invalid value, as it is to tessModuleLoad (AMB-RT-43)."""
     image = bytes.fromhex(compiled(impl, check, ONE))
     check.status(impl.abi.inspect(image=image[:kept].hex()), "TESS_ERR_INVALID_VALUE")
@@ -229,7 +229,7 @@ def test_an_image_can_hold_both(impl, check):
 
 @clause("RT-08.1-07")
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_a_name_leads_to_its_entry(impl, check, name):
+def test_the_kernel_table_has_an_entry_for_each_name(impl, check, name):
     """The kernel table has an entry for each name, with that kernel's own parameters in declared order."""
     found = [(each["name"], each["type"]) for each in kernel_of(impl, check, THREE, name)["parameters"]]
     check.equal(found, ARGUMENTS[name], "names and types of the parameters")

@@ -28,14 +28,14 @@ def places(impl, check, text):
         pytest.param("scale", 0x30, marks=clause("RT-10.1-10"), id="scale"),
     ],
 )
-def test_the_offset_of_an_argument_of_the_sample(impl, check, name, offset):
+def test_the_arguments_of_the_sample_have_the_offsets_of_the_specification(impl, check, name, offset):
     """flash_attention: four pointers from 0x00, four ints from 0x20, a float at 0x30."""
     found = {place.name: place.offset for place in places(impl, check, SAMPLE)}
     check.equal(found.get(name), offset, f"the offset of {name}")
 
 
 @clause("RT-10.1-11")
-def test_the_size_of_the_sample(impl, check):
+def test_the_buffer_of_the_sample_has_0x38_bytes(impl, check):
     """Nine arguments that end at 0x34 make a buffer of 0x38 bytes."""
     layout = layout_of(impl, check, SAMPLE)
     check.equal((layout.end_of_last_argument, layout.size), (0x34, 0x38), "where the arguments end, and the buffer")
@@ -49,7 +49,7 @@ def test_no_argument_of_the_sample_lies_in_its_padding(impl, check):
 
 
 @clause("RT-10.1-05", "RT-10.1-06", "RT-10.1-07")
-def test_the_types_of_the_sample(impl, check):
+def test_the_arguments_of_the_sample_have_the_types_of_the_specification(impl, check):
     """A star makes a pointer of 8 bytes; int is int32 and float is fp32, of 4 bytes."""
     found = [(place.name, place.type, place.size) for place in places(impl, check, SAMPLE)]
     wanted = [(name, "ptr", 8) for name in "QKVO"] + [(name, "int32", 4) for name in "BHLD"]
@@ -76,7 +76,7 @@ def test_a_pointer_has_eight_bytes(impl, check, declaration):
         pytest.param("double", "fp64", 8, marks=clause("RT-10.1-03"), id="double"),
     ],
 )
-def test_a_spelling_of_c(impl, check, spelling, dtype, size):
+def test_a_type_name_of_c_stands_for_the_dtype_of_its_width(impl, check, spelling, dtype, size):
     """int, float and double of C are the dtypes of their widths."""
     check.equal(places(impl, check, f"k({spelling} x)"), (Place("x", dtype, 0, size),), "the argument")
 

@@ -37,7 +37,7 @@ def test_every_rank_gets_the_same_bits(impl, check, ranks, dtype):
 @clause("RT-13-01", "LANG-15-16")
 @pytest.mark.parametrize("op", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["int32", "fp32", "bf16"])
-def test_extremes_are_those_of_all_ranks(impl, check, op, dtype):
+def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
     """The largest and smallest of exact values are exact at every level."""
     rows = [[1, -2, 3, 5], [4, -5, 6, 5], [0, 7, -8, 5]]
     outputs = check.returns(impl.collectives.all_reduce(inputs=[tensor_of(dtype, row) for row in rows], op=op))[
@@ -85,7 +85,7 @@ def test_nothing_is_lost_on_the_wire_where_the_policy_is_strict(impl, check):
     [{"seed": 2}, {"stream": 1}, {"reduction_order": "fold"}, {"reduction_order": {"ring": 1}}],
     ids=["seed", "stream", "fold", "ring"],
 )
-def test_ranks_that_bring_different_descriptors_are_refused(impl, check, other):
+def test_ranks_with_different_descriptors_are_refused(impl, check, other):
     """The same descriptor on every rank completes; a difference is TESS_ERR_DETERMINISM_VIOLATION."""
     inputs = [counted("fp32", (8,), seed=351 + rank) for rank in range(3)]
     common = {"seed": 1, "stream": 0, "reduction_order": "pairwise"}
@@ -105,7 +105,7 @@ def test_ranks_that_bring_different_descriptors_are_refused(impl, check, other):
         pytest.param(counted("bf16", (8,), seed=361), marks=clause("LANG-15-12"), id="dtype"),
     ],
 )
-def test_ranks_that_bring_different_buffers_are_refused(impl, check, other):
+def test_ranks_with_different_buffers_are_refused(impl, check, other):
     """A difference in count or dtype is TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
     inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(2)]
     check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum"))

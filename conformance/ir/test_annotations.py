@@ -56,7 +56,7 @@ def test_a_schedule_annotation_changes_metadata_and_no_value(impl, check, place,
 @clause("LANG-02-06")
 @feature("annotations")
 @places
-def test_schedule_annotations_are_told_apart(impl, check, place):
+def test_schedule_annotations_are_kept_distinct(impl, check, place):
     """Another name or another value of a setting leaves another IR."""
     texts = ["m=2", "m=4", "n=2", "m=2, n=2", "m=2, n=4"]
     found = [lowered(impl, check, module(place.format(f"@schedule({text})", VECTOR))) for text in texts]

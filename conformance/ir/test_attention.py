@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, value_of
 
-from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
+from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
@@ -82,5 +82,4 @@ def test_equal_scores_average_the_values(impl, check):
 )
 def test_operands_that_do_not_fit_are_refused(impl, check, call, wrong, category):
     """One float dtype, one batch, one width of queries and keys, as many values as keys."""
-    check.accepts(impl.language.verify(source=returning(call, PARAMETERS)))
-    check.rejects(impl.language.verify(source=returning(wrong, PARAMETERS)), category=category, at_line=FIRST_STATEMENT)
+    expression_twins(impl, check, call, wrong, PARAMETERS, category)

@@ -8,7 +8,7 @@ from tessera_conformance.marks import clause, feature
 
 MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 UNDECLARED = ("distributed", "types")
-"""What an axis or an op that is missing or unknown may be told as."""
+"""Categories in which a missing or unknown axis or op may be reported."""
 VECTOR = "tensor<4xfp32>"
 ALL_REDUCE = "tessera.graph.all_reduce"
 
@@ -183,7 +183,7 @@ def test_an_all_reduce_of_another_op_is_refused(impl, check, op):
 )
 @pytest.mark.parametrize("place", ["return {};", "{}; return X;"], ids=["value", "statement"])
 def test_a_collective_without_an_axis_is_refused(impl, check, call, place):
-    """On a mesh of two axes nothing else could say which ranks meet."""
+    """On a mesh of two axes nothing else says which ranks form a group."""
     twin = 'dist.all_reduce(X, axis=dp, op="sum")'
     verified_twins(impl, check, meshed(place.format(twin)), meshed(place.format(call)), UNDECLARED)
 
@@ -277,7 +277,7 @@ def test_two_equal_collectives_are_two(impl, check):
 @clause("LANG-04-05", "LANG-15-13")
 @pytest.mark.parametrize("order", [("sum", "max", "min"), ("min", "sum", "max")], ids=["sum-first", "min-first"])
 def test_collectives_stay_in_program_order(impl, check, order):
-    """Independent of each other and used backwards; all ranks meet in the order of the text (AMB-LANG-185)."""
+    """Independent of each other and used backwards; all ranks execute them in the order of the text (AMB-LANG-185)."""
     names = "PQR"
     body = [
         f'let {name}: {VECTOR} = dist.all_reduce(X, axis=dp, op="{op}");' for name, op in zip(names, order, strict=True)

@@ -12,7 +12,7 @@ from tessera_conformance.marks import clause
 SCALARS = "a: int32, b: int32, s: int32"
 ROW = "tensor<3xint32>"
 STEPLESS = ("types", "shapes", "numerics")
-"""What a step of zero may be told as: no group of section 11 names it."""
+"""Categories in which a step of zero may be reported: no group of section 11 names it."""
 
 
 def truth(value):
@@ -65,7 +65,7 @@ def test_a_variable_may_get_its_first_value_in_both_branches(impl, check, holds)
     ids=["less", "same", "one-more", "more", "below-zero", "above"],
 )
 def test_ifs_may_be_nested(impl, check, left, right, expected):
-    """An if in a branch of an if in a branch of an if, told apart by two numbers."""
+    """An if in a branch of an if in a branch of an if: two numbers select one of the leaves."""
     body = [
         "let d: int32 = 0;",
         "if (a < b) { d = 1; } else {",
@@ -166,7 +166,7 @@ def test_a_for_counts_over_its_range(impl, check, range_):
     ids=["over-zero", "up", "down", "equal", "past", "past-downwards", "largest"],
 )
 def test_a_range_may_be_computed_at_run_time(impl, check, start, stop, step):
-    """Start, stop and step are parameters; the number of turns and the last number tell the range."""
+    """Start, stop and step are parameters; the number of turns and the last number identify the range."""
     body = [
         "let turns: int32 = 0;",
         "let last: int32 = -1;",
@@ -352,7 +352,7 @@ def test_a_control_statement_is_an_operation_with_regions(impl, check, statement
 
 
 def _owners(graph):
-    """The operations that tell of regions of theirs."""
+    """The operations that have regions."""
     return [operation for operation in graph.operations if operation.get("regions", 0) > 0]
 
 

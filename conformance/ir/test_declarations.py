@@ -254,7 +254,7 @@ def two_types(impl, check, one, other):
 @pytest.mark.parametrize("space", ["shared", "global"])
 @pytest.mark.parametrize("other", ["private", "local", "constant", "generic", "host", "Shared", "shared1"])
 def test_a_memref_is_shared_or_global(impl, check, space, other):
-    """The two are accepted and told apart from nothing else; every other address space is refused (AMB-LANG-35)."""
+    """The two are accepted; every other address space is refused (AMB-LANG-35)."""
     for form in ("func f(a: memref<4xfp32>[addrspace={}]) {{ }}", "type t = fn(memref<4xfp32>[addrspace={}]) -> bool;"):
         verified_twins(impl, check, module(form.format(space)), module(form.format(other)), ("types", "syntax", "tile"))
 

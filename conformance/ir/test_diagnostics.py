@@ -1,4 +1,4 @@
-"""What a refusal tells: the location, the operand shapes, a remedy (language spec, section 12)."""
+"""What a diagnostic names: the location, the operand shapes, a remedy (language spec, section 12)."""
 
 import re
 
@@ -22,7 +22,7 @@ def verified(impl, *statements):
     return impl.language.verify(source=program(*statements, parameters=PARAMETERS))
 
 
-def told(rejected):
+def text_of(rejected):
     """All that the errors of a rejection say, as one text."""
     errors = [entry for entry in rejected.diagnostics if entry.severity == "error"]
     return " ".join([rejected.message, *(text for entry in errors for text in (entry.message, *entry.operands))])
@@ -58,7 +58,7 @@ def test_a_diagnostic_names_the_line_of_a_syntax_error(impl, check):
 def test_a_diagnostic_names_the_operand_shapes(impl, check, expression, shapes):
     """The shapes of both operands stand in the message or in its list of operands."""
     check.accepts(verified(impl, "return A + A;"))
-    text = told(check.rejects(verified(impl, f"return {expression};"), category="shapes"))
+    text = text_of(check.rejects(verified(impl, f"return {expression};"), category="shapes"))
     for shape in shapes:
         rows, columns = shape.split("x")
         found = re.search(rf"(?<!\d){rows}\s*[x,\u00d7]\s*{columns}(?!\d)", text)

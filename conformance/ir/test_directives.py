@@ -124,7 +124,7 @@ def test_a_schedule_statement_changes_metadata_of_the_ir(impl, check, directive)
     ],
     ids=["value", "exchanged", "subject", "depth", "setting", "string", "name", "more"],
 )
-def test_the_metadata_tells_directives_apart(impl, check, one, other):
+def test_the_metadata_of_directives_is_distinct(impl, check, one, other):
     """Another setting, another value, another tensor or another directive leaves another IR."""
     first, second = (lowered(impl, check, products(text)) for text in (one, other))
     check.true(first != second, "the IR differs", first)

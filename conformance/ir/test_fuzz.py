@@ -54,8 +54,8 @@ def examine(impl, check, made):
     tally = Tally()
     for trial in made:
         problem = judge(asking(impl), trial, tally)
-        told = "" if problem is None else f"{problem.name}: {problem.detail}\n{trial.subject.source}"
-        check.true(problem is None, f"{trial.what}: the program is answered as it must be", told or "answered")
+        detail = "" if problem is None else f"{problem.name}: {problem.detail}\n{trial.subject.source}"
+        check.true(problem is None, f"{trial.what}: the program is answered as it must be", detail or "answered")
     check.true(tally.judged > 0, "some answer is not `unsupported`", dict(tally.unsupported))
     if made[0].kind in ("legal", "variant"):
         missing = {what: count for what, count in tally.answers.items() if what.endswith(" unsupported")}

@@ -52,7 +52,7 @@ SCALARS = {
 @clause("LANG-05.5-01", "LANG-05.5-02")
 @pytest.mark.parametrize(("expression", "to_tensor", "to_scalar"), SCALARS.values(), ids=SCALARS)
 def test_a_scalar_beside_a_tensor_gets_the_sum(impl, check, expression, to_tensor, to_scalar):
-    """A scalar meets every element, so that its gradient is the sum of what they give it."""
+    """A scalar is combined with every element, so that its gradient is the sum over the elements."""
     operands = {"A": [3, 5, -7], "C": [2, 4, 2], "s": 4}
     judge_gradients(impl, check, expression, operands, {"A": to_tensor, "s": to_scalar})
 

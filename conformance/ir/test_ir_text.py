@@ -18,7 +18,7 @@ MARK = re.compile(r"⟦([^|⟦⟧]*)\|([^⟦⟧]*)⟧")
 
 
 def case(identifier, clauses, categories, *operations, line=None, **signature):
-    """A function of these operations; the mistake is told at `line`."""
+    """A function of these operations; the mistake is reported at `line`."""
     text = module(func(*operations, **signature))
     return pytest.param(text, categories, line, id=identifier, marks=clause(*clauses))
 
@@ -221,7 +221,7 @@ def twins(marked):
 
 
 def judge(impl, check, marked, categories, line):
-    """The legal text verifies; the illegal one is refused for a reason of these categories, told where it is."""
+    """The legal text verifies; the illegal one is refused, in one of these categories and at this line."""
     legal, illegal = twins(marked)
     check.accepts(impl.language.verify_ir(text=legal))
     check.rejects(impl.language.verify_ir(text=illegal), category=categories, at_line=line)
@@ -280,7 +280,7 @@ def test_a_call_finds_functions_of_its_module_only(impl, check):
 
 
 @clause("LANG-05-03")
-def test_a_function_does_not_come_back_to_itself(impl, check):
+def test_a_recursive_function_is_refused(impl, check):
     """f calls g; that g calls f too is refused (AMB-LANG-97)."""
     call = f'%r = "tessera.graph.call"(%a) {{callee = "⟦h|f⟧"}} : ({T}) -> {T}'
     caller = func(call.replace("⟦h|f⟧", "g"), returns("%r"), takes=f"%a: {T}")
@@ -352,10 +352,10 @@ def test_what_is_not_in_the_generic_form_is_refused(impl, check, name):
 
 @clause("LANG-12-01", "LANG-12-02", "LANG-12-03")
 def test_a_verifier_names_the_place_the_operands_and_a_remedy(impl, check):
-    """Inner dimensions that differ are told at the operation, with the shapes of its operands and what to do."""
+    """Inner dimensions that differ are reported at the operation, with the shapes of its operands and what to do."""
     operation = '%y = "tessera.graph.matmul"(%a, %a) : (tensor<2x3xfp32>, tensor<2x3xfp32>) -> tensor<2x3xfp32>'
     text = module(func(operation, '"tessera.graph.return"() : () -> ()', takes="%a: tensor<2x3xfp32>", gives=""))
     found = check.rejects(impl.language.verify_ir(text=text), category="shapes", at_line=4)
-    told = [entry for entry in found.diagnostics if entry.line == 4]
-    check.true(any("2x3" in "".join([*entry.operands, entry.message]) for entry in told), "shapes are named", told)
-    check.true(any(entry.remedy or entry.requirement for entry in told), "a remedy or a requirement is named", told)
+    entries = [entry for entry in found.diagnostics if entry.line == 4]
+    check.true(any("2x3" in "".join([*each.operands, each.message]) for each in entries), "shapes are named", entries)
+    check.true(any(each.remedy or each.requirement for each in entries), "a remedy or a requirement is named", entries)

@@ -34,7 +34,7 @@ def test_a_kernel_is_declared_like_a_func(impl, check, declaration):
 
 
 @clause("LANG-02.3-52", "LANG-02.3-08")
-def test_a_kernel_is_told_from_a_func(impl, check):
+def test_a_kernel_is_distinguished_from_a_func(impl, check):
     """The parser names its kind, and so does the IR where it names kinds; the same text with func is a func."""
     for word in ("kernel", "func"):
         source = module(f"{word} k(A: {VECTOR}) {{ A[0] = 1; }}")

@@ -8,11 +8,11 @@ from tessera_conformance.marks import clause, feature
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 MESH_RULES = ("distributed", "types", "shapes", "syntax")
-"""What a wrong mesh may be told as: none of the seven groups names it alone."""
+"""Categories in which a wrong mesh may be reported: none of the seven groups names it alone."""
 SQUARE = "tensor<8x8xfp32>"
 """Both extents can be divided by those of either axis."""
 WRONG_AXIS = ("distributed", "types")
-"""What an axis or a mesh that there is not may be told as."""
+"""Categories in which an unknown axis or mesh may be reported."""
 
 
 def reducing(axis, mesh=DECLARATION, more=""):

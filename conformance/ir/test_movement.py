@@ -6,7 +6,7 @@ What these operations refuse for its type or shape is in `rejections/`, but for 
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
+from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 
 from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
@@ -51,12 +51,7 @@ INCOMPLETE = [
 @pytest.mark.parametrize(("legal", "illegal"), INCOMPLETE, ids=[illegal for _, illegal in INCOMPLETE])
 def test_an_operand_or_attribute_too_few_or_too_many_is_refused(impl, check, legal, illegal):
     """Every operation has a number of operands, and attributes without which it says nothing."""
-    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
-    check.rejects(
-        impl.language.verify(source=returning(illegal, OPERANDS)),
-        category=("types", "syntax", "shapes", "numerics"),
-        at_line=FIRST_STATEMENT,
-    )
+    expression_twins(impl, check, legal, illegal, OPERANDS)
 
 
 MALFORMED = [
@@ -74,10 +69,7 @@ MALFORMED = [
 @pytest.mark.parametrize(("legal", "illegal"), MALFORMED, ids=[illegal for _, illegal in MALFORMED])
 def test_a_list_of_another_length_than_there_are_dimensions_is_refused(impl, check, legal, illegal):
     """Widths, starts, stops, steps and permutations say one number for each dimension that they are about."""
-    check.accepts(impl.language.verify(source=returning(legal, OPERANDS)))
-    check.rejects(
-        impl.language.verify(source=returning(illegal, OPERANDS)), category=("shapes", "types"), at_line=FIRST_STATEMENT
-    )
+    expression_twins(impl, check, legal, illegal, OPERANDS, ("shapes", "types"))
 
 
 NO_CONSTANTS = {
@@ -94,14 +86,8 @@ NO_CONSTANTS = {
 @pytest.mark.parametrize("illegal", NO_CONSTANTS.values(), ids=NO_CONSTANTS)
 def test_a_constant_that_is_none_is_refused(impl, check, illegal):
     """It takes no operands, needs a shape and a dtype, and has as many numbers as elements (AMB-LANG-53)."""
-    verified_twins(
-        impl,
-        check,
-        returning("op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3])", OPERANDS),
-        returning(illegal, OPERANDS),
-        ("types", "syntax", "shapes", "numerics"),
-        at_line=FIRST_STATEMENT,
-    )
+    legal = "op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3])"
+    expression_twins(impl, check, legal, illegal, OPERANDS)
 
 
 ROWS = [[1, 2], [3, 4], [5, 6]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
+from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 
-from tessera_conformance.dsl import FIRST_STATEMENT, returning, tensor_of
+from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.cases import golden, judge
 
@@ -37,8 +37,7 @@ def test_golden(impl, check, vector):
 )
 def test_vectors_have_an_element_for_each_position_along_the_axis(impl, check, call, wrong):
     """No other extent is stretched, and no other axis exists."""
-    check.accepts(impl.language.verify(source=returning(call, PARAMETERS)))
-    check.rejects(impl.language.verify(source=returning(wrong, PARAMETERS)), category="shapes", at_line=FIRST_STATEMENT)
+    expression_twins(impl, check, call, wrong, PARAMETERS, "shapes")
 
 
 @feature("normalization")
@@ -57,8 +56,7 @@ def test_vectors_have_an_element_for_each_position_along_the_axis(impl, check, c
 )
 def test_operands_are_floats_of_one_dtype(impl, check, call, wrong):
     """Nothing is cast for a norm, and it has a fixed number of operands."""
-    check.accepts(impl.language.verify(source=returning(call, PARAMETERS)))
-    check.rejects(impl.language.verify(source=returning(wrong, PARAMETERS)), category="types", at_line=FIRST_STATEMENT)
+    expression_twins(impl, check, call, wrong, PARAMETERS, "types")
 
 
 @feature("normalization")

@@ -1,4 +1,4 @@
-"""Precedence and associativity, told by the values of integer expressions (language spec, section 14.2)."""
+"""Precedence and associativity, shown by the values of integer expressions (language spec, section 14.2)."""
 
 import pytest
 from tessera_conformance.chapters.ir.kit.programs import value_of

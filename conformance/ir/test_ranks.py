@@ -201,7 +201,7 @@ def contributions(dtype, ranks):
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_every_rank_gets_the_same_bits_every_time(impl, check, dtype, ranks, profile):
-    """One tree, whoever arrives first (AMB-LANG-109)."""
+    """One tree, in whichever order the ranks arrive (AMB-LANG-109)."""
     source, rows = summing(dtype, ranks, profile), contributions(dtype, ranks)
     first = on_ranks(impl, check, source, rows)[0]
     for run in range(3):
@@ -268,7 +268,7 @@ def ints(*rows):
     ],
     ids=["first", "middle", "last", "all", "shorter"],
 )
-def test_ranks_that_bring_other_shapes_are_refused(impl, check, odd):
+def test_ranks_with_different_shapes_are_refused(impl, check, odd):
     """The dimension is unknown until it runs; all of a group bring the same."""
     good = ints([1, 2], [3, 4], [5, 6])
     refused(impl, check, meshed(line(3), REDUCING.format("dp")), good, ints(*odd))
@@ -289,7 +289,7 @@ def test_shapes_that_hold_as_much_or_would_broadcast_are_refused(impl, check, on
 
 @clause("LANG-09-04")
 def test_groups_may_differ_from_each_other(impl, check):
-    """Only ranks that meet must agree: those of dp = 0 bring two numbers, those of dp = 1 three."""
+    """Only ranks of one group must agree: those of dp = 0 have two numbers, those of dp = 1 three."""
     rows = [[1, 2], [10, 20], [1, 2, 3], [10, 20, 30]]
     source = meshed(SQUARE, REDUCING.format("tp"))
     expect(impl, check, source, rows, [[11, 22]] * 2 + [[11, 22, 33]] * 2)
@@ -325,7 +325,7 @@ def choosing(*choices):
 @pytest.mark.parametrize(
     "choices", [(1, 0, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0), (1, 0, 0, 1)], ids=["one", "three", "last", "crossed"]
 )
-def test_ranks_that_come_to_different_collectives_are_refused(impl, check, kind, choices):
+def test_ranks_that_reach_different_collectives_are_refused(impl, check, kind, choices):
     """Another axis, another op, or none at all: nobody waits for ever, and nobody is given a result (AMB-LANG-142)."""
     source = branching(kind)
     check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
@@ -333,7 +333,7 @@ def test_ranks_that_come_to_different_collectives_are_refused(impl, check, kind,
 
 
 @clause("LANG-11-11")
-def test_groups_may_come_to_different_collectives(impl, check):
+def test_groups_may_reach_different_collectives(impl, check):
     """On a square, the ranks of tp = 0 add along dp, those of tp = 1 take the largest."""
     rows, expected = [[1, 7], [0, 7], [2, 7], [-1, 7]], [[3, 14], [0, 7], [3, 14], [0, 7]]
     expect(impl, check, branching("op"), rows, expected)
@@ -342,7 +342,7 @@ def test_groups_may_come_to_different_collectives(impl, check):
 @feature("per-rank-issue")
 @clause("LANG-15-12")
 @pytest.mark.parametrize("choices", [(1, 1, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0)], ids=["half", "first", "last"])
-def test_ranks_that_bring_other_dtypes_are_refused(impl, check, choices):
+def test_ranks_with_different_dtypes_are_refused(impl, check, choices):
     """int32 here and fp32 there, of one shape; the same dtype everywhere is accepted, either of them."""
     source = branching("dtype")
     check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
@@ -352,7 +352,7 @@ def test_ranks_that_bring_other_dtypes_are_refused(impl, check, choices):
 @feature("per-rank-issue")
 @clause("LANG-04-05", "LANG-15-13")
 @pytest.mark.parametrize("choices", [(1, 0), (0, 1)], ids=["second", "first"])
-def test_a_collective_is_met_even_where_its_result_is_not_used(impl, check, choices):
+def test_a_collective_is_executed_even_where_its_result_is_not_used(impl, check, choices):
     """A rank that leaves it out is missed: communication is an effect."""
     body = ['if (X[0] > 0) { let Y: tensor<2xint32> = dist.all_reduce(X, axis=dp, op="sum"); }', "return X;"]
     source = meshed(line(2), *body, parameters="X: tensor<2xint32>")

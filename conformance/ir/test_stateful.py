@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, graph_of, value_of
 
-from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
+from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.cases import golden, judge
 
@@ -195,8 +195,7 @@ def test_without_training_the_statistics_stay(impl, check):
 )
 def test_operands_that_do_not_fit_are_refused(impl, check, call, wrong, category):
     """One shape, one dtype, but for state that may be as wide as the accumulator; a step counts in int32."""
-    check.accepts(impl.language.verify(source=returning(call, PARAMETERS)))
-    check.rejects(impl.language.verify(source=returning(wrong, PARAMETERS)), category=category, at_line=FIRST_STATEMENT)
+    expression_twins(impl, check, call, wrong, PARAMETERS, category)
 
 
 @feature("stateful-ops")

@@ -56,7 +56,7 @@ def results(session, collective, brought):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_an_algorithm_is_available(impl, check, algorithm, collective):
-    """Asked for by a hint on eight devices that a switch joins, it is what the collective runs by."""
+    """A hint on eight devices that a switch joins selects it."""
     session = opened(impl, check, 8)
     choose(session, algorithm, "hint", collective)
     check.equal(planned(session, collective), (algorithm, "hint"), "the plan of the collective")

@@ -205,7 +205,7 @@ def test_a_mesh_and_the_stream_of_another_are_refused(impl, check, function):
 
 @clause("RT-19.A-01", "RT-07-03")
 @pytest.mark.parametrize("function", ON_A_STREAM)
-def test_what_is_refused_is_not_told_again(impl, check, function):
+def test_a_refused_call_is_not_reported_again(impl, check, function):
     """An invalid value is reported by the call, and the stream has nothing more to say of it."""
     session = opened(impl, check)
     legal = legal_call(session, function)

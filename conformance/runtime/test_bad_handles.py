@@ -71,7 +71,7 @@ def test_a_handle_that_was_never_given_out_is_refused(impl, check, function, nam
 @feature("checked-handles")
 @clause("RT-19.A-01")
 def test_a_pointer_is_no_handle(impl, check):
-    """Device memory where a stream is asked for, and a stream where memory is."""
+    """Device memory in place of a stream, and a stream in place of memory."""
     session = opened(impl, check)
     pointer = session.allocate(64)
     refused(check, session.attempt("tessStreamSynchronize", stream=pointer), INVALID)
@@ -93,7 +93,7 @@ ENDS = {
 @feature("checked-handles")
 @clause("RT-19.A-01")
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
-def test_a_handle_that_is_no_more_gets_an_answer(impl, check, function, name):
+def test_a_destroyed_handle_gets_an_answer(impl, check, function, name):
     """Any status will do, the runtime lives on, and another session is not touched (AMB-RT-38, AMB-RT-50)."""
     session = opened(impl, check)
     arguments = legal_call(session, function)

@@ -45,7 +45,7 @@ def test_a_compiled_kernel_is_found_by_the_next_context(impl, check, tmp_path):
 
 @feature("env-vars")
 @clause("RT-08.2-01")
-def test_an_entry_tells_what_it_is_for(impl, check, tmp_path):
+def test_an_entry_names_its_kernel_shape_dtype_and_target(impl, check, tmp_path):
     """The kernel by its name, the extents, the dtype and the target of the device stand in it (AMB-RT-163)."""
     target = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"][0]["target"]
     session = caching(impl, check, tmp_path)
@@ -110,7 +110,7 @@ def test_a_result_of_autotuning_is_kept(impl, check, tmp_path):
 
 @feature("env-vars")
 @clause("RT-08.2-02")
-def test_an_autotune_result_tells_what_it_is_for(impl, check, tmp_path):
+def test_an_autotune_result_names_its_collective_count_dtype_and_target(impl, check, tmp_path):
     """Collective, count, dtype and the target of the devices stand in it (AMB-RT-163)."""
     target = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"][0]["target"]
     session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
@@ -184,7 +184,7 @@ def test_a_device_of_another_target_has_entries_of_its_own(impl, check, tmp_path
         check.equal(filled(replace(session, mesh=mesh, stream=stream), image), 7, "the result")
         hits, misses = used(session)
         check.true(hits == 0 and misses > 0, f"nothing is found for {target}", (hits, misses))
-        told = [each["arch"] for each in entries(session)]
-        check.equal(len(told), number, "the number of entries")
-        check.true(any(target in each for each in told), f"an entry is for {target}", told)
+        targets = [each["arch"] for each in entries(session)]
+        check.equal(len(targets), number, "the number of entries")
+        check.true(any(target in each for each in targets), f"an entry is for {target}", targets)
         ended(session)

@@ -93,7 +93,7 @@ def test_streams_do_not_mix_their_descriptors(impl, check):
 @clause("RT-11-01")
 @feature("graph-replay")
 def test_each_replay_carries_what_its_launches_carried(impl, check):
-    """What is captured is told when it is replayed: each time with the descriptor of its capture (AMB-RT-170)."""
+    """Captured work is listed at each replay, with the descriptor of its capture (AMB-RT-170)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
     session.synchronize()

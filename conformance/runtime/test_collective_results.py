@@ -63,7 +63,7 @@ def test_all_reduce_combines_every_dtype(impl, check, dtype, op):
 @pytest.mark.parametrize("op", REDUCED)
 @pytest.mark.parametrize(("sizes", "axis"), MESH_AXES)
 def test_all_reduce_runs_along_its_axis(impl, check, sizes, axis, op):
-    """Ranks that differ in that coordinate alone meet; the others have groups of their own (AMB-RT-02, AMB-RT-03)."""
+    """Ranks that differ in that coordinate alone form a group (AMB-RT-02, AMB-RT-03)."""
     session = gathered(impl, check, **sizes)
     inputs = contributions("fp32", 5, session.ranks, seed=720)
     pointer = filled(session, inputs)

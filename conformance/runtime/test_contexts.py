@@ -50,7 +50,7 @@ def test_a_live_context_can_be_shut_down(impl, check, times):
 
 
 @clause("RT-04.1-20")
-def test_a_context_takes_what_is_left_of_it_along(impl, check):
+def test_shutting_down_ends_everything_that_belongs_to_the_context(impl, check):
     """Streams, events, memory, modules, meshes and profilers need not be destroyed before (AMB-RT-50)."""
     session = opened(impl, check)
     session.another_stream(priority=3)

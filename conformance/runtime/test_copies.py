@@ -30,7 +30,7 @@ PARTS = [(0, 1), (0, 4096), (1, 3), (7, 8), (16, 16), (255, 257), (4095, 1), (1,
 
 
 def numbered(count: int) -> bytes:
-    """Bytes that tell their places, none of them `BEHIND`."""
+    """Bytes that differ from place to place, none of them `BEHIND`."""
     return bytes(place % 64 + (128 if place // 64 % 2 else 0) for place in range(count))
 
 
@@ -156,7 +156,7 @@ def test_copies_keep_their_place_in_their_stream(impl, check):
 @clause("RT-04.4-11")
 @pytest.mark.parametrize("block", range(8))
 def test_copies_keep_their_place_under_many_orders(impl, check, block):
-    """Two hundred seeds, twenty-five a case; another stream is busy too, and all else may happen in any order."""
+    """Two hundred seeds, twenty-five a case; another stream has work too, and all else may happen in any order."""
     image = compiled(impl, check, DIGIT)
     for seed in seeds_of(impl, check, block):
         session = opened(impl, check)

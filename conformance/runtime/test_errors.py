@@ -1,4 +1,4 @@
-"""What an error is, when it is told, and what it leaves behind (runtime specification, 7)."""
+"""What an error is, when it is reported, and what it leaves behind (runtime specification, 7)."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_success_and_failure_alternate(impl, check):
 
 
 @clause("RT-07-04")
-@pytest.mark.parametrize("pending", [False, True], ids=["idle", "busy"])
-def test_out_of_memory_is_told_at_once(impl, check, pending):
+@pytest.mark.parametrize("pending", [False, True], ids=["idle", "pending"])
+def test_out_of_memory_is_reported_by_the_call(impl, check, pending):
     """By the call that finds none, also behind queued work, and the synchronization does not repeat it."""
     session = opened(impl, check)
     pointer = of_ones(session)
@@ -142,7 +142,7 @@ def test_a_launch_that_fails_leaves_other_meshes_alone(impl, check):
 
 @clause("RT-07-07")
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_failed_launches_are_told_once(impl, check, count):
+def test_failed_launches_are_reported_once(impl, check, count):
     """Several before a synchronization are one error, and each round has its own (AMB-RT-14)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("divide"), session.allocate(BYTES)
@@ -174,7 +174,7 @@ def test_a_failed_launch_among_good_ones_is_found(impl, check, place):
 
 @clause("RT-07-07", "RT-07-03")
 def test_an_invalid_value_does_not_hide_a_failed_launch(impl, check):
-    """Each is told where it belongs: the one by its call, the other by the synchronization."""
+    """The one is reported by its call, the other by the synchronization."""
     session = opened(impl, check)
     failing_launch(session, session.kernel("divide"), session.allocate(BYTES))
     refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=64, null=["devPtr"]), INVALID)

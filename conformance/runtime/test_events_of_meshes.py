@@ -62,7 +62,7 @@ def test_an_event_orders_two_streams_on_every_rank(impl, check, ranks):
 @feature("rank-memory")
 @clause("RT-12-04")
 def test_an_event_orders_two_streams_on_every_rank_under_seeded_schedules(impl, check, block, untimed):
-    """On three ranks, each of which goes on by itself."""
+    """On three ranks, whose work is not ordered among each other."""
     under_seeds(program_runner(impl, check), on_every_rank, [12, 112, 212], block, untimed, ranks=3)
 
 

@@ -1,4 +1,4 @@
-"""What is told of a module: fusion groups, tile shapes, collective plans (runtime specification, 17; AMB-RT-36)."""
+"""The explanation of a module: fusion groups, tile shapes, collective plans (runtime specification, 17; AMB-RT-36)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ PLANS = {
 
 
 def explained(impl, check, source, **options):
-    """The text and the explanation of a module."""
+    """The text of a module's explanation, and its parts by name."""
     session = opened(impl, check)
-    told = session.ask("tessxExplain", module=session.load(source, **options))
-    check.true(bool(told["text"].strip()), "there is a text", told["text"])
-    return told["text"], told["explanation"]
+    answer = session.ask("tessxExplain", module=session.load(source, **options))
+    check.true(bool(answer["text"].strip()), "there is a text", answer["text"])
+    return answer["text"], answer["explanation"]
 
 
 def mentioned(part, *names):
-    """The entries of a part of an explanation in which all these names stand."""
+    """The entries of a part in which all these names stand."""
     return [each for each in part if all(name in json.dumps(each) for name in names)]
 
 
@@ -45,29 +45,31 @@ def mentioned(part, *names):
 @pytest.mark.parametrize(("source", "kernels"), [(ONE, ["product"]), (TWO, ["product", "twice"])], ids=["one", "two"])
 def test_every_kernel_has_its_fusion_groups(impl, check, source, kernels):
     """Each kernel whose extents are known is named by a group, that of a matrix product with the product in it."""
-    text, told = explained(impl, check, source)
+    text, parts = explained(impl, check, source)
     for kernel in kernels:
-        check.true(bool(mentioned(told["fusion_groups"], kernel)), f"a group is of {kernel}", told["fusion_groups"])
+        check.true(bool(mentioned(parts["fusion_groups"], kernel)), f"a group is of {kernel}", parts["fusion_groups"])
         check.true(kernel in text, f"the text names {kernel}", text)
-    check.true(bool(mentioned(told["fusion_groups"], "product", "matmul")), "one has the matmul", told["fusion_groups"])
-    check.equal(mentioned(told["fusion_groups"], "product", "twice"), [], "groups of two kernels")
+    check.true(
+        bool(mentioned(parts["fusion_groups"], "product", "matmul")), "one has the matmul", parts["fusion_groups"]
+    )
+    check.equal(mentioned(parts["fusion_groups"], "product", "twice"), [], "groups of two kernels")
 
 
 @clause("RT-17-03")
-def test_kernels_of_another_module_are_not_told_of(impl, check):
+def test_kernels_of_another_module_are_not_explained(impl, check):
     """Two modules are loaded; each has its own groups."""
     session = opened(impl, check)
     modules = [session.load(source) for source in (ONE, TWO)]
     groups = [session.ask("tessxExplain", module=each)["explanation"]["fusion_groups"] for each in modules]
-    check.equal([bool(mentioned(each, "twice")) for each in groups], [False, True], "which module tells of the kernel")
+    check.equal([bool(mentioned(each, "twice")) for each in groups], [False, True], "which module explains the kernel")
 
 
 @clause("RT-17-08")
 def test_a_product_has_a_tile_shape(impl, check):
     """Extents that are whole numbers from 1, by name: m, n, and k for a contraction (AMB-RT-165)."""
-    text, told = explained(impl, check, TWO)
-    found = mentioned(told["tile_shapes"], "product")
-    check.true(bool(found), "the product has a tile shape", told["tile_shapes"])
+    text, parts = explained(impl, check, TWO)
+    found = mentioned(parts["tile_shapes"], "product")
+    check.true(bool(found), "the product has a tile shape", parts["tile_shapes"])
     for each in found:
         extents = each.get("extents")
         check.true(isinstance(extents, dict) and {"m", "n", "k"} <= set(extents), "it has m, n and k", each)
@@ -75,21 +77,21 @@ def test_a_product_has_a_tile_shape(impl, check):
         check.true(whole, "its extents are whole numbers from 1", extents)
         for name in ("m", "n", "k"):
             check.true(extents[name] <= 256, f"a tile of 64s is at most 256 in {name}", extents)
-            check.true(str(extents[name]) in text, f"the text tells {name}", text)
+            check.true(str(extents[name]) in text, f"the text names {name}", text)
 
 
 @clause("RT-17-08")
 def test_every_kernel_has_its_tile_shape(impl, check):
     """An elementwise kernel too."""
-    _, told = explained(impl, check, TWO)
-    check.true(bool(mentioned(told["tile_shapes"], "twice")), "the sum has a tile shape", told["tile_shapes"])
+    _, parts = explained(impl, check, TWO)
+    check.true(bool(mentioned(parts["tile_shapes"], "twice")), "the sum has a tile shape", parts["tile_shapes"])
 
 
 @clause("RT-17-09")
 @pytest.mark.parametrize("plans", PLANS.values(), ids=PLANS)
-def test_the_collective_plans_of_a_module_are_told(impl, check, plans):
+def test_the_collective_plans_of_a_module_are_listed(impl, check, plans):
     """Those that it was compiled with, and no others; the text names their collectives and algorithms."""
-    text, told = explained(impl, check, ONE, plans=plans)
-    check.equal(sorted(told["collective_plans"], key=str), sorted(plans, key=str), "the collective plans")
+    text, parts = explained(impl, check, ONE, plans=plans)
+    check.equal(sorted(parts["collective_plans"], key=str), sorted(plans, key=str), "the collective plans")
     for plan in plans:
-        check.true(plan["collective"] in text and plan["algorithm"] in text, "the text tells the plan", text)
+        check.true(plan["collective"] in text and plan["algorithm"] in text, "the text names the plan", text)

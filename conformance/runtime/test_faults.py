@@ -1,4 +1,4 @@
-"""Failures on demand, and how they are told (runtime specification, 7 and 19.A; AMB-RT-81)."""
+"""Injected faults and how they are reported (runtime specification, 7 and 19.A; AMB-RT-81)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import devices as dev
 
 from tessera_conformance.marks import clause, feature
 
-MET = """module meeting {
+ALL_REDUCE = """module communicating {
   mesh g = mesh<axes=[tp, dp], shape=[2, 2]>;
-  kernel met(x: tensor<4xint32>) { x = dist.all_reduce(x, axis=dp, op="sum"); }
+  kernel reduced(x: tensor<4xint32>) { x = dist.all_reduce(x, axis=dp, op="sum"); }
 }
 """
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
@@ -73,7 +73,7 @@ def test_a_kernel_that_traps_on_one_rank_is_a_failed_launch(impl, check, rank):
 
 @feature("fault-injection")
 @clause("RT-07-07")
-def test_a_trap_befalls_its_kernel_only(impl, check):
+def test_a_trap_affects_its_kernel_only(impl, check):
     """Other kernels are not counted, and an empty plan lifts the fault."""
     session = opened(impl, check)
     module, pointer = session.load(), session.allocate(BYTES)
@@ -90,7 +90,7 @@ def test_a_trap_befalls_its_kernel_only(impl, check):
 
 @feature("fault-injection")
 @clause("RT-07-07")
-def test_a_fault_befalls_its_context_only(impl, check):
+def test_a_fault_affects_its_context_only(impl, check):
     """The same kernel runs in another one."""
     session, other = opened(impl, check), opened(impl, check)
     plan(session, {"kind": "kernel_trap", "kernel": "fill"}, {"kind": "out_of_memory"})
@@ -143,10 +143,10 @@ def test_a_collective_over_a_cut_link_is_a_failed_launch(impl, check, axis):
 @feature("fault-injection", "mesh-collectives")
 @clause("RT-19.A-04", "RT-07-07")
 @pytest.mark.parametrize("cut", [(0, 1), (1, 3), (0, 3)], ids=["along dp", "along tp", "across"])
-def test_a_kernel_whose_ranks_meet_over_a_cut_link_is_a_failed_launch(impl, check, cut):
-    """Ranks meet along dp: a link between other ranks is no matter (AMB-RT-171)."""
+def test_a_kernel_that_communicates_over_a_cut_link_is_a_failed_launch(impl, check, cut):
+    """The kernel communicates along dp: links between other ranks do not matter (AMB-RT-171)."""
     session = opened(impl, check, ranks=4, tp=2, dp=2)
-    kernel, pointer = session.kernel("met", MET), session.upload(bytes(range(16)))
+    kernel, pointer = session.kernel("reduced", ALL_REDUCE), session.upload(bytes(range(16)))
     session.synchronize()
     plan(session, {"kind": "link_down", "ranks": list(cut), "mesh": session.mesh})
     session.launch(kernel, packed(("ptr", pointer)))
@@ -155,7 +155,7 @@ def test_a_kernel_whose_ranks_meet_over_a_cut_link_is_a_failed_launch(impl, chec
 
 @feature("fault-injection")
 @clause("RT-07-07")
-def test_a_cut_link_is_no_matter_to_others(impl, check):
+def test_a_cut_link_does_not_affect_other_collectives(impl, check):
     """Collectives of groups that do not need it, of another mesh, and after the plan is lifted, succeed."""
     session = opened(impl, check, ranks=4, tp=2, dp=2)
     other = meshed(impl, check, session.context, devices_of(impl, check, 4), tp=4)

@@ -236,7 +236,7 @@ def access(session: MeshSession, pointer: int, writes: bool) -> None:
 @pytest.mark.parametrize(("first", "second", "mistaken"), ACCESSES.values(), ids=ACCESSES)
 @pytest.mark.parametrize("ordered", ["not at all", "event", "synchronization"])
 def test_accesses_that_nothing_orders_are_found(impl, check, first, second, mistaken, ordered):
-    """Two streams, one of which writes, need an event or a synchronization between them, whoever comes first."""
+    """Two streams, one of which writes, need an event or a synchronization between them, in either order."""
     session = opened(impl, check)
     other, pointer = session.another_stream(), session.upload(ONES)
     session.synchronize()
@@ -268,7 +268,7 @@ def test_accesses_to_other_bytes_need_no_order(impl, check):
 @feature("memory-findings")
 @clause("RT-04.4-14")
 def test_findings_are_kept(impl, check):
-    """They are told again when they are asked for again, and a later mistake joins them."""
+    """Every query lists them again, with later mistakes added."""
     session = opened(impl, check)
     session.download(session.allocate(64), 64)
     before = kinds(session)

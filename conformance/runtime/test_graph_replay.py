@@ -6,8 +6,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
-    captured_digits,
-    digits,
+    digit_stream,
     end_streams,
     instantiated,
     replay,
@@ -28,28 +27,26 @@ MATRIX_BYTES = 4 * 8 * 8
 @clause("RT-12-07")
 def test_a_graph_outlives_its_capture(impl, check):
     """It can be instantiated, replayed and destroyed, and its stream can capture anew."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
-    first = captured_digits(known, pointer, 1, 2)
-    second = captured_digits(known, pointer, 3)
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
+    first = session.captured(pointer, 1, 2)
+    second = session.captured(pointer, 3)
     check.true(first != second, "each capture has a graph of its own", [first, second])
     replay(session, second)
     replay(session, first)
-    known.require(session, pointer, 312, "the second graph, then the first")
+    session.require(pointer, 312, "the second graph, then the first")
     check.equal(session.ask("tessxGraphDestroy", graph=first), {}, "no outputs")
     replay(session, second)
-    known.require(session, pointer, 3123, "the second graph without the first")
+    session.require(pointer, 3123, "the second graph without the first")
 
 
 @clause("RT-12-07")
 def test_a_stream_that_captured_nothing_has_no_graph(impl, check):
     """TESS_ERR_INVALID_VALUE, and once more after an instantiation has ended the capture (AMB-RT-162)."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
     refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
-    captured_digits(known, pointer, 1)
+    session.captured(pointer, 1)
     refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
 
 
@@ -57,58 +54,55 @@ def test_a_stream_that_captured_nothing_has_no_graph(impl, check):
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["its own stream", "another stream"])
 def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
     """Four replays append the digits 1 and 2 four times, in their order."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
-    graph = captured_digits(known, pointer, 1, 2)
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
+    graph = session.captured(pointer, 1, 2)
     on = session.another_stream() if elsewhere else session
     number = 0
     for times in (1, 3):
         for _ in range(times):
             replay(on, graph)
             number = 100 * number + 12
-        known.require(on, pointer, number, f"the tensor after {times} more replays")
+        on.require(pointer, number, f"the tensor after {times} more replays")
 
 
 @clause("RT-12-08")
 def test_a_replay_has_its_place_in_its_stream(impl, check):
     """It comes after the launches before it and before those behind it, without a synchronization."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
-    graph = captured_digits(known, pointer, 2, 3)
-    known.append(session, 1, pointer)
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
+    graph = session.captured(pointer, 2, 3)
+    session.append(1, pointer)
     replay(session, graph)
-    known.append(session, 4, pointer)
+    session.append(4, pointer)
     replay(session, graph)
-    known.require(session, pointer, 123423, "the digits in order of the stream")
+    session.require(pointer, 123423, "the digits in order of the stream")
 
 
 @clause("RT-12-08")
 def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check):
     """Not by the capture, nor by instantiation; a replay that fails can be followed by one that does not."""
-    session = opened(impl, check)
-    known, divide = digits(session), session.kernel("divide")
-    pointer = known.zeros()
+    session = digit_stream(impl, check)
+    divide = session.kernel("divide")
+    pointer = session.zeros()
     session.launch(divide, packed(("int32", 0), ("ptr", pointer)), flags=CAPTURE)
     failing = instantiated(session)
     session.synchronize()
     replay(session, failing)
     session.reports("TESS_ERR_LAUNCH_FAILED")
-    replay(session, captured_digits(known, pointer, 5))
-    known.require(session, pointer, 5, "the tensor after a graph that does not fail")
+    replay(session, session.captured(pointer, 5))
+    session.require(pointer, 5, "the tensor after a graph that does not fail")
 
 
 @clause("RT-12-08")
 @feature("rank-memory")
 def test_a_replay_runs_on_every_rank(impl, check):
     """Four ranks begin with other numbers, and each has two more digits."""
-    session = opened(impl, check, 4)
-    known = digits(session)
-    pointer = known.zeros()
+    session = digit_stream(impl, check, 4)
+    pointer = session.zeros()
     for rank in range(4):
         session.poke(rank, pointer, elements("int32", *[rank] * COUNT))
-    graph = captured_digits(known, pointer, 8, 9)
+    graph = session.captured(pointer, 8, 9)
     replay(session, graph)
     session.synchronize()
     for rank in range(4):
@@ -195,19 +189,18 @@ def test_replays_give_the_same_bits_under_every_schedule(impl, check):
 @feature("schedule-control")
 def test_edges_hold_under_every_schedule(impl, check):
     """Launches on two streams of a graph, ordered by events alone, append their digits in order under 200 seeds."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
     end_streams([session])
     for seed in range(SEEDS):
         first, second, third = streams = streams_under(session, 3, seed)
         for digit, (on, then) in enumerate([(first, second), (second, first), (first, second)], 1):
-            known.append(on, digit, pointer, CAPTURE)
+            on.append(digit, pointer, CAPTURE)
             then.wait_stream(on)
-        known.append(second, 4, pointer, CAPTURE)
+        second.append(4, pointer, CAPTURE)
         first.wait_stream(second)
         graph = instantiated(first)
         third.write(pointer, bytes(BYTES))
         replay(third, graph)
-        known.require(third, pointer, 1234, f"the digits under seed {seed}")
+        third.require(pointer, 1234, f"the digits under seed {seed}")
         end_streams(streams)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.graphs import before, digits, instantiated, nodes_of, replay
+from tessera_conformance.chapters.runtime.kit.graphs import before, digit_stream, instantiated, nodes_of, replay
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     CAPTURE,
@@ -14,7 +14,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DETERMINISTIC,
     H2D,
     LOW_LATENCY,
-    opened,
 )
 
 from tessera_conformance.marks import clause
@@ -26,64 +25,63 @@ from tessera_conformance.marks import clause
 @pytest.mark.parametrize("flags", [CAPTURE, CAPTURE | DETERMINISTIC, CAPTURE | LOW_LATENCY])
 def test_a_captured_launch_does_not_run_until_it_is_replayed(impl, check, flags):
     """Neither when its stream is synchronized nor when the graph is instantiated; then it runs once (AMB-RT-64)."""
-    session = opened(impl, check)
-    known, other = digits(session), session.another_stream()
-    pointer = known.zeros()
-    known.append(session, 7, pointer, flags)
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    pointer = session.zeros()
+    session.append(7, pointer, flags)
     session.synchronize()
-    known.require(other, pointer, 0, "what a captured launch has written")
+    other.require(pointer, 0, "what a captured launch has written")
     graph = instantiated(session)
     session.synchronize()
-    known.require(other, pointer, 0, "what an instantiated graph has written")
+    other.require(pointer, 0, "what an instantiated graph has written")
     replay(session, graph)
-    known.require(session, pointer, 7, "what the replay has written")
+    session.require(pointer, 7, "what the replay has written")
 
 
 @clause("RT-06-11")
 def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check):
     """The parameter buffer has been read when tessLaunch returns, also by a launch that runs later (AMB-RT-72)."""
-    session = opened(impl, check)
-    known = digits(session)
-    first, second = known.zeros(), known.zeros()
+    session = digit_stream(impl, check)
+    first, second = session.zeros(), session.zeros()
     buffer = session.host(packed(("int32", 4), ("ptr", first)))
-    answer = session.launching(known.kernel, argBuffer=buffer, argSize=16, flags=CAPTURE)
+    answer = session.launching(session.digit, argBuffer=buffer, argSize=16, flags=CAPTURE)
     check.returns(answer, "tessLaunch succeeds")
     session.host_write(buffer, packed(("int32", 5), ("ptr", second)))
     replay(session, instantiated(session))
-    known.require(session, first, 4, "where the launch was to write")
-    known.require(session, second, 0, "where the overwritten buffer points")
+    session.require(first, 4, "where the launch was to write")
+    session.require(second, 0, "where the overwritten buffer points")
 
 
 @clause("RT-06-11")
 def test_a_stream_that_captures_leaves_others_alone(impl, check):
-    """Launches on another stream run while a capture goes on, and belong to no graph."""
-    session = opened(impl, check)
-    known, other = digits(session), session.another_stream()
-    captured, running = known.zeros(), known.zeros()
-    known.append(session, 1, captured, CAPTURE)
-    known.append(other, 2, running)
-    known.require(other, running, 2, "what runs at once")
+    """Launches on another stream run during a capture, and belong to no graph."""
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    captured, running = session.zeros(), session.zeros()
+    session.append(1, captured, CAPTURE)
+    other.append(2, running)
+    other.require(running, 2, "what runs at once")
     graph = instantiated(session)
     check.equal(len(nodes_of(session, graph)), 1, "the number of captured launches")
-    known.append(session, 3, running)
-    known.require(session, running, 23, "what is launched after the capture, on its stream")
+    session.append(3, running)
+    session.require(running, 23, "what is launched after the capture, on its stream")
 
 
 @clause("RT-06-11")
 def test_two_streams_capture_two_graphs(impl, check):
     """Each has the launches of its own stream."""
-    session = opened(impl, check)
-    known, other = digits(session), session.another_stream()
-    first, second = known.zeros(), known.zeros()
-    known.append(session, 1, first, CAPTURE)
-    known.append(other, 2, second, CAPTURE)
-    known.append(session, 3, first, CAPTURE)
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    first, second = session.zeros(), session.zeros()
+    session.append(1, first, CAPTURE)
+    other.append(2, second, CAPTURE)
+    session.append(3, first, CAPTURE)
     graphs = instantiated(session), instantiated(other)
     check.true(graphs[0] != graphs[1], "the graphs are two", graphs)
     check.equal([len(nodes_of(session, graph)) for graph in graphs], [2, 1], "the number of launches of each")
     replay(session, graphs[0])
-    known.require(session, first, 13, "the first graph's tensor")
-    known.require(session, second, 0, "the second graph's tensor")
+    session.require(first, 13, "the first graph's tensor")
+    session.require(second, 0, "the second graph's tensor")
 
 
 # The graph
@@ -92,12 +90,12 @@ def test_two_streams_capture_two_graphs(impl, check):
 @clause("RT-12-05")
 def test_launches_are_nodes_in_the_order_of_their_stream(impl, check):
     """Three launches on a stream: nodes of the kind launch, named after their kernels, each after the one before."""
-    session = opened(impl, check)
-    known, fill = digits(session), session.kernel("fill")
-    pointer = known.zeros()
-    known.append(session, 1, pointer, CAPTURE)
+    session = digit_stream(impl, check)
+    fill = session.kernel("fill")
+    pointer = session.zeros()
+    session.append(1, pointer, CAPTURE)
     session.launch(fill, packed(("int32", 5), ("ptr", pointer)), flags=CAPTURE)
-    known.append(session, 2, pointer, CAPTURE)
+    session.append(2, pointer, CAPTURE)
     nodes = nodes_of(session, instantiated(session))
     check.equal([node["kind"] for node in nodes], ["launch"] * 3, "the kinds of the nodes")
     check.equal([node["name"] for node in nodes], ["digit", "fill", "digit"], "the kernels that are launched")
@@ -107,15 +105,15 @@ def test_launches_are_nodes_in_the_order_of_their_stream(impl, check):
 @clause("RT-12-05")
 def test_streams_that_events_join_share_a_graph(impl, check):
     """A fork and a join: launches on a stream that waits for an event of the capture follow it (AMB-RT-160)."""
-    session = opened(impl, check)
-    known, other = digits(session), session.another_stream()
-    pointer, beside = known.zeros(), known.zeros()
-    known.append(session, 1, pointer, CAPTURE)
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    pointer, beside = session.zeros(), session.zeros()
+    session.append(1, pointer, CAPTURE)
     other.wait_stream(session)
-    known.append(other, 2, beside, CAPTURE)
-    known.append(session, 3, pointer, CAPTURE)
+    other.append(2, beside, CAPTURE)
+    session.append(3, pointer, CAPTURE)
     session.wait_stream(other)
-    known.append(session, 4, pointer, CAPTURE)
+    session.append(4, pointer, CAPTURE)
     graph = instantiated(session)
     nodes = nodes_of(session, graph)
     check.equal([node["kind"] for node in nodes], ["launch"] * 4, "the kinds of the nodes")
@@ -123,25 +121,25 @@ def test_streams_that_events_join_share_a_graph(impl, check):
         found = before(nodes, index)
         check.true(needed <= found, f"node {index} follows {sorted(needed)}", sorted(found))
     replay(session, graph)
-    known.require(session, pointer, 134, "the tensor of the capturing stream")
-    known.require(session, beside, 2, "the tensor of the stream that joined")
-    known.append(other, 5, beside)
-    known.require(other, beside, 25, "what runs on the stream that joined, after the capture")
+    session.require(pointer, 134, "the tensor of the capturing stream")
+    session.require(beside, 2, "the tensor of the stream that joined")
+    other.append(5, beside)
+    other.require(beside, 25, "what runs on the stream that joined, after the capture")
 
 
 @clause("RT-12-06")
 def test_copies_are_nodes_and_do_not_run_before_replay(impl, check):
     """To the device, on it, and back, between launches; each follows what was captured before (AMB-RT-86)."""
-    session = opened(impl, check)
-    known, other = digits(session), session.another_stream()
-    pointer, second = known.zeros(), known.zeros()
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    pointer, second = session.zeros(), session.zeros()
     source, target = session.host(elements("int32", *[6] * COUNT)), session.host(bytes(BYTES))
-    known.append(session, 1, second, CAPTURE)
+    session.append(1, second, CAPTURE)
     session.copy(pointer, source, BYTES, H2D)
-    known.append(session, 2, pointer, CAPTURE)
+    session.append(2, pointer, CAPTURE)
     session.copy(second, pointer, BYTES, D2D)
     session.copy(target, second, BYTES, D2H)
-    known.require(other, pointer, 0, "what a captured copy has written")
+    other.require(pointer, 0, "what a captured copy has written")
     graph = instantiated(session)
     nodes = nodes_of(session, graph)
     check.equal(
@@ -157,15 +155,14 @@ def test_copies_are_nodes_and_do_not_run_before_replay(impl, check):
 @clause("RT-12-06")
 def test_replayed_copies_move_what_memory_holds_then(impl, check):
     """The source is read when the copy runs, at each replay anew (AMB-RT-161)."""
-    session = opened(impl, check)
-    known = digits(session)
-    pointer = known.zeros()
+    session = digit_stream(impl, check)
+    pointer = session.zeros()
     source = session.host(elements("int32", *[1] * COUNT))
     session.launch(session.kernel("nothing"), flags=CAPTURE)
     session.copy(pointer, source, BYTES, H2D)
-    known.append(session, 9, pointer, CAPTURE)
+    session.append(9, pointer, CAPTURE)
     graph = instantiated(session)
     for value in (1, 2, 3):
         session.host_write(source, elements("int32", *[value] * COUNT))
         replay(session, graph)
-        known.require(session, pointer, 10 * value + 9, f"the tensor after a replay with {value}")
+        session.require(pointer, 10 * value + 9, f"the tensor after a replay with {value}")

@@ -54,7 +54,7 @@ def test_arguments_lie_in_the_order_of_their_declaration(impl, check, last):
 
 @clause("RT-10.1-13")
 @pytest.mark.parametrize("exchanged", [False, True])
-def test_pointers_are_told_apart_by_their_places(impl, check, exchanged):
+def test_pointers_are_assigned_by_position(impl, check, exchanged):
     """Two tensors of one type: the first in the buffer is the first of the declaration."""
     session = opened(impl, check)
     x, y, z = (session.upload(elements("int32", *[value] * 4)) for value in (3, 5, 0))

@@ -72,7 +72,7 @@ def test_an_accepted_launch_has_its_result(impl, check, flag):
 
 
 @clause("RT-06-16", "RT-06-19")
-def test_a_captured_launch_takes_other_streams_not_along(impl, check):
+def test_a_captured_launch_does_not_capture_other_streams(impl, check):
     """Whether it is accepted or refused, another stream of the mesh works on (AMB-RT-11, AMB-RT-86)."""
     session = opened(impl, check)
     is_known(check, flagged(session, session.upload(bytes(BYTES)), CAPTURE), CAPTURE)
@@ -197,8 +197,8 @@ def test_the_flag_counts_for_one_launch(impl, check, policy):
     wanted = [policy, policy | {"deterministic": 1}]
     found = [each["policy"] for each in carried]
     check.equal(found, [wanted[place] for place in (0, 1, 0, 1, 1, 0)], "the policies of the launches")
-    told = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
-    check.equal(told, policy, "the policy of the context")
+    current = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(current, policy, "the policy of the context")
 
 
 @feature("descriptor-access")

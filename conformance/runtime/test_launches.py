@@ -160,7 +160,7 @@ def test_a_pointer_may_lead_into_an_allocation(impl, check):
     check.equal(found, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
 
 
-# When it runs, and what is told of it
+# When a launch runs, and how its failure is reported
 
 
 @feature("fault-injection")
@@ -239,8 +239,8 @@ FAILING = {
 @clause("RT-06-06")
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize(("name", "wrong"), FAILING.values(), ids=FAILING)
-def test_a_launch_that_fails_shows_up(impl, check, name, wrong, ranks):
-    """By the status of the call or that of the synchronization; it does not pass for a success."""
+def test_a_failed_launch_is_reported(impl, check, name, wrong, ranks):
+    """By the status of the call or of the synchronization."""
     session = opened(impl, check, ranks=ranks)
     pointer = session.allocate(BYTES)
     launched = session.launching(session.kernel(name), packed(("int32", wrong), ("ptr", pointer)))
@@ -252,8 +252,8 @@ def test_a_launch_that_fails_shows_up(impl, check, name, wrong, ranks):
 @feature("fault-injection")
 @clause("RT-06-06", "RT-07-07")
 @pytest.mark.parametrize("rank", [0, 1, 3, None])
-def test_a_trap_on_any_rank_shows_up(impl, check, rank):
-    """The second launch traps on that rank, or on all; the synchronization tells of it, once (AMB-RT-14, AMB-RT-81)."""
+def test_a_trap_on_any_rank_is_reported(impl, check, rank):
+    """The second launch traps on that rank, or on all; the synchronization reports it, once (AMB-RT-14, AMB-RT-81)."""
     session = opened(impl, check, ranks=4)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     fault = {"kind": "kernel_trap", "kernel": "fill", "nth": 2} | ({} if rank is None else {"rank": rank})
@@ -261,4 +261,4 @@ def test_a_trap_on_any_rank_shows_up(impl, check, rank):
     for expected in ("", "TESS_ERR_LAUNCH_FAILED", ""):
         session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
-        check.equal(getattr(answer, "code", ""), expected, "what the synchronization tells")
+        check.equal(getattr(answer, "code", ""), expected, "the status of the synchronization")

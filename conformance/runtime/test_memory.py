@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -20,6 +21,7 @@ from tessera_conformance.marks import clause, feature
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)
 
 
+@cache
 def pattern(count: int, seed: int = 0) -> bytes:
     """Bytes that differ from their neighbours and between seeds."""
     return bytes((place * 37 + place // 251 + seed * 101 + 11) % 256 for place in range(count))

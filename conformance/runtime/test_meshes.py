@@ -58,7 +58,7 @@ def test_each_axis_has_the_ranks_that_it_was_given(impl, check, shape):
 @clause("RT-02-07", "RT-04.2-04")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_ranks_count_row_major_over_the_axes(impl, check, shape):
-    """Along an axis meet the ranks that agree in the three other coordinates; ep counts fastest (AMB-RT-02)."""
+    """The ranks of a group along an axis agree in the three other coordinates; ep counts fastest (AMB-RT-02)."""
     session = shaped(impl, check, shape)
     sizes = [max(size, 1) for size in shape]
     strides = [1] * len(sizes)
@@ -73,7 +73,7 @@ def test_ranks_count_row_major_over_the_axes(impl, check, shape):
             first = rank - rank // stride % size * stride
             members = sum(1 << first + stride * place for place in range(size))
             found = session.integers_of_rank(rank, pointer)
-            check.equal(found, [members] * COUNT, f"the ranks that meet rank {rank} along {name}, as bits")
+            check.equal(found, [members] * COUNT, f"the group of rank {rank} along {name}, as bits")
 
 
 @clause("RT-18-02", "RT-04.2-04")

@@ -19,8 +19,8 @@ ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
 
 def version(session: MeshSession) -> tuple[int, int]:
     """The ABI pair of the runtime (AMB-RT-32)."""
-    told = session.ask("tessGetVersion")
-    return told["major"], told["minor"]
+    version = session.ask("tessGetVersion")
+    return version["major"], version["minor"]
 
 
 OTHER_MAJORS = {

@@ -1,8 +1,8 @@
-"""Ranks that issue collectives for themselves, and what becomes of those that do not fit together.
+"""Ranks that issue collectives for themselves, and errors where these do not match.
 
 Runtime specification, 7, 11, 13 and Appendix A; needs ranks that issue on their own (AMB-RT-41). A difference in the
 plan is TESS_ERR_COLLECTIVE_MISMATCH, one in descriptor or policy TESS_ERR_DETERMINISM_VIOLATION (AMB-RT-13); both are
-told by the next synchronization of the stream, once (AMB-RT-14).
+reported by the next synchronization of the stream, once (AMB-RT-14).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WHOLE: dict[str, Any] = {
     "axis": "dp",
     "algorithm": "ring",
 }
-"""What ranks ask for that agree."""
+"""The call of ranks that agree."""
 
 GATHER = {"collective": "all_gather", "count": COUNT, "dtype": DTYPE_IDS["int32"], "axis": "dp"}
 BROADCAST = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["int32"], "root": 0}
@@ -67,18 +67,18 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
     "stateless random numbers": {"policy": STRICT | {"rngStateless": 0}},
     "fast math": {"policy": STRICT | {"allowFastMath": 1}},
 }
-"""What a rank brings that brings another descriptor or policy than `AGREED`."""
+"""Descriptors and policies other than those of `AGREED`."""
 AGREED = {"descriptor": DESCRIPTOR, "policy": STRICT}
 
 
 def issue(session: MeshSession, rank: int, buffer: int, asked: dict[str, Any]) -> None:
-    """A collective of one rank, which succeeds as a call whatever the others ask for."""
+    """A collective of one rank; the call succeeds whatever the other ranks issue."""
     given = {name: value for name, value in asked.items() if value is not None}
     session.ask("tessxIssue", mesh=session.mesh, rank=rank, buffer=buffer, stream=session.stream, **given)
 
 
 def reported(session: MeshSession, status: str) -> None:
-    """The next synchronization tells of it, the one after that does not, and the stream takes work again."""
+    """The next synchronization reports this status, the one after that none, and the stream takes work again."""
     session.reports(status)
     session.synchronize()
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -93,8 +93,8 @@ def reported(session: MeshSession, status: str) -> None:
 @clause("RT-07-08", "RT-19.A-07", "RT-11-08")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["in order", "backwards", "mixed"])
-def test_ranks_that_agree_meet(impl, check, collective, order):
-    """In whatever order they come; there is nothing to report."""
+def test_ranks_that_agree_complete_their_collective(impl, check, collective, order):
+    """In whatever order they arrive; there is nothing to report."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *[1] * 9))
     session.synchronize()
@@ -107,8 +107,8 @@ def test_ranks_that_agree_meet(impl, check, collective, order):
 @feature("rank-memory")
 @clause("RT-11-08", "RT-19.A-07")
 @pytest.mark.parametrize("streams", [1, 2])
-def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
-    """The n-th of each rank of a stream meet, though each issues all of its own at once, in its order."""
+def test_collectives_of_a_stream_are_matched_in_the_order_of_each_rank(impl, check, streams):
+    """The n-th collectives of all ranks belong together, though each rank issues all of its own at once."""
     session = opened(impl, check, ranks=2)
     sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
     pointers = [session.allocate(4 * COUNT) for _ in range(2 * streams)]
@@ -129,7 +129,7 @@ def test_the_collectives_of_each_rank_meet_in_order(impl, check, streams):
 
 @seeded
 @clause("RT-11-08")
-def test_ranks_that_agree_meet_under_seeded_schedules(impl, check, block, untimed):
+def test_ranks_that_agree_complete_their_collective_under_seeded_schedules(impl, check, block, untimed):
     """Two collectives and a launch between them, each rank issuing for itself."""
     under_seeds(program_runner(impl, check), issued_twice, 421, block, untimed, ranks=2)
 
@@ -153,8 +153,8 @@ def issued_twice(stream) -> int:
 @clause("RT-07-08", "RT-19.A-07")
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize(("agreed", "other"), MISMATCHES.values(), ids=MISMATCHES)
-def test_ranks_that_disagree_on_the_plan_are_told(impl, check, agreed, other, odd):
-    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+def test_ranks_that_disagree_on_the_plan_are_reported(impl, check, agreed, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization reports it, once."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(16)))
     for rank in range(3):
@@ -165,8 +165,8 @@ def test_ranks_that_disagree_on_the_plan_are_told(impl, check, agreed, other, od
 @clause("RT-07-09", "RT-11-09", "RT-19.A-08")
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize("other", VIOLATIONS.values(), ids=VIOLATIONS)
-def test_ranks_that_bring_another_descriptor_or_policy_are_told(impl, check, other, odd):
-    """Each call succeeds; whichever rank differs, the synchronization tells of it, once."""
+def test_ranks_with_different_descriptors_or_policies_are_reported(impl, check, other, odd):
+    """Each call succeeds; whichever rank differs, the synchronization reports it, once."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(COUNT)))
     for rank in range(3):
@@ -176,7 +176,7 @@ def test_ranks_that_bring_another_descriptor_or_policy_are_told(impl, check, oth
 
 @clause("RT-11-08", "RT-11-09", "RT-07-09")
 @pytest.mark.parametrize("collective", FUNCTIONS)
-def test_every_collective_asks_for_one_descriptor(impl, check, collective):
+def test_every_collective_requires_one_descriptor(impl, check, collective):
     """Also those that only move data."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -190,7 +190,7 @@ def test_every_collective_asks_for_one_descriptor(impl, check, collective):
 @clause("RT-11-08")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
-    """It does not complete: no rank has the result of ranks that brought different descriptors (AMB-RT-142)."""
+    """It does not complete: no rank has the result of ranks with different descriptors (AMB-RT-142)."""
     session = opened(impl, check, ranks=2)
     pointer = session.allocate(4 * COUNT)
     for rank in range(2):
@@ -207,8 +207,8 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
 @clause("RT-07-08", "RT-19.A-07")
 @pytest.mark.parametrize("absent", [0, 1, 2])
 @pytest.mark.parametrize("before", [0, 2])
-def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
-    """The synchronization ends with TESS_ERR_COLLECTIVE_MISMATCH; those that met before are done (AMB-RT-143)."""
+def test_a_missing_rank_is_reported(impl, check, absent, before):
+    """The synchronization reports TESS_ERR_COLLECTIVE_MISMATCH; what was complete is done (AMB-RT-143)."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(COUNT)))
     for _ in range(before):
@@ -222,7 +222,7 @@ def test_a_rank_that_never_comes_is_told(impl, check, absent, before):
 
 
 @clause("RT-07-08")
-def test_two_mismatches_are_told_once(impl, check):
+def test_two_mismatches_are_reported_once(impl, check):
     """The first of them by the next synchronization; the next round has its own (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -236,8 +236,8 @@ def test_two_mismatches_are_told_once(impl, check):
 
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("first", [MISMATCH, VIOLATION])
-def test_the_first_of_two_kinds_is_told(impl, check, first):
-    """A mismatch and a violation of one stream: the synchronization tells the one that came first (AMB-RT-14)."""
+def test_the_first_of_two_errors_is_reported(impl, check, first):
+    """A mismatch and a violation of one stream: the synchronization reports the first (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
     differences = {MISMATCH: {"count": 3}, VIOLATION: {"descriptor": DESCRIPTOR | {"seed": 9}}}
@@ -250,8 +250,8 @@ def test_the_first_of_two_kinds_is_told(impl, check, first):
 
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("status", [MISMATCH, VIOLATION])
-def test_other_streams_do_not_hear_of_it(impl, check, status):
-    """The error belongs to the stream on which the ranks met."""
+def test_an_error_is_not_reported_by_other_streams(impl, check, status):
+    """The error belongs to the stream of the collective."""
     session = opened(impl, check, ranks=2)
     other = session.another_stream()
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -267,12 +267,12 @@ def test_other_streams_do_not_hear_of_it(impl, check, status):
 @seeded
 @clause("RT-07-08", "RT-07-09")
 def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
-    """A mismatch, then a violation, then an agreement, whichever rank comes first."""
+    """A mismatch, then a violation, then an agreement, whichever rank arrives first."""
     under_seeds(program_runner(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
 
 
 def three_rounds(stream) -> list[str]:
-    """What the synchronization tells of each."""
+    """The status of the synchronization after each collective."""
     pointer, found = stream.full(1), []
     for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
         asked = WHOLE | AGREED | {"count": SIZE // 4}
@@ -283,12 +283,12 @@ def three_rounds(stream) -> list[str]:
     return found
 
 
-# What waits for a rank that has not come
+# What waits for a rank that has not arrived
 
 
 @clause("RT-06-05")
 def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
-    """tessLaunch returns while a collective before it still misses a rank, which then comes."""
+    """tessLaunch returns while a collective before it still waits for a rank, which then arrives."""
     session = opened(impl, check, ranks=2)
     kernel, pointer = session.kernel("fill"), session.upload(elements("int32", *[0] * 64))
     issue(session, 0, pointer, WHOLE)

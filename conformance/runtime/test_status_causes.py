@@ -103,7 +103,7 @@ def test_a_kernel_that_fails_is_reported_by_the_synchronization(impl, check, nam
 
 @clause("RT-19.A-04", "RT-07-07")
 @pytest.mark.parametrize(("name", "wrong"), FAILING.values(), ids=FAILING)
-def test_a_kernel_fails_on_every_mesh(impl, check, name, wrong):
+def test_a_kernel_that_fails_on_every_rank_is_reported_once(impl, check, name, wrong):
     """Of several ranks, all of which fail, the error is one."""
     session = opened(impl, check, ranks=4)
     session.launch(session.kernel(name), packed(("int32", wrong), ("ptr", session.allocate(BYTES))))
@@ -150,7 +150,7 @@ SUPPORTED = {
 
 @clause("RT-19.A-06", "RT-19.A-12")
 @pytest.mark.parametrize(("dtype", "op"), SUPPORTED.values(), ids=SUPPORTED)
-def test_what_there_is_beside_it_is_supported(impl, check, dtype, op):
+def test_operations_beside_an_unsupported_one_are_supported(impl, check, dtype, op):
     """Complex numbers have a sum, and truth values an order (AMB-RT-28, AMB-RT-57)."""
     session = opened(impl, check)
     check.returns(reducing("tessAllReduce", dtype, op)(session), "the collective succeeds")

@@ -94,7 +94,7 @@ def test_launches_of_a_stream_run_in_the_order_of_their_calls(impl, check, digit
 @seeded
 @clause("RT-06-01", "RT-02-05", "RT-12-01")
 def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, untimed):
-    """Twenty-five seeds a case, while another stream is busy."""
+    """Twenty-five seeds a case, with background work on another stream."""
     under_seeds(program_runner(impl, check), launches(3, 1, 4, 2), 3142, block, untimed)
 
 
@@ -108,7 +108,7 @@ def test_two_launches_keep_their_order_under_every_schedule(impl, check, digits)
 
 @clause("RT-06-01", "RT-12-01")
 def test_many_launches_keep_their_order(impl, check):
-    """Three hundred launches on four streams in turn; the last nine digits of each stream are told."""
+    """Three hundred launches on four streams in turn; the last nine digits of each stream show their order."""
 
     def program(stream: StreamFixture) -> list[int]:
         streams = [stream, *(stream.another_stream() for _ in range(3))]
@@ -144,12 +144,12 @@ def test_work_of_every_kind_keeps_its_order(impl, check, times):
 @seeded
 @clause("RT-12-01", "RT-02-05", "RT-04.4-11")
 def test_work_of_every_kind_keeps_its_order_under_seeded_schedules(impl, check, block, untimed):
-    """On two ranks, which go on independently but for the collectives."""
+    """On two ranks, ordered among each other by the collectives alone."""
     under_seeds(program_runner(impl, check), of_every_kind, OF_EVERY_KIND, block, untimed, ranks=2)
 
 
 def in_pairs(first: str, second: str) -> Program:
-    """Two operations of which the second overwrites or uses what the first left, beside a busy stream."""
+    """Two operations, the second on the result of the first, with background work on another stream."""
 
     def program(stream: StreamFixture) -> int:
         pointer, other, host, target = stream.full(4), stream.full(6), stream.host_tensor(8), stream.host_tensor()
@@ -226,7 +226,7 @@ def test_work_keeps_its_order_on_every_rank(impl, check, ranks):
 @feature("rank-memory")
 @clause("RT-12-01", "RT-06-01")
 def test_work_keeps_its_order_on_every_rank_under_seeded_schedules(impl, check, block, untimed):
-    """Three ranks, each of which goes on by itself."""
+    """Three ranks, whose work is not ordered among each other."""
     under_seeds(program_runner(impl, check), on_every_rank, [123, 1123, 2123], block, untimed, ranks=3)
 
 

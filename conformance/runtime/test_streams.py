@@ -61,10 +61,10 @@ def test_destroying_a_stream_lets_queued_work_finish(impl, check):
     """A launch and a copy back to the host are done when tessStreamDestroy returns (AMB-RT-50)."""
     session = opened(impl, check)
     kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
-    busy = session.another_stream()
-    busy.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
-    busy.copy(target, pointer, BYTES, D2H)
-    busy.ask("tessStreamDestroy", stream=busy.stream)
+    other = session.another_stream()
+    other.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
+    other.copy(target, pointer, BYTES, D2H)
+    other.ask("tessStreamDestroy", stream=other.stream)
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [45] * COUNT, "what was copied to the host")
 
 

@@ -54,3 +54,10 @@ def test_every_schema_is_valid_and_used(identifier: str, modules: Mapping[str, a
     family = identifier.rpartition("/")[0] + "/"
     tested = any(identifier in path.read_text(encoding="utf-8") for path in sorted((root / "tests").rglob("*.py")))
     assert literals & {identifier, family} or tested, f"neither harness nor tests mention {identifier}"
+
+
+def test_the_root_of_the_harness_stays_small(root: Path) -> None:
+    """What belongs together lies in a package of its own."""
+    modules = sorted(path.name for path in (root / "conformance/harness/tessera_conformance").glob("*.py"))
+    assert "session.py" in modules
+    assert len(modules) <= 25, modules

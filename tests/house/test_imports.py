@@ -11,6 +11,7 @@ import pytest
 
 SUITE = ("abi", "ir", "runtime", "collectives", "harness")
 BRIDGES = {"tessera_reference.adapter", "tessera_reference.commands.serve"}
+CHAPTERS = "tessera_conformance.chapters"
 ROOMS = (
     "numerics",
     "ir",
@@ -26,13 +27,19 @@ ROOMS = (
     "collectives",
     "runtime",
     "binding",
+    "adapter",
+    "commands",
+    "cli",
 )
 """The rooms of the reference in the order in which each may import only those before it."""
 
 
 def imported_names(tree: ast.Module, module: str = "", package: bool = False) -> Iterator[str]:
-    """Every dotted name that a module imports when it runs, wherever the statement stands; relative ones resolved."""
-    for node in _running(tree):
+    """Every dotted name that a module imports, to run or only for its types, wherever the statement stands; resolved.
+
+    What only `if TYPE_CHECKING` imports counts: a circle that does not show when Python starts is a circle to a reader.
+    """
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -43,14 +50,6 @@ def imported_names(tree: ast.Module, module: str = "", package: bool = False) ->
                 base = ".".join([*parts[:keep], *([node.module] if node.module else [])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those under `if TYPE_CHECKING`."""
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
-            yield node
-            yield from _running(node)
 
 
 def graph_of(modules: Mapping[str, ast.Module]) -> dict[str, set[str]]:
@@ -83,8 +82,9 @@ def test_no_circles(modules: Mapping[str, ast.Module]) -> None:
     assert circle_in(graph_of(modules)) == []
 
 
-def test_a_circle_would_be_found() -> None:
-    sources = {"p": "", "p.a": "from p import b", "p.b": "def f():\n    from .a import x"}
+@pytest.mark.parametrize("back", ["def f():\n    from .a import x", "if TYPE_CHECKING:\n    from .a import x"])
+def test_a_circle_would_be_found(back: str) -> None:
+    sources = {"p": "", "p.a": "from p import b", "p.b": back}
     assert set(circle_in(graph_of({name: ast.parse(text) for name, text in sources.items()}))) == {"p.a", "p.b"}
 
 
@@ -95,6 +95,30 @@ def test_suite_and_harness_do_not_import_the_reference(root: Path, folder: str) 
         for path in [*sorted((root / "conformance" / folder).rglob("*.py")), root / "conformance" / "conftest.py"]
         if "violators" not in path.relative_to(root).parts
         if any(name.split(".")[0] == "tessera_reference" for name in imported_names(ast.parse(path.read_text())))
+    ]
+    assert offenders == []
+
+
+def test_kits_import_the_harness_and_other_kits_only(root: Path) -> None:
+    suite = root / "conformance"
+    offenders = []
+    for path in sorted(suite.rglob("kit/**/*.py")):
+        package = path.name == "__init__.py"
+        name = ".".join([CHAPTERS, *path.relative_to(suite).with_suffix("").parts]).removesuffix(".__init__")
+        imported = imported_names(ast.parse(path.read_text(encoding="utf-8")), name, package)
+        of_chapters = [found for found in imported if found.startswith(f"{CHAPTERS}.")]
+        offenders += [f"{name} imports {found}" for found in of_chapters if "kit" not in found.split(".")]
+    assert offenders == []
+
+
+def test_the_harness_knows_no_chapter(modules: Mapping[str, ast.Module]) -> None:
+    """Strength alone names the package, from which it loads the violators."""
+    offenders = [
+        f"{name} imports {found}"
+        for name, tree in modules.items()
+        if name.startswith("tessera_conformance.") and name != CHAPTERS
+        for found in imported_names(tree, name)
+        if f"{found}.".startswith(f"{CHAPTERS}.") and (found != CHAPTERS or ".strength." not in name)
     ]
     assert offenders == []
 

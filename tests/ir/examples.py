@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 from tessera_reference.ir.builder import fields_of
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
-from tessera_reference.ir.operation import OPERATIONS, NotCarriedOut, Operation, Refusal, Role, Shown
+from tessera_reference.ir.operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
 from tessera_reference.ir.types import Layout, Mesh, Scalar, Tensor, Type
 from tessera_reference.numerics.formats import DType, dtype
 
@@ -52,7 +52,7 @@ def example(name: str) -> Module:
         try:
             made = _made(declared, types, attributes, tuple(Block(values, (), (), "yield") for values in arguments))
             results = tuple(Value(f"r{i}", type_) for i, type_ in enumerate(made.results()))
-        except (Refusal, NotCarriedOut):
+        except (Refusal, Unimplemented):
             continue
         regions = tuple(map(_region, arguments, made.region_results()))
         body = Block(operands, (Instruction(made, operands, results, PLACE, regions),), results)

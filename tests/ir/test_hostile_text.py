@@ -9,7 +9,7 @@ import pytest
 
 from tessera_reference.ir.diagnostics import Diagnostic, UnsupportedConstruct
 from tessera_reference.ir.text_reader import read_modules
-from tessera_reference.ir.trampoline import Walk, descend
+from tessera_reference.ir.trampoline import Walk, trampoline
 
 Reject = Callable[[str], list[Diagnostic]]
 
@@ -109,7 +109,7 @@ def test_a_walk_uses_one_frame_however_deep_it_goes() -> None:
     def depth(rest: int) -> Walk[int]:
         return 1 + (yield depth(rest - 1)) if rest else 0
 
-    assert descend(depth(100_000)) == 100_000
+    assert trampoline(depth(100_000)) == 100_000
 
 
 def test_an_error_in_a_walk_is_the_walks_error() -> None:
@@ -119,4 +119,4 @@ def test_an_error_in_a_walk_is_the_walks_error() -> None:
         return (yield broken(rest - 1))
 
     with pytest.raises(ArithmeticError, match="deep inside"):
-        descend(broken(5000))
+        trampoline(broken(5000))

@@ -582,7 +582,7 @@ def test_a_reading_ends_after_many_mistakes(rejected: Reject) -> None:
     assert len(rejected(text)) == 100
 
 
-def test_what_the_reference_does_not_carry_out_is_no_mistake() -> None:
+def test_what_the_reference_does_not_implement_is_no_mistake() -> None:
     body = '%y = "tessera.graph.sum"(%x) {axis = 0, accum = "fp64"} : (tensor<4xfp32>) -> fp32\ntessera.graph.return %y'
     with pytest.raises(UnsupportedConstruct) as caught:
         read(body, "%x: tensor<4xfp32>", "fp32")

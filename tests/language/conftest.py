@@ -99,3 +99,29 @@ def bare() -> Callable[[object], object]:
         return item
 
     return strip
+
+
+@pytest.fixture
+def children() -> Callable[[Node], list[Node]]:
+    """The nodes right under a node, in the order of its fields."""
+
+    def below(node: Node) -> list[Node]:
+        held = [getattr(node, field.name) for field in fields(node)]
+        items = [item for value in held for item in (value if isinstance(value, tuple) else (value,))]
+        return [item for item in items if isinstance(item, Node)]
+
+    return below
+
+
+@pytest.fixture
+def depth_of(children: Callable[[Node], list[Node]]) -> Callable[[Node], int]:
+    """The number of nodes on the longest way from the root of a tree to a leaf, found without recursion."""
+
+    def depth(tree: Node) -> int:
+        level, found = [tree], 0
+        while level:
+            found += 1
+            level = [child for node in level for child in children(node)]
+        return found
+
+    return depth

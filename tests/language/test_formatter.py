@@ -191,7 +191,7 @@ def test_a_comment_behind_one_of_several_lines_gets_its_own() -> None:
 def comments_of(text: str) -> list[str]:
     lexer = Lexer(text)
     assert list(lexer)
-    return [comment.text.rstrip() for comment in lexer.comments]
+    return [comment.value.rstrip() for comment in lexer.comments]
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -220,7 +220,7 @@ def test_comments_anywhere_are_kept(bare: Bare, seed: int, share: float) -> None
         pieces.append(choose.choice([" ", "\n", "\n\n\n", "\t", "\r\n"]) if number else "")
         while choose.random() < share:
             pieces.append(choose.choice(COMMENTS) + choose.choice(["", " ", "\n", "\n\n"]))
-        pieces.append(token.text)
+        pieces.append(token.value)
     text = "".join(pieces) + choose.choice(["", "\n", "// end", "\n/* end */\n\n"])
     once = format_program(text)
     assert comments_of(once) == comments_of(text)

@@ -13,12 +13,14 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, Span, UnsupportedConstruct
 from tessera_reference.language import Diagnostic, compile_source, parse
 from tessera_reference.language import syntax as s
-from tessera_reference.language.nesting import CHAIN_LIMIT, NESTING_LIMIT, children, depth_of, room_for
+from tessera_reference.language.nesting import CHAIN_LIMIT, NESTING_LIMIT, deep_recursion
 from tessera_reference.language.parser import decode, parse_bytes
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
 SyntaxErrors = Callable[[str], tuple[Diagnostic, ...]]
+Children = Callable[[s.Node], list[s.Node]]
+Depth = Callable[[s.Node], int]
 
 DEEP = 10_000
 MEGABYTES = 10_000_000
@@ -57,7 +59,7 @@ def test_what_is_nested_too_deep_is_refused(syntax_errors: SyntaxErrors, nesting
 
 
 @pytest.mark.parametrize("nesting", NESTINGS)
-def test_what_is_nested_a_little_less_is_a_program(nesting: str) -> None:
+def test_what_is_nested_a_little_less_is_a_program(depth_of: Depth, nesting: str) -> None:
     assert depth_of(parse(NESTINGS[nesting](450))) > 450
 
 
@@ -92,7 +94,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_long_chains_are_programs(chain: str) -> None:
+def test_long_chains_are_programs(depth_of: Depth, chain: str) -> None:
     """Operators of one level make a chain, which is no nesting; 5,000 of them are no rarity in generated text."""
     assert depth_of(parse(CHAINS[chain](5000))) > 2500
 
@@ -113,19 +115,7 @@ def test_chains_inside_chains_add_up(syntax_errors: SyntaxErrors) -> None:
     assert found.message == "a chain of more than 10000 operators"
 
 
-def test_depth_counts_nodes() -> None:
-    """Program, module, function, block, return, sum, group, name."""
-    assert depth_of(parse(returning("(a) + a"))) == 8
-    assert depth_of(parse("")) == 1
-
-
-def test_children_are_the_nodes_below() -> None:
-    let = parse(FUNCTION % "let b: tensor<4x8xint8> = a;").modules[0].declarations[0].body.statements[0]  # type: ignore[union-attr]
-    assert [type(child) for child in children(let)] == [s.TensorType, s.Name]
-    assert [type(child) for child in children(let.type)] == [s.Dimension, s.Dimension]
-
-
-def test_there_is_room_to_follow_a_tree() -> None:
+def test_there_is_room_to_follow_a_tree(children: Children) -> None:
     """A function that calls itself, and another, for each node reaches the last one; afterwards all is as it was."""
     tree = parse(returning("a" + " + a" * 5000))
     before = sys.getrecursionlimit()
@@ -139,7 +129,7 @@ def test_there_is_room_to_follow_a_tree() -> None:
     def through(node: s.Node) -> int:
         return count(node)
 
-    with room_for(tree):
+    with deep_recursion():
         assert count(tree) == 10 + 5001 + 5000  # all above the sum, its operands, its operators
     assert sys.getrecursionlimit() == before
 

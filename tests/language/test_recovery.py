@@ -204,7 +204,7 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors) -> None:
         ),
         pytest.param(
             "module m { func$f(A: tensor<8x8xfp32>) { }\nfunc g(A: te*sor<4xfp32>) { }\nfunc h() { x = ; } }",
-            [(1, 16, "'$'"), (2, 13, "found '*'"), (3, 16, "found ';'")],
+            [(1, 16, "'$'"), (2, 13, "found '*'"), (2, 19, "found 'xfp32'"), (3, 16, "found ';'")],
             id="words-in-pieces",
         ),
         pytest.param(

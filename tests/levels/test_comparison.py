@@ -161,13 +161,13 @@ def compared_values() -> list[list[float]]:
 
 def test_a_wrong_nest_of_schedule_ir_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row operation is wrong, and its difference is told though later ones follow from it."""
-    right = execution.carry_out
+    right = execution.execute_nest
 
-    def carry_out(nest: Nest, *given: Any) -> tuple[Array, ...]:
+    def execute_nest(nest: Nest, *given: Any) -> tuple[Array, ...]:
         results = right(nest, *given)
         return changed(results, 3) if nest.kind == "rows" else results
 
-    monkeypatch.setattr(execution, "carry_out", carry_out)
+    monkeypatch.setattr(execution, "execute_nest", execute_nest)
     found = compared()
     assert found.levels == ("graph",)
     assert found.difference is not None

@@ -176,7 +176,7 @@ def test_ranks_share_device_memory_of_the_caller(memory: AddressSpaceMemory) -> 
     memory.write(region, 1, b"wxyz")
     assert memory.read(region, 0, 4) == b"wxyz" == mine
     assert region.allocation.foreign and region.allocation.copies == 1
-    assert memory.capacity.used_on_device(0) == 0
+    assert memory.capacity.devices[0].in_use == 0
     memory.free_device(region.allocation.address, owner=5)
     assert mine == b"wxyz"
 
@@ -217,21 +217,25 @@ def test_capacity_is_counted_on_each_device_and_on_the_host(small: Topology) -> 
     first = memory.allocate_device([10, 11], 600)
     memory.allocate_device([11], 400)
     host = memory.allocate_host(1000)
-    assert [memory.capacity.used_on_device(each) for each in (10, 11, 12)] == [600, 1000, 0]
-    assert (memory.capacity.used_on_host, memory.capacity.of_host, memory.capacity.of_device(12)) == (1000, 1000, 1000)
+    assert [memory.capacity.devices[each].in_use for each in (10, 11, 12)] == [600, 1000, 0]
+    assert (memory.capacity.host.in_use, memory.capacity.host.total, memory.capacity.devices[12].total) == (
+        1000,
+        1000,
+        1000,
+    )
     with pytest.raises(Failure) as caught:
         memory.allocate_device([12, 10, 11], 401)
     assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
     assert caught.value.given == (
         "401 bytes on device 10 (sm_90), which has 1000 bytes, of which 600 are in use by 1 allocation"
     )
-    assert memory.capacity.used_on_device(12) == 0, "what fails takes nothing"
+    assert memory.capacity.devices[12].in_use == 0, "what fails takes nothing"
     with pytest.raises(Failure, match="1 bytes of left, which has 1000 bytes, of which 1000 are in use") as caught:
         memory.allocate_host(1)
     assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
     memory.free_device(first)
     memory.free_host(host)
-    assert memory.capacity.used_on_device(10) == memory.capacity.used_on_host == 0
+    assert memory.capacity.devices[10].in_use == memory.capacity.host.in_use == 0
     memory.allocate_device([12, 10], 1000)
     with pytest.raises(Failure, match="1000 are in use by 1 allocation;"):
         memory.allocate_device([10], 1)
@@ -256,7 +260,7 @@ def test_what_an_owner_leaves_is_released(memory: AddressSpaceMemory) -> None:
     memory.free_device(mine[1], owner=1)
     assert [each.address for each in memory.release(1)] == [mine[0], mine[2]]
     assert [each.address for each in memory.live()] == [other, host]
-    assert memory.capacity.used_on_device(0) == 10
+    assert memory.capacity.devices[0].in_use == 10
     assert memory.release(1) == ()
 
 

@@ -164,7 +164,7 @@ def test_freed_twice(memory: AddressSpaceMemory) -> None:
     assert free_refused(memory, "tessFree", device, 1).endswith("which was freed before")
     assert free_refused(memory, "tessHostFree", host).endswith("which was freed before")
     assert kinds(memory) == ["double_free"] * 2
-    assert memory.capacity.used_on_device(0) == memory.capacity.used_on_host == 0
+    assert memory.capacity.devices[0].in_use == memory.capacity.host.in_use == 0
 
 
 def test_findings_are_told_once_and_bounded() -> None:

@@ -56,4 +56,4 @@ def test_imports_and_numpy(path: Path) -> None:
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"bounds/enclosing", "directed", "exact_sum"} <= {name(path) for path in FILES}
+    assert {"bounds/enclosures", "directed", "exact_sum"} <= {name(path) for path in FILES}

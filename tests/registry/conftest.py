@@ -81,8 +81,8 @@ status = "active"
 
 
 @dataclass
-class Workshop:
-    """The small registry's directories, and ways to spoil and to question them."""
+class SmallRegistry:
+    """The directories of a small registry, and ways to change and to check it."""
 
     clauses: Path
     specs: Path
@@ -121,9 +121,11 @@ class Workshop:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Workshop:
+def small_registry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> SmallRegistry:
     """The small registry, sound and locked."""
-    made = Workshop(tmp_path / "clauses", tmp_path / "specs", capsys, {})
+    made = SmallRegistry(tmp_path / "clauses", tmp_path / "specs", capsys, {})
     monkeypatch.setattr(commands, "cases_by_clause", lambda: made.tags)
     for directory in (made.clauses, made.specs):
         directory.mkdir()
@@ -141,11 +143,11 @@ def workshop(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 @pytest.fixture
-def only(workshop: Workshop) -> Callable[[type[RegistryError]], RegistryError]:
+def only(small_registry: SmallRegistry) -> Callable[[type[RegistryError]], RegistryError]:
     """The one problem that the spoilt registry has, of the type expected, which explains itself wholly."""
 
     def the_only(expected: type[RegistryError]) -> RegistryError:
-        (problem,) = workshop.problems()
+        (problem,) = small_registry.problems()
         assert type(problem) is expected, str(problem)
         explanation = problem.explain()
         assert all((explanation.what, explanation.where, explanation.expected, explanation.remedy))

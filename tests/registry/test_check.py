@@ -19,98 +19,98 @@ from tessera_conformance.registry.errors import (
 )
 
 
-def test_a_sound_registry_has_no_problems(workshop):
-    assert workshop.problems() == []
-    assert workshop.run("check") == (0, "5 clauses, 1 interpretations: 0 problem(s)\n")
+def test_a_sound_registry_has_no_problems(small_registry):
+    assert small_registry.problems() == []
+    assert small_registry.run("check") == (0, "5 clauses, 1 interpretations: 0 problem(s)\n")
 
 
-def test_a_file_that_is_missing(workshop, only):
-    (workshop.clauses / "wsp.toml").unlink()
+def test_a_file_that_is_missing(small_registry, only):
+    (small_registry.clauses / "wsp.toml").unlink()
     assert only(UnreadableFile).file == "wsp.toml"
 
 
-def test_a_file_that_is_not_toml(workshop, only):
-    workshop.append("wsp.toml", "key = = 1\n")
+def test_a_file_that_is_not_toml(small_registry, only):
+    small_registry.append("wsp.toml", "key = = 1\n")
     assert "line" in only(UnreadableFile).reason
 
 
-def test_a_duplicate_id(workshop, only):
-    workshop.edit("language_ir.toml", 'id = "LANG-02-02"', 'id = "LANG-02-01"')
+def test_a_duplicate_id(small_registry, only):
+    small_registry.edit("language_ir.toml", 'id = "LANG-02-02"', 'id = "LANG-02-01"')
     problem = only(DuplicateId)
     assert (problem.id, problem.file) == ("LANG-02-01", "language_ir.toml")
 
 
-def test_a_field_of_the_wrong_form_is_named_with_its_row_and_file(workshop, only):
-    workshop.edit("language_ir.toml", "lines = [2, 2]", 'lines = "2"')
+def test_a_field_of_the_wrong_form_is_named_with_its_row_and_file(small_registry, only):
+    small_registry.edit("language_ir.toml", "lines = [2, 2]", 'lines = "2"')
     problem = only(SchemaViolation)
     assert (problem.file, problem.row, problem.field) == ("language_ir.toml", "LANG-02-01", "lines")
-    code, printed = workshop.run("check")
+    code, printed = small_registry.run("check")
     assert code == 1
     assert "LANG-02-01" in printed
     assert "First and last source line, counted from one ('2' is not of type 'array')" in printed
 
 
-def test_an_untestable_clause_needs_a_reason(workshop, only):
-    path = workshop.clauses / "language_ir.toml"
+def test_an_untestable_clause_needs_a_reason(small_registry, only):
+    path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().replace('verify = "test"', 'verify = "untestable"', 1))
     problem = only(SchemaViolation)
     assert (problem.row, problem.field, problem.found) == ("LANG-02-01", "reason", "missing")
 
 
-def test_an_id_that_vanished_without_a_tombstone(workshop, only):
-    path = workshop.clauses / "language_ir.toml"
+def test_an_id_that_vanished_without_a_tombstone(small_registry, only):
+    path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().rpartition("\n[[clause]]")[0])
     problem = only(VanishedId)
     assert (problem.id, problem.file) == ("LANG-02-02", "language_ir.toml")
-    assert workshop.run("lock")[0] == 1, "the lock must not forget the id either"
+    assert small_registry.run("lock")[0] == 1, "the lock must not forget the id either"
     assert only(VanishedId).id == "LANG-02-02"
 
 
-def _withdraw_the_last_row(workshop):
-    path = workshop.clauses / "language_ir.toml"
+def _withdraw_the_last_row(small_registry):
+    path = small_registry.clauses / "language_ir.toml"
     head, active, tail = path.read_text().rpartition('status = "active"')
     assert active
     path.write_text(f'{head}status = "withdrawn"{tail}')
-    assert workshop.run("lock")[0] == 0
+    assert small_registry.run("lock")[0] == 0
 
 
-def test_a_tombstone_is_no_problem(workshop):
-    _withdraw_the_last_row(workshop)
-    assert workshop.problems() == []
+def test_a_tombstone_is_no_problem(small_registry):
+    _withdraw_the_last_row(small_registry)
+    assert small_registry.problems() == []
 
 
 @pytest.mark.parametrize("status", ["active", "withdrawn"])
-def test_a_withdrawn_id_with_another_meaning_is_a_reuse(workshop, only, status):
-    _withdraw_the_last_row(workshop)
-    workshop.edit("language_ir.toml", 'status = "withdrawn"', f'status = "{status}"')
-    workshop.edit("language_ir.toml", "What line 3 says", "Something else")
+def test_a_withdrawn_id_with_another_meaning_is_a_reuse(small_registry, only, status):
+    _withdraw_the_last_row(small_registry)
+    small_registry.edit("language_ir.toml", 'status = "withdrawn"', f'status = "{status}"')
+    small_registry.edit("language_ir.toml", "What line 3 says", "Something else")
     assert only(ReusedId).id == "LANG-02-02"
-    code, printed = workshop.run("lock")
+    code, printed = small_registry.run("lock")
     assert code == 1
     assert "clauses.lock is unchanged" in printed
     assert only(ReusedId).id == "LANG-02-02"
 
 
-def test_a_withdrawn_id_may_come_back_as_it_was(workshop, only):
-    _withdraw_the_last_row(workshop)
-    workshop.edit("language_ir.toml", 'status = "withdrawn"', 'status = "active"')
+def test_a_withdrawn_id_may_come_back_as_it_was(small_registry, only):
+    _withdraw_the_last_row(small_registry)
+    small_registry.edit("language_ir.toml", 'status = "withdrawn"', 'status = "active"')
     assert only(LockOutOfDate).field == "status"
-    assert workshop.run("lock")[0] == 0
-    assert workshop.problems() == []
+    assert small_registry.run("lock")[0] == 0
+    assert small_registry.problems() == []
 
 
-def test_a_new_id_wants_a_new_lock(workshop, only):
-    path = workshop.clauses / "language_ir.toml"
+def test_a_new_id_wants_a_new_lock(small_registry, only):
+    path = small_registry.clauses / "language_ir.toml"
     row = path.read_text().rpartition("\n[[clause]]")[2].replace("LANG-02-02", "LANG-02-03")
-    workshop.append("language_ir.toml", f"\n[[clause]]{row}")
+    small_registry.append("language_ir.toml", f"\n[[clause]]{row}")
     problem = only(LockOutOfDate)
     assert (problem.id, problem.field) == ("LANG-02-03", "id")
-    assert workshop.run("lock")[1].startswith("LANG-02-03: new")
-    assert workshop.problems() == []
+    assert small_registry.run("lock")[1].startswith("LANG-02-03: new")
+    assert small_registry.problems() == []
 
 
-def test_a_changed_statement_wants_a_new_lock(workshop, only):
-    workshop.edit("language_ir.toml", "What line 3 says", "Something else")
+def test_a_changed_statement_wants_a_new_lock(small_registry, only):
+    small_registry.edit("language_ir.toml", "What line 3 says", "Something else")
     assert only(LockOutOfDate).field == "statement"
 
 
@@ -125,24 +125,24 @@ def test_a_changed_statement_wants_a_new_lock(workshop, only):
         ('{"format": 1, "ids": {"RT-01-01": {"status": "active", "statement": 1}}}', SchemaViolation),
     ],
 )
-def test_a_spoilt_lock(workshop, text, kind):
-    (workshop.clauses / "clauses.lock").write_text(text)
-    problems = workshop.problems()
+def test_a_spoilt_lock(small_registry, text, kind):
+    (small_registry.clauses / "clauses.lock").write_text(text)
+    problems = small_registry.problems()
     assert problems
     assert all(type(problem) is kind for problem in problems)
-    assert workshop.run("lock")[0] == 2, "a lock that cannot be read must not be overwritten"
+    assert small_registry.run("lock")[0] == 2, "a lock that cannot be read must not be overwritten"
 
 
-def test_a_lock_that_only_the_schema_refuses(workshop, only):
-    path = workshop.clauses / "clauses.lock"
+def test_a_lock_that_only_the_schema_refuses(small_registry, only):
+    path = small_registry.clauses / "clauses.lock"
     content = json.loads(path.read_text())
     del content["ids"]["RT-01-01"]["source"]
     path.write_text(json.dumps(content))
     assert only(SchemaViolation).row == "ids, RT-01-01"
 
 
-def test_a_missing_lock_is_a_problem(workshop, only):
-    (workshop.clauses / "clauses.lock").unlink()
+def test_a_missing_lock_is_a_problem(small_registry, only):
+    (small_registry.clauses / "clauses.lock").unlink()
     assert only(UnreadableFile).file == "clauses.lock"
 
 
@@ -153,14 +153,14 @@ def test_a_missing_lock_is_a_problem(workshop, only):
         ("RT-01-03", "is the clause itself"),
     ],
 )
-def test_a_twin_that_cannot_be_one(workshop, only, target, problem):
-    workshop.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', f'duplicate_of = "{target}"')
+def test_a_twin_that_cannot_be_one(small_registry, only, target, problem):
+    small_registry.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', f'duplicate_of = "{target}"')
     reported = only(BadReference)
     assert (reported.id, reported.field, reported.problem) == ("RT-01-03", "duplicate_of", problem)
 
 
-def test_a_twin_that_is_itself_a_duplicate(workshop, only):
-    workshop.edit(
+def test_a_twin_that_is_itself_a_duplicate(small_registry, only):
+    small_registry.edit(
         "runtime_abi.toml",
         'interpretations = ["AMB-RT-01"]',
         'duplicate_of = "RT-01-01"\ninterpretations = ["AMB-RT-01"]',
@@ -168,8 +168,8 @@ def test_a_twin_that_is_itself_a_duplicate(workshop, only):
     assert only(BadReference).problem == "is itself a duplicate, of RT-01-01"
 
 
-def test_a_twin_that_is_withdrawn(workshop, only):
-    path = workshop.clauses / "runtime_abi.toml"
+def test_a_twin_that_is_withdrawn(small_registry, only):
+    path = small_registry.clauses / "runtime_abi.toml"
     first, second, third = path.read_text().split('status = "active"')[:3]
     rest = path.read_text().split('status = "active"', 2)[2]
     path.write_text(f'{first}status = "active"{second}status = "withdrawn"{rest}')
@@ -177,29 +177,29 @@ def test_a_twin_that_is_withdrawn(workshop, only):
     assert only(BadReference).problem == "is withdrawn"
 
 
-def test_an_unknown_interpretation_is_met_with_the_nearest(workshop):
-    workshop.edit("runtime_abi.toml", '["AMB-RT-01"]', '["AMB-RT-02"]')
-    cited, affects = workshop.problems()
+def test_an_unknown_interpretation_is_met_with_the_nearest(small_registry):
+    small_registry.edit("runtime_abi.toml", '["AMB-RT-01"]', '["AMB-RT-02"]')
+    cited, affects = small_registry.problems()
     assert (cited.id, cited.target, cited.suggestions) == ("RT-01-02", "AMB-RT-02", ("AMB-RT-01",))
     assert (affects.id, affects.target) == ("AMB-RT-01", "RT-01-02")
 
 
-def test_an_interpretation_that_affects_an_unknown_clause(workshop, only):
-    workshop.edit("interpretations.toml", 'affects = ["RT-01-02"]', 'affects = ["RT-01-02", "RT-01-20"]')
+def test_an_interpretation_that_affects_an_unknown_clause(small_registry, only):
+    small_registry.edit("interpretations.toml", 'affects = ["RT-01-02"]', 'affects = ["RT-01-02", "RT-01-20"]')
     reported = only(BadReference)
     assert (reported.id, reported.field, reported.target) == ("AMB-RT-01", "affects", "RT-01-20")
 
 
-def test_a_reference_that_only_one_side_knows(workshop):
-    workshop.edit("interpretations.toml", 'affects = ["RT-01-02"]', 'affects = ["RT-01-01"]')
-    assert [(problem.id, problem.target) for problem in workshop.problems()] == [
+def test_a_reference_that_only_one_side_knows(small_registry):
+    small_registry.edit("interpretations.toml", 'affects = ["RT-01-02"]', 'affects = ["RT-01-01"]')
+    assert [(problem.id, problem.target) for problem in small_registry.problems()] == [
         ("RT-01-02", "AMB-RT-01"),
         ("AMB-RT-01", "RT-01-01"),
     ]
 
 
-def test_an_active_clause_that_depends_on_a_withdrawn_interpretation(workshop, only):
-    workshop.edit("interpretations.toml", 'status = "active"', 'status = "withdrawn"')
+def test_an_active_clause_that_depends_on_a_withdrawn_interpretation(small_registry, only):
+    small_registry.edit("interpretations.toml", 'status = "active"', 'status = "withdrawn"')
     assert only(BadReference).problem == "is withdrawn"
 
 
@@ -212,23 +212,23 @@ def test_an_active_clause_that_depends_on_a_withdrawn_interpretation(workshop, o
         ("wsp.toml", 'key = "wsp"', 'key = "host_io"', "key"),
     ],
 )
-def test_fields_that_contradict_each_other(workshop, only, file, old, new, field):
-    workshop.edit(file, old, new)
+def test_fields_that_contradict_each_other(small_registry, only, file, old, new, field):
+    small_registry.edit(file, old, new)
     assert only(Inconsistent).field == field
 
 
 @pytest.mark.parametrize("wrong", ["RT-01-01", "LANG-03-01"])
-def test_an_id_of_another_document_or_section(workshop, wrong):
-    workshop.edit("language_ir.toml", 'id = "LANG-02-01"', f'id = "{wrong}"')
-    kinds = {type(problem) for problem in workshop.problems()}
+def test_an_id_of_another_document_or_section(small_registry, wrong):
+    small_registry.edit("language_ir.toml", 'id = "LANG-02-01"', f'id = "{wrong}"')
+    kinds = {type(problem) for problem in small_registry.problems()}
     assert kinds in ({Inconsistent}, {DuplicateId})
 
 
-def test_loading_refuses_what_check_reports(workshop):
-    workshop.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', 'duplicate_of = "RT-01-09"')
+def test_loading_refuses_what_check_reports(small_registry):
+    small_registry.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', 'duplicate_of = "RT-01-09"')
     with pytest.raises(InvalidRegistry, match="RT-01-09, which does not exist") as raised:
-        workshop.load()
+        small_registry.load()
     assert len(raised.value.problems) == 1
-    code, printed = workshop.run("list")
+    code, printed = small_registry.run("list")
     assert code == 2
     assert "clauses check` lists every problem" in printed

@@ -38,12 +38,12 @@ def waiting(machine: Machine, name: str, turn: int, log: list[str], failing: boo
 
 def test_the_lowest_turn_is_given_up_first_and_what_has_no_failure_just_ends() -> None:
     machine, log = Machine(named("single")), list[str]()
-    for name, turn, failing in (("meeting", 2, True), ("hang", 1, True), ("resident", 0, False), ("other", 1, True)):
+    for name, turn, failing in (("rendezvous", 2, True), ("hang", 1, True), ("resident", 0, False), ("other", 1, True)):
         waiting(machine, name, turn, log, failing)
     machine.settle(lambda: len(log) == 1)
     assert log == ["resident set"]
     machine.settle(lambda: len(log) == 4)
-    assert log == ["resident set", "hang failed", "other failed", "meeting failed"]
+    assert log == ["resident set", "hang failed", "other failed", "rendezvous failed"]
 
 
 def test_a_wait_that_nothing_may_end_is_a_deadlock() -> None:
@@ -88,7 +88,7 @@ def test_a_rank_that_never_comes_is_a_mismatch_or_a_timeout(used: Maker, timed: 
     at.issue(0, at.stream)
     assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_COLLECTIVE_MISMATCH
     assert "rank 1 never came" in at.runtime.last_error
-    at.issue(1, at.stream)  # too late for that meeting
+    at.issue(1, at.stream)  # too late for that rendezvous
     assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_COLLECTIVE_MISMATCH
     at.ask("tessxSetTimeout", at.context, 1000)
     at.issue(1, at.stream)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Value
-from tessera_reference.ir.operation import Builder
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.types import Pointer, Scalar, Type
 from tessera_reference.numerics.array import Array
@@ -28,7 +28,7 @@ PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
 BUFFER = Pointer(1)
 
 
-class Build(Builder):
+class Build(BlockBuilder):
     """Builds instructions, with the ones that every kernel needs by short names."""
 
     def __init__(self, vendor: str = "nvidia", prefix: str = "v") -> None:

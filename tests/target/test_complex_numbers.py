@@ -17,10 +17,10 @@ from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
+from tessera_reference.levels.emission import emit
 from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.emission import emit
 from tessera_reference.target.emission.host import native
 from tessera_reference.target.lowering import to_target
 from tessera_reference.target.operations.vectors import ExtractElement

@@ -9,9 +9,9 @@ import pytest
 
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
+from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
-from tessera_reference.ir.operation import Builder
 from tessera_reference.ir.targets import TARGETS, MmaShape, target_of
 from tessera_reference.ir.types import Fragment, Memref
 from tessera_reference.numerics.array import Array
@@ -31,7 +31,7 @@ PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
 CASES = [(name, shape) for name, target in TARGETS.items() for shape in target.mma]
 
 
-class TileBuild(Builder):
+class TileBuild(BlockBuilder):
     """Builds the body of a kernel of Tile IR."""
 
     def index(self, number: int) -> Value:
@@ -58,7 +58,7 @@ class TileBuild(Builder):
         return shared
 
 
-def tile_kernel(name: str, parameters: tuple[Value, ...], build: Builder, smem: int, target: str) -> Function:
+def tile_kernel(name: str, parameters: tuple[Value, ...], build: BlockBuilder, smem: int, target: str) -> Function:
     attributes = {"grid": (1, 1, 1), "block": (target_of(target).warp, 1, 1), "smem_bytes": smem, "target": target}
     return Function(name, Block(parameters, tuple(build.instructions), ()), (), PLACE, attributes, device="tile")
 

@@ -1,4 +1,4 @@
-"""What the cases of parameter buffers share: the specification's sample, signatures, an implementation's layouts."""
+"""Parameter buffers: the specification's sample, signatures, and the layout that an implementation gives."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from pathlib import PurePosixPath
 
 from tessera_conformance.locations import CHAPTERS, suite_directory
@@ -16,6 +17,7 @@ class SuiteNotCollected(Exception):
     """The suite could not be collected; the text is pytest's own."""
 
 
+@cache
 def case_id(node_id: str) -> str | None:
     """The case id of a pytest node id, or None where it is no test of the suite.
 

@@ -93,7 +93,7 @@ class Check:
             entry.category in categories and (at_line is None or entry.line == at_line) for entry in errors
         )
         passed = passed and isinstance(observation, Rejected) and (not phases or observation.phase in phases)
-        self._judge(CheckRecord("rejects", passed, "the program is refused", wanted, _told(observation)))
+        self._judge(CheckRecord("rejects", passed, "the program is refused", wanted, _described(observation)))
         assert isinstance(observation, Rejected)
         return observation
 
@@ -101,7 +101,7 @@ class Check:
         """The call is refused with this status."""
         _require_answer(observation)
         passed = isinstance(observation, Rejected) and observation.code == code
-        self._judge(CheckRecord("status", passed, "the call reports the status", code, _told(observation)))
+        self._judge(CheckRecord("status", passed, "the call reports the status", code, _described(observation)))
 
     def equal(self, actual: Any, expected: Any, what: str = "the value") -> None:
         """Two plain values are equal, and of the same types: 1, 1.0 and true are three values."""
@@ -173,7 +173,7 @@ def _errors(rejected: Rejected) -> Sequence[Diagnostic]:
     return errors or [Diagnostic(category=rejected.code, message=rejected.message)]
 
 
-def _told(observation: Observation) -> str:
+def _described(observation: Observation) -> str:
     if not isinstance(observation, Rejected):
         return describe(observation)
     places = [f"{entry.category} at line {entry.line}" for entry in _errors(observation)]

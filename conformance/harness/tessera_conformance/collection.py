@@ -20,11 +20,11 @@ class CollectedSuite:
         collector = _Collector()
         suite = str(suite_directory())
         options = ["--collect-only", "-qq", "--import-mode=importlib", "-c", os.devnull, f"--confcutdir={suite}"]
-        told = io.StringIO()
-        with redirect_stdout(told), redirect_stderr(told):
+        output = io.StringIO()
+        with redirect_stdout(output), redirect_stderr(output):
             code = pytest.main([*options, "--rootdir", suite, suite], plugins=[collector])
         if code != pytest.ExitCode.OK:
-            raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{told.getvalue()}")
+            raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{output.getvalue()}")
         self.items = collector.items
 
     def tags(self) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ workers run the cases and the controller writes the report.
 from __future__ import annotations
 
 import difflib
+import gc
 from collections.abc import Generator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
-from tessera_conformance.suite_run import Case, SuiteRun, observation_text, planned_line
+from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -68,6 +69,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[RUN].session.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Keep the garbage collector from what is collected: it lives as long as the run."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make a case of every test of the suite, and leave out what was not asked for."""
@@ -92,21 +106,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
-    clauses = [name for marker in item.iter_markers("clause") for name in marker.args]
-    if not clauses:
+    marks: dict[str, list[str]] = {}
+    for marker in item.iter_markers():  # the nearest first
+        marks.setdefault(marker.name, []).extend(marker.args)
+    if not marks.get("clause"):
         raise ValueError("no clause: every test of the suite names the clauses it judges, @clause(...)")
-    levels = [name for marker in item.iter_markers("level") for name in marker.args] or list(LEVELS)
+    levels = marks.get("level") or list(LEVELS)
     unknown = [name for name in levels if name not in LEVELS]
     if unknown:
         raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
-    title = next((text for marker in item.iter_markers("title") for text in marker.args), "")
+    title = next(iter(marks.get("title", ())), "")
     if not title and isinstance(item, pytest.Function):
         title = (item.obj.__doc__ or "").strip().partition("\n")[0]
-    features = [name for marker in item.iter_markers("feature") for name in marker.args]
+    features = marks.get("feature", [])
     strange = [name for name in features if name not in run.registry.features]
     if strange:
         raise ValueError(f"unknown feature {strange[0]!r}: `tessera-conformance clauses features` lists them")
-    named = [run.registry.clause(name) for name in dict.fromkeys(clauses)]
+    named = [run.registry.clause(name) for name in dict.fromkeys(marks["clause"])]
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
@@ -185,8 +201,7 @@ def pytest_runtest_makereport(
     if call.when == "setup":
         report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
-        # As text: xdist's channel does not carry every whole number.
-        report.user_properties = [(PROPERTY, observation_text(case))]
+        report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
             write_script(item.config.option.report_dir, run.session.label, case)
         case.forget()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -14,10 +13,11 @@ import pytest
 from tessera_conformance.cases import case_id
 from tessera_conformance.locations import CHAPTERS, suite_directory
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.reproduce import script_name
 from tessera_conformance.reports.summary import terminal_summary
-from tessera_conformance.suite_run import Case, SuiteRun, observation_line
+from tessera_conformance.suite_run import Case, SuiteRun, observation
 from tessera_conformance.verdicts import Judgement
 
 PROPERTY = "tessera_observation"
@@ -97,7 +97,7 @@ class ReportKeeper:
         properties: list[tuple[str, Any]] = [*report.user_properties]
         for name, line in properties:
             if name == PROPERTY:
-                self._write(json.loads(line))
+                self._write(ObservedLine(*line))
             elif name == PLANNED:
                 clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
                 self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])
@@ -105,9 +105,9 @@ class ReportKeeper:
         if lost is not None:
             died = self._planned.get(lost) or Case(lost, lost, [], [])
             self._run.settle(died, Judgement("crash", "the process that ran the case died"))
-            self._write(observation_line(died))
+            self._write(observation(died))
 
-    def _write(self, line: Any) -> None:
+    def _write(self, line: ObservedLine) -> None:
         if self._writer is not None:
             self._writer.observation(line)
             self._observed.append((line["case"], line["clauses"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import difflib
 import hashlib
-import json
 import platform
 import sys
 from collections.abc import Sequence
@@ -21,12 +20,11 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.reports.lines import check_line, ends_of, exchange_line, plain
+from tessera_conformance.reports.lines import ends_of, observed_line, plain
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
-
-FOLDER = "<folder>"
 
 
 @dataclass
@@ -163,26 +161,18 @@ def planned_line(case: Case) -> dict[str, Any]:
     return {"case": case.id, "title": case.title, "clauses": case.clause_ids, "levels": list(case.levels)}
 
 
-def observation_text(case: Case) -> str:
-    """The report's line for a case, as JSON; the folder of its files, another one in every run, is `FOLDER` there."""
-    text = json.dumps(observation_line(case))
-    return text if case.folder is None else text.replace(json.dumps(str(case.folder))[1:-1], FOLDER)
-
-
-def observation_line(case: Case) -> dict[str, Any]:
+def observation(case: Case) -> ObservedLine:
     """The report's line for a case that has its verdict."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
     checks, exchanges = case.check.records, case.exchanges
     if judgement.verdict == "pass":
         checks, exchanges = list(ends_of(checks)), list(ends_of(exchanges))
     left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
-    return {
+    head = {
         **planned_line(case),
         "verdict": judgement.verdict,
         "disposition": case.disposition,
-        "reason": plain(judgement.reason),
-        "checks": [check_line(record) for record in checks],
-        "exchanges": [exchange_line(exchange) for exchange in exchanges],
-        **({"left_out": left_out} if any(left_out.values()) else {}),
-        "run": {"seconds": round(case.seconds, 6)},
+        "reason": judgement.reason,
     }
+    tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": {"seconds": round(case.seconds, 6)}}
+    return observed_line(head, checks, exchanges, tail, case.folder)

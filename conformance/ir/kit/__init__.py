@@ -1,1 +1,1 @@
-"""What the cases of chapter ir share."""
+"""Support for the cases of chapter ir."""

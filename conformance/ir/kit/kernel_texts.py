@@ -156,7 +156,7 @@ class KernelText:
     def loop(
         self, start: Value, stop: Value, step: Value, turn: Callable[..., Sequence[Value]], *carried: Value
     ) -> tuple[Value, ...]:
-        """A loop; `turn` gets its index and what is carried, writes the body and gives what is carried on."""
+        """A loop; `turn` takes its index and the carried values, writes the body and returns their new values."""
         results = [self._value(each.type) for each in carried]
         operands = (start, stop, step, *carried)
         self._write(f"{_named(results)}{_applied('tessera.tile.for', operands)} ({{")

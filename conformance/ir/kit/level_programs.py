@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.check import Check
+from tessera_conformance.dsl import func, module
 from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
@@ -25,6 +26,18 @@ BOTH_VENDORS = ("sm_90", "gfx942")
 
 LOWER_LEVELS = ("schedule", "tile", "target")
 """The levels below Graph IR, downwards; `execute-tile` is the feature of executing a program at Tile IR."""
+
+SAMPLE = module(
+    func(
+        "let C: tensor<1024x1024xbf16> = op.matmul(A, B);",
+        "return C;",
+        parameters="A: tensor<1024x1024xbf16>, B: tensor<1024x1024xbf16>",
+        result="tensor<1024x1024xbf16>",
+        name="mm",
+    ),
+    name="demo",
+)
+"""The program of section 13.1."""
 
 DEFAULTS: Mapping[str, Any] = {"level": "strict", "target": "sm_90", "schedule": {}}
 """What optional parameters mean where they are left out."""
@@ -72,6 +85,16 @@ def fails(
     target = kernel.attributes.get("target", "sm_90")
     observation = executed_text(impl, kernel.module, kernel.level, target, kernel.name, **inputs)
     return check.rejects(observation, category=category, phase="execute", at_line=line or kernel.critical or None)
+
+
+def runs_if(
+    impl: Implementation, check: Check, legal: bool, kernel: KernelText, expected: Tensor, **inputs: Tensor
+) -> None:
+    """A legal kernel leaves these values in its last buffer, an illegal one fails at its critical operation."""
+    if legal:
+        check.bits(buffers_after(impl, check, kernel, **inputs)[-1], expected)
+    else:
+        fails(impl, check, kernel, None, "tile", **inputs)
 
 
 def executed(

@@ -1,4 +1,4 @@
-"""Asking for programs of the language chapter: what they return, what they declare, and what they are lowered to."""
+"""Programs as cases use them: values that they return, what they are lowered to, twins of which one is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.dsl import Values, tensor_of
+from tessera_conformance.dsl import FIRST_STATEMENT, Values, returning, tensor_of
 from tessera_conformance.observations import Observation
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
@@ -58,6 +58,19 @@ def verified_twins(
     """The verifier accepts one program and refuses its twin for a reason of a category."""
     check.accepts(impl.language.verify(source=legal))
     check.rejects(impl.language.verify(source=illegal), category=category, **refusal)
+
+
+def expression_twins(
+    impl: Implementation,
+    check: Check,
+    legal: str,
+    illegal: str,
+    parameters: str,
+    category: str | tuple[str, ...] = ("types", "syntax", "shapes", "numerics"),
+) -> None:
+    """Of two expressions that a func returns the verifier accepts one, and refuses the other at its line."""
+    first, second = returning(legal, parameters), returning(illegal, parameters)
+    verified_twins(impl, check, first, second, category, at_line=FIRST_STATEMENT)
 
 
 def accepts_if(check: Check, legal: bool, observation: Observation, **refusal: Any) -> None:

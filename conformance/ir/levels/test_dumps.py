@@ -22,7 +22,7 @@ SPOKEN = {
 )
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
 def test_a_level_is_dumped(impl, check, to, target):
-    """The text of a level has the operations of the level in it, and the same text comes when asked again."""
+    """The text of a level has the operations of the level in it, and a second request gives the same text."""
     found = lowered(impl, check, SOURCE, to, target)
     for word in SPOKEN[to]:
         check.true(word in found.text, f"{word} is in the text of {to}", found.text)

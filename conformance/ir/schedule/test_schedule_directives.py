@@ -105,7 +105,7 @@ def test_an_illegal_directive_is_refused(impl, check, marked):
     found = check.rejects(refused, category=("schedule", "shapes", "types"), phase=("lower", "verify"))
     lines = [each.line for each in found.diagnostics]
     near = (FIRST_STATEMENT, FIRST_STATEMENT + 1)
-    check.true(any(number in near for number in lines), "the place is told", lines)
+    check.true(any(number in near for number in lines), "the line is named", lines)
 
 
 @feature("lower-schedule")

@@ -97,7 +97,7 @@ def test_a_stage_is_computed_after_it_is_loaded(impl, check, depth, staged):
 @text_form
 @strict
 @clause("LANG-04-11", "LANG-06.1-03")
-def test_two_buffers_take_turns(impl, check):
+def test_buffers_of_a_pipeline_do_not_overwrite_each_other(impl, check):
     """A double buffer two and three deep, of whole numbers of which every tile has its own."""
     extents = (6, 6, 12)
     left = [[1 << (k // 2) if row % 2 else 1 + k for k in range(12)] for row in range(6)]
@@ -227,7 +227,7 @@ def test_a_schedule_changes_no_bit_of_a_program(impl, check, tile, depth, prefet
 @of_programs
 @clause("LANG-08.2-01", "LANG-02.3-79")
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_directives_in_control_flow_are_carried_out(impl, check, target):
+def test_directives_in_control_flow_are_followed(impl, check, target):
     """In a branch of a loop, with tails: powers of a matrix of whole numbers."""
     matrix = kind(3, 3, "int32")
     source = program(

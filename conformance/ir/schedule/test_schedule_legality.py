@@ -75,8 +75,8 @@ TILES = {
 @pytest.mark.parametrize(("legal", "illegal"), TILES.values(), ids=TILES)
 def test_tiles_divide_or_cover_with_padding(impl, check, legal, illegal):
     """A size that does not divide its extent needs padding that makes it so; no size is below one."""
-    told = {"at_line": FIRST_OPERATION + 1}
-    judge(impl, check, product(("tile", legal)), product(("tile", illegal)), ("schedule", "shapes"), **told)
+    location = {"at_line": FIRST_OPERATION + 1}
+    judge(impl, check, product(("tile", legal)), product(("tile", illegal)), ("schedule", "shapes"), **location)
 
 
 @clause("LANG-06.3-01")
@@ -157,7 +157,7 @@ def test_stages_of_a_pipeline_have_an_order(impl, check, legal, illegal):
 
 
 @clause("LANG-06.2-04")
-def test_a_long_cycle_is_seen(impl, check):
+def test_a_long_cycle_of_stages_is_refused(impl, check):
     """A hundred stages, the last before the first."""
     stages = [f"s{number}" for number in range(100)]
     chain = [list(pair) for pair in pairwise(stages)]
@@ -280,7 +280,7 @@ def fused(between, values=("%p", "%e")):
 
 @clause("LANG-11-06", "LANG-06.2-01")
 @pytest.mark.parametrize("values", [("%p", "%e"), ("%e", "%p")], ids=["down", "up"])
-def test_a_fusion_goes_around_nothing(impl, check, values):
+def test_a_fusion_encloses_no_value_that_depends_on_it(impl, check, values):
     """What needs the first and is needed by the second would have to run between them."""
     judge(impl, check, fused("%A", values), fused("%p", values))
 
@@ -342,7 +342,7 @@ def cast(producer="tessera.graph.matmul", consumer="tessera.graph.relu", to="col
 @clause("LANG-06.3-02")
 @pytest.mark.parametrize("producer", ["tessera.graph.softmax", None], ids=["softmax", "argument"])
 @pytest.mark.parametrize("to", ["col_major", "blocked(bm=2, bn=4)"], ids=["col-major", "blocked"])
-def test_a_cast_that_nobody_supports_is_a_copy(impl, check, producer, to):
+def test_a_layout_cast_without_support_is_a_copy(impl, check, producer, to):
     """A producer that writes row_major only, and the caller, leave a materialized copy or a refusal."""
     texts = [cast(producer, to=to, materialize=copied) for copied in (True, False)]
     judge(impl, check, *texts, category="layouts")

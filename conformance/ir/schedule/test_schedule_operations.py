@@ -86,7 +86,7 @@ def test_a_fusion_gives_its_last_value(impl, check, operands, factor):
 
 
 @clause("LANG-06.1-01", "LANG-06.1-03", "LANG-06.1-04")
-def test_operations_stand_on_each_other(impl, check):
+def test_operations_take_results_of_other_operations(impl, check):
     """Staged operands, a tiled and pipelined product, as lowering makes them."""
     text = scheduled(
         line("%a", "tessera.schedule.prefetch", {"%A": LEFT}, LEFT, scope="shared", align=32),

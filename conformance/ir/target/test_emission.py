@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, emitted
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAMPLE, emitted
 
-from tessera_conformance.dsl import func, module, returning
+from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
 
 NVIDIA, AMD = ("sm_80", "sm_90"), ("gfx90a", "gfx942")
@@ -24,17 +24,6 @@ REDUCTIONS = [
     returning(f"op.{name}(A, axis=1)", "A: tensor<8x64xfp32>", f"tensor<{result}>")
     for name, result in (("sum", "8xfp32"), ("max", "8xfp32"), ("softmax", "8x64xfp32"))
 ]
-SAMPLE = module(
-    func(
-        "let C: tensor<1024x1024xbf16> = op.matmul(A, B);",
-        "return C;",
-        parameters="A: tensor<1024x1024xbf16>, B: tensor<1024x1024xbf16>",
-        result="tensor<1024x1024xbf16>",
-        name="mm",
-    ),
-    name="demo",
-)
-"""The program of section 13.1."""
 
 
 def by_vendor(nvidia, amd):

@@ -248,7 +248,7 @@ def loading(num, layout="row", stride=8, skew=0, elements=512):
 
 
 def numbered(count):
-    """Small numbers that tell places apart."""
+    """Small numbers, different at different places."""
     return [float(37 * each % 251) for each in range(count)]
 
 

@@ -21,7 +21,7 @@ WORDS = {
     "fp32": (0x3F800001, 0x80000000, 0x7F7FFFFF, 0x00000001),
     "fp64": (0x3FF0000000000001, 0x7FEFFFFFFFFFFFFF, 0x8000000000000000, 0x0000000000000001, 0x41F0000000100000),
 }
-"""Codes of scalars, of 64 bits such that either half tells them apart."""
+"""Codes of scalars, whose halves both differ where they have 64 bits."""
 
 
 def scalar(dtype, word):

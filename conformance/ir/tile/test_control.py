@@ -282,6 +282,6 @@ def regional(case, legal):
 @clause("LANG-01-06")
 @pytest.mark.parametrize("case", REGIONS)
 def test_loops_and_branches_are_verified(impl, check, case):
-    """Bounds are int32, conditions bool, regions yield what is carried on, and none hands on memory."""
+    """Bounds are int32, conditions bool, regions yield the values that are carried, and no memory."""
     check.accepts(verified(impl, regional(case, True).module, "tile"))
     check.rejects(verified(impl, regional(case, False).module, "tile"), category="types")

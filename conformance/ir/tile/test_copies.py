@@ -8,12 +8,7 @@ from __future__ import annotations
 
 import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
-from tessera_conformance.chapters.ir.kit.level_programs import (
-    BOTH_VENDORS,
-    buffers_after,
-    fails,
-    verified,
-)
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, runs_if, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 
 from tessera_conformance.dsl import tensor_of
@@ -187,10 +182,7 @@ def test_a_tile_is_not_filled_anew_while_others_read_it(impl, check, ordered):
     kernel.barrier()
     kernel.take()
     kernel.critical = critical
-    if ordered:
-        check.bits(buffers_after(impl, check, kernel, **X)[1], kernel.expected)
-    else:
-        fails(impl, check, kernel, **X)
+    runs_if(impl, check, ordered, kernel, kernel.expected, **X)
 
 
 # What is copied
@@ -258,10 +250,7 @@ def test_a_copy_stays_within_its_memories(impl, check, extent):
     """The last of 16 bytes is inside; where the buffer is one element shorter the last lane's copy is an error."""
     kernel = copied("int32", 16, extent=extent)
     x = tensor_of("int32", [*range(extent)])
-    if extent == 64:
-        check.bits(buffers_after(impl, check, kernel, x=x)[1], x)
-    else:
-        fails(impl, check, kernel, x=x)
+    runs_if(impl, check, extent == 64, kernel, x, x=x)
 
 
 @clause("LANG-11-14")

@@ -178,7 +178,7 @@ def test_allocations_fit_what_the_kernel_declares(impl, check, bound, allocation
 
 @clause("LANG-07.3-04")
 @pytest.mark.parametrize("place", ["loop", "branch"])
-def test_an_allocation_in_a_region_is_none_that_nobody_counts(impl, check, place):
+def test_an_allocation_in_a_region_counts(impl, check, place):
     """At the top of the kernel 64 bytes are accepted where 64 are declared; in a region they are not without any."""
     outside = KernelText({}, smem_bytes=64)
     outside.allocate("int32", 16)

@@ -8,6 +8,7 @@ from math import prod
 import pytest
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
+    SAMPLE,
     WARPS,
     executed_text,
     lowered,
@@ -15,20 +16,9 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 
-from tessera_conformance.dsl import func, module, program, returning, tensor_of
+from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
 
-SAMPLE = module(
-    func(
-        "let C: tensor<1024x1024xbf16> = op.matmul(A, B);",
-        "return C;",
-        parameters="A: tensor<1024x1024xbf16>, B: tensor<1024x1024xbf16>",
-        result="tensor<1024x1024xbf16>",
-        name="mm",
-    ),
-    name="demo",
-)
-"""The program of section 13.1."""
 SCHEDULE = {"tile": [128, 128, 64], "depth": 3}
 MEMREF = re.compile(r"(?:!tessera\.)?memref<((?:\d+x)+)(\w+)>\[addrspace=(\w+)\]")
 
@@ -110,8 +100,8 @@ def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile,
     check.equal(prod(entry["block"]) % WARPS[target], 0, "the threads beyond whole warps")
     check.equal(entry["target"], target, "the target")
     named = {each["name"].strip('"') for each in found.functions[launches[0]].operations}
-    told = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
-    check.true(bool(named & told), "threads ask which they are", sorted(named))
+    positions = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
+    check.true(bool(named & positions), "threads ask which they are", sorted(named))
     check.equal("tessera.tile.block_id" in named, prod(tiles) > 1, "blocks ask which they are")
 
 

@@ -16,6 +16,7 @@ class Terse(ReferenceAdapter):
     """The reference, whose diagnostics of Graph IR lack some fields."""
 
     def __init__(self, **fields: Any) -> None:
+        super().__init__()
         self._fields = fields
 
     def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:

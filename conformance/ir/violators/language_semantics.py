@@ -155,6 +155,7 @@ class Remembering(ReferenceAdapter):
     """Keeps results by program instead of by program and inputs."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:

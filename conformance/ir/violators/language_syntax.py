@@ -23,6 +23,7 @@ class FilteredAdapter(ReferenceAdapter):
     """The reference, given what `read` makes of the source."""
 
     def __init__(self, read: Reading) -> None:
+        super().__init__()
         self._read = read
 
     def language_parse(self, *, source: str) -> dict[str, Any]:

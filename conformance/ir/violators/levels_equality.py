@@ -23,6 +23,7 @@ class Differing(ReferenceAdapter):
     """The reference, whose results at some levels are changed."""
 
     def __init__(self, levels: Sequence[str], change: Callable[[Tensor], Tensor], when: Callable[..., bool]) -> None:
+        super().__init__()
         self._levels = levels
         self._change = change
         self._when = when

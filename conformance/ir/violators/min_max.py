@@ -19,7 +19,7 @@ from .changes import changed
 Values: TypeAlias = Any
 
 
-def extreme(
+def minmax(
     name: str, description: str, operation: type[graph.Reduction], combine: Callable[[Values, Values], Values]
 ) -> Violation:
     """A maximum or minimum whose two-element rule is another, applied from left to right."""
@@ -65,15 +65,15 @@ def of_magnitude(x: Values) -> Values:
     return np.argmax(np.abs(x), -1)
 
 
-EXTREMES = [
-    extreme("max_ignoring_nan", "takes the largest number beside a NaN", graph.Max, np.fmax),
-    extreme("min_ignoring_nan", "takes the smallest number beside a NaN", graph.Min, np.fmin),
-    extreme("max_of_zeros", "keeps the first zero", graph.Max, lambda a, b: np.where((a >= b) | np.isnan(a), a, b)),
-    extreme("max_of_later_zeros", "keeps the last zero", graph.Max, lambda a, b: np.where((a > b) | np.isnan(a), a, b)),
-    extreme("min_of_zeros", "keeps the first zero", graph.Min, lambda a, b: np.where((a <= b) | np.isnan(a), a, b)),
-    extreme("min_of_later_zeros", "keeps the last zero", graph.Min, lambda a, b: np.where((a < b) | np.isnan(a), a, b)),
-    extreme("max_by_comparison", "lets a NaN go that is compared", graph.Max, lambda a, b: np.where(a > b, a, b)),
-    extreme("max_of_magnitude", "takes the largest magnitude", graph.Max,
+MIN_MAX = [
+    minmax("max_ignoring_nan", "takes the largest number beside a NaN", graph.Max, np.fmax),
+    minmax("min_ignoring_nan", "takes the smallest number beside a NaN", graph.Min, np.fmin),
+    minmax("max_of_zeros", "keeps the first zero", graph.Max, lambda a, b: np.where((a >= b) | np.isnan(a), a, b)),
+    minmax("max_of_later_zeros", "keeps the last zero", graph.Max, lambda a, b: np.where((a > b) | np.isnan(a), a, b)),
+    minmax("min_of_zeros", "keeps the first zero", graph.Min, lambda a, b: np.where((a <= b) | np.isnan(a), a, b)),
+    minmax("min_of_later_zeros", "keeps the last zero", graph.Min, lambda a, b: np.where((a < b) | np.isnan(a), a, b)),
+    minmax("max_by_comparison", "lets a NaN go that is compared", graph.Max, lambda a, b: np.where(a > b, a, b)),
+    minmax("max_of_magnitude", "takes the largest magnitude", graph.Max,
             lambda a, b: np.where(np.abs(a) >= np.abs(b), a, b)),
 ]  # fmt: skip
 

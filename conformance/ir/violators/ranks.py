@@ -15,7 +15,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph import collectives, disagreement, ranks
 from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
 from tessera_reference.graph.ranks import Group, Ranks
-from tessera_reference.ir.operation import Meeting
+from tessera_reference.ir.operation import Arrival
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -197,8 +197,8 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
     """A difference between ranks that nobody sees; contributions that do not fit together are left as they are."""
     usual_brought, usual_combine = disagreement.brought, AllReduce.combine
 
-    def brought(meeting: Meeting) -> Mapping[str, object]:
-        return {key: value for key, value in usual_brought(meeting).items() if key != what}
+    def brought(arrival: Arrival) -> Mapping[str, object]:
+        return {key: value for key, value in usual_brought(arrival).items() if key != what}
 
     def combine(self: AllReduce, contributions: Contributions) -> Sequence[Array]:
         forms = {(each.dtype, each.shape) for each in contributions}
@@ -214,9 +214,9 @@ def with_those_who_came(self: Ranks, choice: Any) -> None:
     while True:
         while ready:
             rank = choice(sorted(ready))
-            meeting = self._advance(rank, ready.pop(rank))
-            if meeting is not None:
-                ready.update(self._arrive(rank, meeting))
+            arrival = self._advance(rank, ready.pop(rank))
+            if arrival is not None:
+                ready.update(self._arrive(rank, arrival))
         stuck = [group for group in self.waiting if group not in self.mismatched]
         if not stuck:
             return
@@ -225,9 +225,9 @@ def with_those_who_came(self: Ranks, choice: Any) -> None:
         ready.update(self._exchange(present, arrived))
 
 
-def along_the_first_axis(self: Ranks, rank: int, meeting: Meeting) -> Group:
+def along_the_first_axis(self: Ranks, rank: int, arrival: Arrival) -> Group:
     """The group of a rank along the first axis, unless that has another extent."""
-    group = USUAL_GROUP(self, rank, meeting)
+    group = USUAL_GROUP(self, rank, arrival)
     mesh = self.module.meshes[group.mesh]
     first = Group.of(group.mesh, mesh, mesh.axes[0], rank)
     return first if len(first.ranks) == len(group.ranks) else group

@@ -15,8 +15,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.schedule import nest_executor as carrying
-from tessera_reference.schedule import staging
+from tessera_reference.schedule import nest_executor, staging
 from tessera_reference.schedule.annotations import Annotations
 from tessera_reference.schedule.operations import Fuse
 from tessera_reference.schedule.staging import Grid, Ring
@@ -31,7 +30,7 @@ def buffering(name: str, clause: str, description: str, method: str, substitute:
 
 def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Violation:
     """A pipeline whose steps come otherwise."""
-    return replaced(clause, description, make, (carrying, "pipelined", pipelined), name=name)
+    return replaced(clause, description, make, (nest_executor, "pipelined", pipelined), name=name)
 
 
 def _stale(self: Ring, step: int, shape: tuple[int, ...]) -> Any:
@@ -134,14 +133,14 @@ SUMS = [
         "LANG-06.2-01",
         "sums each tile of k by itself",
         make,
-        (carrying, "matmul", _tile_by_tile),
+        (nest_executor, "matmul", _tile_by_tile),
         name="partial_sums",
     ),
     replaced(
         "LANG-08.2-01",
         "rounds the accumulator after every tile",
         make,
-        (carrying, "matmul", _rounded_each_time),
+        (nest_executor, "matmul", _rounded_each_time),
         name="narrow_accumulator",
     ),
 ]

@@ -11,7 +11,7 @@ from tessera_reference.adapter import make
 from tessera_reference.ir.operation import Operation
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule.choices import Choices
-from tessera_reference.schedule.fusion import Fusing
+from tessera_reference.schedule.fusion import FusionGroups
 from tessera_reference.schedule.lowering import Scheduling
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
@@ -61,7 +61,7 @@ CHOICES = [
     choosing("no_prefetch", "LANG-08.2-14", "prefetches nothing", prefetched=()),
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
-    replaced("LANG-08.2-13", "fuses nothing", make, (Fusing, "into", lambda *ignored: None), name="no_fusion"),
+    replaced("LANG-08.2-13", "fuses nothing", make, (FusionGroups, "into", lambda *ignored: None), name="no_fusion"),
 ]
 
 ASKED_FOR = [

@@ -21,6 +21,7 @@ class Rewriting(ReferenceAdapter):
     """The reference, whose texts of some kinds read otherwise; what it answers is worked out once."""
 
     def __init__(self, to: str, change: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
+        super().__init__()
         self._to = to.split()
         self._change = change
 

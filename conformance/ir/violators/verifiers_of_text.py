@@ -15,6 +15,7 @@ class Overlooking(ReferenceAdapter):
     """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
 
     def __init__(self, pattern: str) -> None:
+        super().__init__()
         self._pattern = pattern
 
     def language_verify_ir(self, **request: Any) -> dict[str, Any]:
@@ -31,6 +32,7 @@ class Choosy(ReferenceAdapter):
     """The reference, which refuses a text in which `pattern` occurs, and does not run it either."""
 
     def __init__(self, pattern: str, category: str) -> None:
+        super().__init__()
         self._pattern = pattern
         self._category = category
 

@@ -1,1 +1,1 @@
-"""What the cases of chapter runtime share."""
+"""Support for the cases of chapter runtime."""

@@ -1,4 +1,4 @@
-"""The cache on disk: contexts that use a directory, what it then holds, and what a launch makes of it (spec 8.2).
+"""The cache on disk: contexts that use a directory, its entries, hits and misses of launches (spec 8.2).
 
 A *use* is what an application does: a new context under TESS_CACHE_DIR, a module, one launch, a synchronization.
 """
@@ -26,8 +26,8 @@ FILL = """module caching {
 
 def caching(impl: Implementation, check: Check, directory: Path, ranks: int = 1, **variables: str) -> MeshSession:
     """A new context, with its mesh and stream, that keeps results in a directory."""
-    told = {"TESS_CACHE_DIR": str(directory), **variables}
-    check.returns(impl.runtime.tessxSetEnvironment(variables=told), "the environment is set")
+    chosen = {"TESS_CACHE_DIR": str(directory), **variables}
+    check.returns(impl.runtime.tessxSetEnvironment(variables=chosen), "the environment is set")
     return opened(impl, check, ranks)
 
 
@@ -44,8 +44,8 @@ def filled(session: MeshSession, image: str, count: int = 64, value: int = 7, ke
 
 def used(session: MeshSession) -> tuple[int, int]:
     """Hits and misses since the context was made."""
-    told = session.ask("tessxCacheUse")
-    return told["hits"], told["misses"]
+    counts = session.ask("tessxCacheUse")
+    return counts["hits"], counts["misses"]
 
 
 def entries(session: MeshSession, kind: str = "binary") -> Sequence[Mapping[str, Any]]:
@@ -68,7 +68,7 @@ def use(impl: Implementation, check: Check, directory: Path, image: str, **state
 
 
 def first_refusal(impl: Implementation, check: Check, directory: Path, image: str) -> Observation:
-    """What the first call of a use answers that does not succeed, or the last one where all do."""
+    """The answer of the first call of a use that does not succeed, or of the last one where all do."""
     variables = {"TESS_CACHE_DIR": str(directory)}
     check.returns(impl.runtime.tessxSetEnvironment(variables=variables), "the environment is set")
     ids = devices(impl, check, 1)

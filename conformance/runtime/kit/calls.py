@@ -1,4 +1,4 @@
-"""A legal call of every C function of the runtime, with what its parameters are: the cases of bad arguments change one.
+"""A legal call of every C function of the runtime; cases of bad arguments change one argument of it.
 
 Each call stands on a `MeshSession` and makes what it needs; a function that changes nothing it is given may be called
 twice. `HANDLES`, `POINTERS` and `OUTPUTS` say which parameters are handles, memory and out parameters.

@@ -1,4 +1,4 @@
-"""Collectives of the runtime on data that differs by rank: arguments, ranks that meet, judgement of results.
+"""Collectives of the runtime on data that differs by rank: arguments, groups of ranks, judgement of results.
 
 Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. Expected
 values come from the oracle of all-reduce; the other collectives move elements.
@@ -72,7 +72,7 @@ def gathered(impl: Implementation, check: Check, **sizes: int) -> MeshSession:
 
 
 def groups(axis: str | None, **sizes: int) -> list[list[int]]:
-    """The ranks that meet along an axis, in order of their coordinate; without one, all of the mesh."""
+    """The groups of ranks along an axis, each in order of their coordinate; without one, all of the mesh."""
     counts = {name: sizes.get(name, 0) or 1 for name in AXES}
     ranks = prod(counts.values())
     if axis is None:

@@ -1,44 +1,55 @@
-"""Captured graphs: programs that are captured, replayed, and looked at as a DAG (runtime specification, 6 and 12).
+"""Captured graphs: launches that are captured, replays, and the nodes as a DAG (runtime specification, 6 and 12).
 
 A capture begins with the first launch that has the flag TESS_LAUNCH_CAPTURE and ends when it is instantiated
-(AMB-RT-11). The kernel `digit` of `runtime_programs` makes the order visible in which launches ran.
+(AMB-RT-11). The kernel `digit` shows the order in which launches ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from tessera_conformance.check import Check
+from tessera_conformance.session import Implementation
 
 from .encoding import elements, packed
-from .mesh_session import CAPTURE, COUNT, MeshSession
+from .mesh_session import CAPTURE, COUNT, MeshSession, opened
+
+Session = TypeVar("Session", bound=MeshSession)
 
 
 @dataclass(frozen=True)
-class Digits:
-    """Tensors of int32, and the kernel that appends a decimal digit to each element."""
+class DigitStream(MeshSession):
+    """A stream with the kernel `digit`, which appends a decimal digit to each element of a tensor of int32."""
 
-    session: MeshSession
-    kernel: int
+    digit: int = 0
 
     def zeros(self) -> int:
         """A new tensor of zeros."""
-        pointer = self.session.upload(elements("int32", *[0] * COUNT))
-        self.session.synchronize()
+        pointer = self.upload(elements("int32", *[0] * COUNT))
+        self.synchronize()
         return pointer
 
-    def append(self, session: MeshSession, digit: int, pointer: int, flags: int = 0) -> None:
+    def append(self, value: int, pointer: int, flags: int = 0) -> None:
         """Queue a launch that appends a digit; with the flag CAPTURE it belongs to a graph."""
-        session.launch(self.kernel, packed(("int32", digit), ("ptr", pointer)), flags=flags)
+        self.launch(self.digit, packed(("int32", value), ("ptr", pointer)), flags=flags)
 
-    def require(self, session: MeshSession, pointer: int, number: int, what: str) -> None:
-        """The digits that every element has, once the stream has come so far."""
-        session.check.equal(session.integers(pointer), [number] * COUNT, what)
+    def require(self, pointer: int, number: int, what: str) -> None:
+        """Every element has these digits once the stream is done."""
+        self.check.equal(self.integers(pointer), [number] * COUNT, what)
+
+    def captured(self, pointer: int, *values: int) -> int:
+        """The graph of launches that append these digits one after the other."""
+        for value in values:
+            self.append(value, pointer, CAPTURE)
+        return instantiated(self)
 
 
-def digits(session: MeshSession) -> Digits:
-    """The kernel `digit`, loaded."""
-    return Digits(session, session.kernel("digit"))
+def digit_stream(impl: Implementation, check: Check, ranks: int = 1) -> DigitStream:
+    """A stream of a new mesh, with the kernel `digit` loaded."""
+    session = opened(impl, check, ranks)
+    return DigitStream(**vars(session), digit=session.kernel("digit"))
 
 
 def instantiated(session: MeshSession) -> int:
@@ -51,13 +62,6 @@ def instantiated(session: MeshSession) -> int:
 def replay(session: MeshSession, graph: int) -> None:
     """Queue one replay on the stream."""
     session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
-
-
-def captured_digits(known: Digits, pointer: int, *appended: int) -> int:
-    """The graph of launches that append these digits one after the other."""
-    for digit in appended:
-        known.append(known.session, digit, pointer, CAPTURE)
-    return instantiated(known.session)
 
 
 def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:
@@ -86,7 +90,7 @@ SEEDS = 200
 """Of the cases that ask for every schedule."""
 
 
-def streams_under(session: MeshSession, count: int, seed: int) -> list[MeshSession]:
+def streams_under(session: Session, count: int, seed: int) -> list[Session]:
     """So many new streams on a machine whose choices a seed makes, which is set where there is no stream."""
     session.ask("tessxSetSchedule", policy="seeded", seed=seed, untimed=True)
     return [session.another_stream() for _ in range(count)]

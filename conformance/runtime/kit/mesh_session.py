@@ -141,7 +141,7 @@ class MeshSession:
         self.copy(pointer, self.host(data), len(data), H2D)
 
     def upload(self, data: bytes) -> int:
-        """New device memory that holds these bytes, once the stream has come so far."""
+        """New device memory; a copy of these bytes into it is queued on the stream."""
         pointer = self.allocate(len(data))
         self.write(pointer, data)
         return pointer
@@ -185,7 +185,7 @@ class MeshSession:
         return int(self.ask("tessKernelGet", module=module, name=name)["kernel"])
 
     def launching(self, kernel: int, arguments: bytes = b"", **stated: Any) -> Observation:
-        """What a launch on the stream answers; `stated` replaces fields of the configuration, and parameters."""
+        """The answer to a launch on the stream; `stated` replaces fields of the configuration, and parameters."""
         cfg = {name: stated.pop(name, default) for name, default in CONFIGURATION.items()}
         whole = {"kernel": kernel, "mesh": self.mesh, "cfg": cfg, "argBuffer": arguments.hex(), "stream": self.stream}
         return self.attempt("tessLaunch", **(whole | stated))
@@ -195,7 +195,7 @@ class MeshSession:
         self.check.returns(self.launching(kernel, arguments, **stated), "tessLaunch succeeds")
 
     def reducing(self, buffer: int, count: int = COUNT, dtype: str = "int32", axis: str = "dp") -> Observation:
-        """What a sum over the ranks along an axis answers."""
+        """The answer to a sum over the ranks along an axis."""
         whole = {"mesh": self.mesh, "buffer": buffer, "count": count, "dtype": DTYPE_IDS[dtype], "op": SUM}
         return self.attempt("tessAllReduce", **whole, axis=axis, stream=self.stream)
 
@@ -205,7 +205,7 @@ class MeshSession:
 
 
 CONFIGURATION: Mapping[str, Any] = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
-"""tessLaunchConfig of a launch that asks for nothing."""
+"""tessLaunchConfig with every field at its default."""
 
 
 def devices(impl: Implementation, check: Check, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Programs whose modules load, and what the cases of modules do with them (runtime specification, 4.5)."""
+"""Programs whose modules load, loading an image, running `fill` (runtime specification, 4.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces in the Chrome format: read from a profiler's file, and asked for their slices (runtime spec, 4.8, 17).
+"""Traces in the Chrome format: read from a profiler's file, and their slices (runtime spec, 4.8, 17).
 
 The format counts microseconds and knows nothing of enqueueing, bandwidth or occupancy: those stand in the `args` of a
 slice, as `enqueue`, `start` and `stop` in nanoseconds, `bandwidth_bytes_per_second` and `occupancy` (AMB-RT-164).

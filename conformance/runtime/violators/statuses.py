@@ -112,7 +112,7 @@ def wrapping(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def alone(capacity: Capacity, numbers: Any, bytes: int) -> None:
     """Compare each allocation with the whole device."""
-    if any(bytes > capacity.of_device(each) for each in numbers):
+    if any(bytes > capacity.devices[each].total for each in numbers):
         raise Refusal(OUT_OF_MEMORY, "call", "tessMalloc: no memory")
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..numerics.errors import shown
 from .policy import NumericsPolicy
-from .status import Failure, Status
+from .status import Failure, invalid
 
 __all__ = ["KINDS", "CacheEntry", "CacheKey", "CacheTags", "entry_name", "entry_of_bytes", "entry_to_bytes"]
 
@@ -42,7 +42,9 @@ class CacheKey:
     def __post_init__(self) -> None:
         for name, part in asdict(self).items():
             if not _is_key_part(part):
-                raise _invalid(f"the {name} of a key is {shown(part)}", "texts, whole numbers, and tuples of them")
+                raise invalid(
+                    "cache", f"the {name} of a key is {shown(part)}", "texts, whole numbers, and tuples of them"
+                )
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class CacheTags:
     def __post_init__(self) -> None:
         for name, text in (("driver", self.driver), ("ABI hash", self.abi_hash)):
             if not isinstance(text, str):
-                raise _invalid(f"the {name} is {shown(text)}", "a text")
+                raise invalid("cache", f"the {name} is {shown(text)}", "a text")
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ class CacheEntry:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise _invalid(f"the kind {shown(self.kind)}", " or ".join(KINDS))
+            raise invalid("cache", f"the kind {shown(self.kind)}", " or ".join(KINDS))
         if not isinstance(self.payload, bytes):
-            raise _invalid(f"a payload of type {type(self.payload).__name__}", "bytes")
+            raise invalid("cache", f"a payload of type {type(self.payload).__name__}", "bytes")
 
 
 def entry_name(kind: str, key: CacheKey) -> str:
@@ -120,10 +122,6 @@ def _is_key_part(part: object) -> bool:
     if isinstance(part, tuple):
         return all(_is_key_part(each) for each in part)
     return type(part) in (str, int)
-
-
-def _invalid(given: str, allowed: str) -> Failure:
-    return Failure(Status.TESS_ERR_INVALID_VALUE, "cache", given, allowed)
 
 
 def _json(document: object) -> bytes:

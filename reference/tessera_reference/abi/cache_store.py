@@ -16,7 +16,7 @@ from pathlib import Path
 from ..numerics.errors import shown
 from .cache_entry import KINDS, CacheEntry, CacheKey, CacheTags, entry_name, entry_of_bytes, entry_to_bytes
 from .cache_lock import alone, together
-from .status import Failure, Status
+from .status import Failure, Status, invalid
 
 __all__ = ["CacheEntry", "CacheKey", "CacheStore", "CacheTags"]
 
@@ -41,8 +41,7 @@ class CacheStore:
     def path(self, kind: str, key: CacheKey) -> Path:
         """The file of an entry, whether it exists or not."""
         if kind not in KINDS:
-            given = f"the kind {shown(kind)}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "cache", given, " or ".join(KINDS))
+            raise invalid("cache", f"the kind {shown(kind)}", " or ".join(KINDS))
         return self.directory / (entry_name(kind, key) + _SUFFIX)
 
     def get(self, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
@@ -148,8 +147,7 @@ class CacheStore:
             yield
         except OSError as error:
             given = f"the cache directory {self.directory}, where {error}"
-            allowed = "a directory that can be written, with room left"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "cache", given, allowed) from None
+            raise invalid("cache", given, "a directory that can be written, with room left") from None
 
 
 def _identity(tags: CacheTags) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from ..numerics.errors import shown
 from ..numerics.trees import Tree
-from .status import Failure, Status
+from .status import Failure, Status, invalid
 
 __all__ = ["Descriptor", "StableMath"]
 
@@ -26,8 +26,7 @@ class StableMath:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, bool):
-                given = f"stable {field.name} is {shown(value)}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", given, "true or false")
+                raise invalid("tessLaunch", f"stable {field.name} is {shown(value)}", "true or false")
             if not value:
                 raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessLaunch", f"stable {field.name} is off", "on")
 
@@ -48,5 +47,4 @@ class Descriptor:
     def __post_init__(self) -> None:
         for name, value in (("seed", self.seed), ("stream", self.stream)):
             if type(value) is not int or not 0 <= value < 1 << 64:
-                given = f"{name} is {shown(value)}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", given, "a whole number from 0 to 2**64 - 1")
+                raise invalid("tessLaunch", f"{name} is {shown(value)}", "a whole number from 0 to 2**64 - 1")

@@ -15,7 +15,7 @@ from ..numerics.errors import shown
 from ..numerics.formats import DTYPES, DType
 from .float_codes import code_of_float, float_of_code
 from .identifiers import is_c_identifier
-from .status import Failure, Status
+from .status import invalid
 
 __all__ = ["PARAMETER_TYPES", "Parameter", "ParameterType", "ParameterValue"]
 
@@ -55,11 +55,10 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not is_c_identifier(self.name):
-            given = f"the parameter name {shown(self.name)}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "kernel parameters", given, "a C identifier")
+            raise invalid("kernel parameters", f"the parameter name {shown(self.name)}", "a C identifier")
         if not isinstance(self.type, str) or self.type not in PARAMETER_TYPES:
             given = f"parameter {self.name} of type {shown(self.type)}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "kernel parameters", given, ", ".join(PARAMETER_TYPES))
+            raise invalid("kernel parameters", given, ", ".join(PARAMETER_TYPES))
 
     @property
     def kind(self) -> ParameterType:

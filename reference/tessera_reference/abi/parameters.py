@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..numerics.errors import shown
 from .parameter_types import Parameter, ParameterValue
-from .status import Failure, Status
+from .status import invalid
 
 __all__ = ["BUFFER_ALIGNMENT", "ParameterLayout", "layout_of", "pack", "unpack"]
 
@@ -52,8 +52,7 @@ def layout_of(parameters: Sequence[Parameter]) -> ParameterLayout:
     offsets, sizes, end = [], [], 0
     for parameter in parameters:
         if parameter.name in seen:
-            given = f"two parameters called {parameter.name}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "kernel parameters", given, "names that differ")
+            raise invalid("kernel parameters", f"two parameters called {parameter.name}", "names that differ")
         seen.add(parameter.name)
         offsets.append(_round_up(end, parameter.kind.alignment))
         sizes.append(parameter.kind.size)
@@ -68,14 +67,14 @@ def pack(layout: ParameterLayout, values: Sequence[ParameterValue]) -> bytes:
     """
     parameters = layout.parameters
     if len(values) != len(parameters):
-        raise _invalid("pack", f"{len(values)} values", f"{len(parameters)}, one for each parameter")
+        raise invalid("pack", f"{len(values)} values", f"{len(parameters)}, one for each parameter")
     stored = []
     for parameter, value in zip(parameters, values, strict=True):
         try:
             stored.append(parameter.kind.store(value))
         except ValueError as error:
             given = f"{shown(value)} for parameter {parameter.name} of type {parameter.type}"
-            raise _invalid("pack", given, str(error)) from None
+            raise invalid("pack", given, str(error)) from None
     return layout.fields.pack(*stored) + layout.padding
 
 
@@ -86,14 +85,10 @@ def unpack(layout: ParameterLayout, buffer: bytes) -> tuple[ParameterValue, ...]
     """
     if len(buffer) < layout.end_of_last_argument:
         allowed = f"{layout.size}, or at least {layout.end_of_last_argument}, where the last argument ends"
-        raise _invalid("tessLaunch", f"argSize is {len(buffer)}", allowed)
+        raise invalid("tessLaunch", f"argSize is {len(buffer)}", allowed)
     stored = layout.fields.unpack_from(buffer)
     return tuple(parameter.kind.value(each) for parameter, each in zip(layout.parameters, stored, strict=True))
 
 
 def _round_up(offset: int, alignment: int) -> int:
     return (offset + alignment - 1) // alignment * alignment
-
-
-def _invalid(function: str, given: str, allowed: str) -> Failure:
-    return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from ..numerics.errors import shown
-from .status import Failure, Status
+from .status import invalid
 
 __all__ = ["NumericsPolicy"]
 
@@ -26,8 +26,7 @@ class NumericsPolicy:
         for field in fields(self):
             value = getattr(self, field.name)
             if type(value) is not int or value not in (0, 1):
-                given = f"{field.name} is {shown(value)}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessSetNumericsPolicy", given, "0 or 1")
+                raise invalid("tessSetNumericsPolicy", f"{field.name} is {shown(value)}", "0 or 1")
 
     @property
     def permits_lossy_wire(self) -> bool:

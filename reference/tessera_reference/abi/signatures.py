@@ -13,7 +13,7 @@ from ..numerics.errors import shown
 from .identifiers import is_c_identifier
 from .parameter_types import PARAMETER_TYPES, Parameter
 from .parameters import layout_of
-from .status import Failure, Status
+from .status import Failure, invalid
 
 __all__ = ["Signature", "parse_signature"]
 
@@ -74,4 +74,4 @@ def _parameter(text: str) -> Parameter:
 
 
 def _refused(given: str) -> Failure:
-    return Failure(Status.TESS_ERR_INVALID_VALUE, "parameter layout", given, _FORM)
+    return invalid("parameter layout", given, _FORM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Failure", "Status", "within"]
+__all__ = ["Failure", "Status", "invalid", "within"]
 
 
 class Status(IntEnum):
@@ -36,6 +36,11 @@ class Failure(Exception):
 
     def __str__(self) -> str:
         return f"{self.function}: {self.given}; expected {self.allowed}"
+
+
+def invalid(function: str, given: str, allowed: str) -> Failure:
+    """A failure with TESS_ERR_INVALID_VALUE."""
+    return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)
 
 
 def within(failure: Failure, function: str) -> Failure:

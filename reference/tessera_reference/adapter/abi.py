@@ -20,7 +20,7 @@ from ..abi.enumerations import constants
 from ..abi.fatbin import CollectivePlan, Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
-from ..compilation import compile_module
+from ..compilation import Compiler
 from ..compilation.sources import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument
@@ -47,6 +47,8 @@ def device_targets() -> tuple[str, ...]:
 
 class AbiMethods:
     """What is fixed between programs, modules and the runtime."""
+
+    compiler: Compiler
 
     @checked
     def abi_dtype_ids(self) -> dict[str, Any]:
@@ -130,13 +132,13 @@ class AbiMethods:
     ) -> dict[str, Any]:
         """The image of a program, or of kernels written in a level of IR."""
         with outcomes(), statuses():
-            image = compile_module(
+            image = self.compiler.image(
                 source,
                 device_targets() if targets is None else targets,
                 at=at,
                 abi_version=abi_version,
                 policy=None if policy is None else read_policy("abi.compile", policy),
-                plans=[_plan(each) for each in plans or ()],
+                plans=tuple(_plan(each) for each in plans or ()),
                 signing_key=signing_key,
                 ir_pack=ir_pack,
             )

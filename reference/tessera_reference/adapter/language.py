@@ -9,14 +9,15 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
+from ..compilation import Compiler
 from ..graph.execution import UnknownFunction, execute_on_mesh
 from ..ir.module import Module
 from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
-from ..language import CompiledModule, compile_source, parse, syntax
+from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
-from ..levels.texts import read_at, run_text
+from ..levels.texts import run_text
 from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
 from .requests import checked
@@ -37,6 +38,8 @@ KINDS = {
 
 class LanguageMethods:
     """Answers for the language as far as the reference goes."""
+
+    compiler: Compiler
 
     @checked
     def language_parse(self, *, source: str) -> dict[str, Any]:
@@ -63,7 +66,7 @@ class LanguageMethods:
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
-            read_at(at, text, target)
+            self.compiler.text(at, text, target)
         return {"warnings": []}
 
     @checked
@@ -72,7 +75,7 @@ class LanguageMethods:
     ) -> dict[str, Any]:
         """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
         with outcomes():
-            modules = read_at(at, text, target)
+            modules = self.compiler.text(at, text, target)
             arrays = {key: array(given) for key, given in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 
@@ -127,7 +130,7 @@ class LanguageMethods:
 
     def _compile(self, source: str) -> CompiledModule:
         with outcomes():
-            return compile_source(source)
+            return self.compiler.program(source)
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.observations import Diagnostic
@@ -42,7 +41,7 @@ def outcomes() -> Iterator[None]:
 
 def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
     """A diagnostic as the protocol has it."""
-    span = asdict(entry.span)
+    span = entry.span._asdict()
     return Diagnostic(
         entry.category,
         entry.message,

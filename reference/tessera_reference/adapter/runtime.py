@@ -18,6 +18,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.interface import ListOf, Method, Named, Type, interface
 
 from ..abi import Descriptor, Failure, NumericsPolicy, StableMath, Status
+from ..compilation import Compiler
 from ..mesh.axes import MeshAxes
 from ..numerics.attributes import tree
 from ..numerics.errors import NumericsFailure
@@ -35,11 +36,12 @@ class RuntimeMethods:
     """A runtime, new after every reset, and the C functions (runtime spec 4)."""
 
     def __init__(self) -> None:
-        self.runtime = Runtime()
+        self.compiler = Compiler()
+        self.runtime = Runtime(compiler=self.compiler)
 
     def session_reset(self, **given: Any) -> dict[str, Any]:
         """Another machine."""
-        self.runtime = Runtime()
+        self.runtime = Runtime(compiler=self.compiler)
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:

@@ -1,4 +1,4 @@
-"""Contexts, and the one that calls use which name none (runtime spec 4.1, 4.7, 4.8, 5)."""
+"""Contexts, and the default context of calls that name none (runtime spec 4.1, 4.7, 4.8, 5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Protocol, TypeVar
 
 from ..abi.policy import NumericsPolicy
@@ -21,19 +21,11 @@ __all__ = ["Context", "current", "init", "version"]
 Value = TypeVar("Value")
 
 
-class Synchronized(Protocol):
-    """Something whose work can be waited for."""
-
-    def synchronize(self) -> None:
-        """Wait for it. Raises `TesseraError`."""
-
-
-class OpenMesh(Synchronized, Protocol):
+class OpenMesh(Protocol):
     """A mesh, as its context knows it."""
 
-    @property
-    def default_stream(self) -> Synchronized:
-        """The stream used where none is named."""
+    def synchronize(self, default_stream: bool = False) -> None:
+        """Wait for all its streams, or for the default one alone. Raises `TesseraError`."""
 
 
 class Context:
@@ -55,7 +47,7 @@ class Context:
             raise TesseraError(status, str(self.runtime.last_error))
 
     def value(self, outcome: tuple[Status, Value | None]) -> Value:
-        """What a call gave out. Raises `TesseraError` unless it returned TESS_OK."""
+        """The output of a call. Raises `TesseraError` unless it returned TESS_OK."""
         status, value = outcome
         self.check(status)
         assert value is not None
@@ -93,7 +85,7 @@ class Context:
         self.check(status)
 
     def findings(self) -> list[Finding]:
-        """What the machine noticed: unordered accesses, reads of memory never written, and their like."""
+        """The wrong uses of memory that were found: unordered accesses, reads of memory never written and others."""
         return list(self.runtime.tessxFindings())
 
     def close(self) -> None:
@@ -101,32 +93,25 @@ class Context:
         if not self.is_open:
             return
         self.is_open = False
-        _Default.forget(self)
+        if self in _MADE:
+            _MADE.remove(self)
         self.check(self.runtime.tessShutdown(self.handle))
 
     def __enter__(self) -> Context:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-class _Default:
-    """The open contexts that `init` made; calls that name none use the last."""
-
-    made: list[Context] = []  # noqa: RUF012  the binding's one piece of state
-
-    @classmethod
-    def forget(cls, context: Context) -> None:
-        cls.made = [each for each in cls.made if each is not context]
+_MADE: list[Context] = []
+"""The open contexts that `init` made; calls that name none use the last."""
 
 
 def init(topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> Context:
     """tessInit: a new context (RT-05-01), from now on the default one. Raises `TesseraError`."""
     context = Context(topology, environment)
-    _Default.made.append(context)
+    _MADE.append(context)
     return context
 
 
@@ -135,9 +120,9 @@ def current(function: str, context: Context | None = None) -> Context:
     require(function, "context", context, Context, NoneType)
     if context is not None:
         return context
-    if not _Default.made:
+    if not _MADE:
         raise TesseraError(Status.TESS_ERR_NOT_INITIALIZED, f"{function}: no context; call ts.init() first")
-    return _Default.made[-1]
+    return _MADE[-1]
 
 
 def version() -> tuple[int, int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -65,9 +64,7 @@ class _Allocated(ABC):
     def __enter__(self) -> Any:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _read(self, data: bytes | memoryview) -> npt.NDArray[Any]:

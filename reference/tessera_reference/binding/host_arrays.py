@@ -1,4 +1,4 @@
-"""Arrays of the caller, whoever made them, seen in place (runtime spec 5: zero-copy when possible; RT-05-08).
+"""Arrays of the caller, of any library, seen in place (runtime spec 5: zero-copy when possible; RT-05-08).
 
 numpy, torch and JAX arrays on the host, and whatever else speaks DLPack, the array interface or the buffer protocol.
 Nothing is ever copied here: what cannot be seen in place is refused with what to do about it.
@@ -44,7 +44,7 @@ class HostArray:
 
     @property
     def place(self) -> tuple[int, int, bool]:
-        """What tells this memory from other memory, for as long as it lives."""
+        """What distinguishes this memory from other memory, for as long as it lives."""
         return self.values.__array_interface__["data"][0], self.values.nbytes, self.writable
 
 
@@ -88,9 +88,9 @@ def _values(given: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
         if isinstance(values, np.ndarray) and values.dtype.kind != "O":
             name = NUMPY_NAMES.get(_torch_name(given)) if view is _codes_of_torch else None
             return _writable_twin(given, values), DTYPES[name] if name else None
-    told = f" ({'; '.join(refused)})" if refused else ""
+    reasons = f" ({'; '.join(refused)})" if refused else ""
     allowed = "an array of numpy, torch or JAX on the host, a ts.DeviceArray, or np.asarray(...) of it"
-    raise invalid(function, f"a value of type {type(given).__name__}{told}", allowed)
+    raise invalid(function, f"a value of type {type(given).__name__}{reasons}", allowed)
 
 
 def _writable_twin(given: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

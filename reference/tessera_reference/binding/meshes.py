@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Literal
 
 from ..mesh.axes import AXES, MeshAxes
@@ -95,10 +95,13 @@ class Mesh:
         self._busy.pop(stream.handle, None)
         self._release_when_idle()
 
-    def synchronize(self) -> None:
-        """Wait for all streams that work was submitted to. Raises as `TesseraError` the first failure found."""
+    def synchronize(self, default_stream: bool = False) -> None:
+        """Wait for all streams that work was submitted to, or for the default stream alone.
+
+        Raises as `TesseraError` the first failure found.
+        """
         failures = []
-        for stream in list(self._busy.values()):
+        for stream in [self.default_stream] if default_stream else list(self._busy.values()):
             try:
                 stream.synchronize()
             except TesseraError as error:
@@ -118,13 +121,11 @@ class Mesh:
     def __enter__(self) -> Mesh:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _release_when_idle(self) -> None:
-        """Freeing lets a machine's work finish and forgets how it failed: so only once nobody waits to be told."""
+        """Free what is mapped once no stream is busy: freeing drains streams, whose errors are reported before."""
         if self._busy or not self.is_open:
             return
         runtime = self.context.runtime
@@ -198,7 +199,7 @@ def default_stream() -> DefaultStream:
 
 
 def stream_on(mesh: Mesh, stream: Stream | DefaultStream | None, function: str) -> Stream:
-    """The stream meant, for work on a mesh. Raises `TesseraError` for anything else and for another mesh's."""
+    """The stream for work on a mesh. Raises `TesseraError` for a stream of another mesh, and for no stream."""
     if stream is None or isinstance(stream, DefaultStream):
         return mesh.default_stream
     if not isinstance(stream, Stream) or stream.mesh is not mesh:
@@ -221,7 +222,4 @@ def synchronize(stream: Stream | DefaultStream | None = None, context: Context |
         stream.synchronize()
         return
     for each in list(current("tessStreamSynchronize", context).meshes):
-        if stream is None:
-            each.synchronize()
-        else:
-            each.default_stream.synchronize()
+        each.synchronize(default_stream=stream is not None)

@@ -16,7 +16,7 @@ from ..numerics.errors import NumericsFailure
 
 
 class BadInput(Exception):
-    """Something the user gave cannot be used; the message says what."""
+    """An option or a file of the user cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)

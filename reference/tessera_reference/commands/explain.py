@@ -10,7 +10,7 @@ from typing import Any
 from ..abi.fatbin import Fatbin, read
 from ..abi.fatbin.container import MAGIC
 from ..compilation import explain_launch, explanation_json, explanation_text
-from ..compilation.explanation import told
+from ..compilation.explanation import kernel_lines
 from ..compilation.extents import named_dimensions
 from ..ir.module import Function, Module
 from ..ir.operation import Operation
@@ -105,5 +105,5 @@ def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
     for kernel in fatbin.metadata.kernels:
         names = named_dimensions(kernel)
         if names and extents.keys() >= set(names):
-            lines += told(kernel, explain_launch(fatbin, kernel.name, target, extents))
+            lines += kernel_lines(kernel, explain_launch(fatbin, kernel.name, target, extents))
     return "\n".join(lines) + "\n"

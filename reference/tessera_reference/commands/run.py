@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..graph.execution import describe
 from ..graph.interpreter import Observer
 from ..graph.ranks import RankObserver, mesh_in_force
 from ..ir.module import Function, Module
-from ..ir.targets import Target
 from ..ir.types import Tensor, dtype_of
-from ..levels.execution import EXECUTIONS, Execution, Options, execute_at, execute_on_mesh_at
+from ..levels.execution import EXECUTIONS, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
 from ..numerics.environment import check_environment
 from .array_files import Assignment, BadInput, load, save
@@ -34,16 +32,6 @@ files:
   all others, an output without one is rank 0's.
   FILE may be - for a program on standard input.
 """
-
-
-@dataclass(frozen=True)
-class How:
-    """At which level of IR, for which target and schedule, and who is told of what happens."""
-
-    level: Execution
-    target: Target
-    options: Options
-    observer: Callable[..., Any] | None = None
 
 
 def register(subparsers: Any) -> None:
@@ -72,56 +60,42 @@ def register(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the function that the options name."""
+    """Run a function on files, and write or print its results. Raises `BadInput` and as `execute_at`."""
     check_environment()
     lowering = lowering_of(options)
     module, function = selected(compile_file(options).modules, options.function)
-    trace = event_tracer if options.at == "schedule" else tracer
-    how = How(options.at, lowering.target, lowering.options, trace(print) if options.trace else None)
-    run_on_files(module, function, options.input, options.output, how)
-    return 0
-
-
-def run_on_files(module: Module, function: Function, inputs: Sequence[str], outputs: Sequence[str], how: How) -> None:
-    """Run a function on the files of `inputs`, and write or print its results. Raises `BadInput` and as `execute`."""
-    wanted = [Assignment.read(text) for text in outputs]
-    given = [Assignment.read(text) for text in inputs]
+    wanted = [Assignment.read(text) for text in options.output]
+    given = [Assignment.read(text) for text in options.input]
     names = _result_names(function)
     _check_outputs(wanted, function, names)
     _check_inputs(given)
     arrays = {each: load(each.name, each.path, each.bits, function) for each in given}
+    how = lowering.target, lowering.options
+    observer: Any = (event_tracer if options.at == "schedule" else tracer)(print) if options.trace else None
     if any(each.rank is not None for each in (*given, *wanted)):
-        results = _on_ranks(module, function, arrays, how)
-        ranks = range(len(results))
+        inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
+        results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
     else:
-        given_arrays = {each.name: array for each, array in arrays.items()}
-        results = (execute_at(how.level, module, function.name, given_arrays, how.target, how.options, how.observer),)
-        ranks = range(1)
+        shared = {each.name: array for each, array in arrays.items()}
+        results = (execute_at(options.at, module, function.name, shared, *how, observer),)
     for each in wanted:
-        if (each.rank or 0) not in ranks:
+        if (each.rank or 0) >= len(results):
             raise BadInput(f"output {each.subject}: there are ranks 0 to {len(results) - 1}")
         save(results[each.rank or 0][0 if len(names) == 1 else names.index(each.name)], each.path, each.bits)
     if not wanted:
-        for rank in ranks:
-            _show(names, results[rank], f"@{rank}" * (len(results) > 1))
+        for rank, of_rank in enumerate(results):
+            _show(names, of_rank, f"@{rank}" * (len(results) > 1))
+    return 0
 
 
-def _on_ranks(
-    module: Module, function: Function, arrays: Mapping[Assignment, Array], how: How
-) -> tuple[tuple[Array, ...], ...]:
-    """Each rank with its own inputs, and with those that are given for all."""
+def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignment, Array]) -> list[dict[str, Array]]:
+    """The inputs of each rank: its own, and those that are given for all."""
     count = module.meshes[mesh_in_force(module, function, None)].size
     for each in arrays:
         if each.rank is not None and each.rank >= count:
             raise BadInput(f"input {each.subject}: there are ranks 0 to {count - 1}")
     shared = {each.name: array for each, array in arrays.items() if each.rank is None}
-    own: list[dict[str, Array]] = [{} for _ in range(count)]
-    for each, array in arrays.items():
-        if each.rank is not None:
-            own[each.rank][each.name] = array
-    inputs = [{**shared, **mine} for mine in own]
-    observer = how.observer and _of_every_rank(how.observer)
-    return execute_on_mesh_at(how.level, module, function.name, inputs, how.target, how.options, observer=observer)
+    return [shared | {each.name: array for each, array in arrays.items() if each.rank == rank} for rank in range(count)]
 
 
 def _of_every_rank(observer: Observer) -> RankObserver:

@@ -3,11 +3,13 @@
 It stands on the levels of IR and on the container of the ABI; devices, memory and time are the runtime's.
 """
 
+from .compiler import Compiler
 from .executables import Executable, executable_from, executables_of, explain_launch, specialise
 from .explanation import explanation_json, explanation_text, explanation_value
 from .images import Extras, compile_module, image_of_graph, targets_named
 
 __all__ = [
+    "Compiler",
     "Executable",
     "Extras",
     "compile_module",

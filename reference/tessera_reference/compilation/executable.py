@@ -1,4 +1,4 @@
-"""What every kernel that is ready to run has: entry, target, and what of a launch it refuses (AMB-RT-08, -61)."""
+"""The interface of kernels that are ready to run, and which launches they refuse (AMB-RT-08, AMB-RT-61)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import prod
 from typing import TypeAlias
 
 from ..abi.fatbin import KernelEntry
+from ..abi.status import invalid
 from ..ir.module import Value
 from ..ir.targets import Target
 from ..ir.types import Mesh, Scalar
 from ..numerics.array import Array
 from .kernels import abi_name
-from .refusals import invalid
 
 __all__ = ["Arguments", "Executable", "Extents", "held_as"]
 
@@ -61,7 +61,7 @@ class Executable(ABC):
         """Run one launch: the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
 
         Of a kernel that needs a mesh every rank has these arguments, and the arrays are rank 0's. Raises `Rejection`
-        with phase execute for what fails while it runs, `UnsupportedConstruct` for what goes beyond this machine, and
+        with phase execute for what fails while it runs, `UnsupportedConstruct` for what goes beyond this reference, and
         `Failure` with TESS_ERR_INVALID_VALUE for a configuration or arguments that do not fit the entry.
         """
 
@@ -92,7 +92,7 @@ class Executable(ABC):
             given = f"shmemBytes is {shared_bytes}, beside the {self.entry.shared_bytes} bytes of the kernel"
             raise invalid("tessLaunch", given, f"at least 0, and {most} in all on {self.target.name}")
 
-    def given(self, arguments: Arguments) -> list[Array]:
+    def in_order(self, arguments: Arguments) -> list[Array]:
         """The arguments in the order of the parameters. Raises `Failure` for one that is missing or unexpected."""
         names = [parameter.name for parameter in self.entry.parameters]
         if arguments.keys() != set(names):

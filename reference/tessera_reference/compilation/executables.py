@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, invalid
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..levels.execution import lower
@@ -21,7 +21,6 @@ from .extents import named_dimensions, shapes_of
 from .images import special
 from .kernels import Offered, offered
 from .programs import ProgramExecutable
-from .refusals import invalid
 from .sources import canonical_text
 from .tile_kernels import TileExecutable
 

@@ -1,7 +1,7 @@
-"""What compilation has decided about a module: its fusion groups and tile shapes (runtime spec 17; RT-17-03, -08, -09).
+"""Explanations of compilation: fusion groups and tile shapes (runtime spec 17; RT-17-03, -08, -09).
 
 It is read off Schedule IR, nest by nest. A kernel whose dimensions are known only at launch has no nests before;
-`executables.explain_launch` tells those of a launch. Kernels of Tile and Target IR were scheduled by who wrote them.
+`executables.explain_launch` gives those of a launch. Kernels of Tile and Target IR were scheduled by who wrote them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..schedule.nests import Nest
 from ..schedule.rewriting import with_nests_replaced
 from .extents import named_dimensions
 
-__all__ = ["explanation_json", "explanation_of", "explanation_text", "explanation_value", "merged", "told"]
+__all__ = ["explanation_json", "explanation_of", "explanation_text", "explanation_value", "kernel_lines", "merged"]
 
 
 def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
@@ -36,7 +36,7 @@ def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
 
 
 def _described(instruction: Instruction) -> str:
-    """`%C = matmul -> tensor<20x18xbf16>`: enough to tell it from the others."""
+    """`%C = matmul -> tensor<20x18xbf16>`: enough to distinguish it from the others."""
     results = ", ".join(f"%{value.name}" for value in instruction.results)
     types = ", ".join(str(value.type) for value in instruction.results)
     return f"{results} = {instruction.operation.short_name} -> {types}"
@@ -77,7 +77,7 @@ def explanation_json(metadata: Metadata) -> str:
 
 def explanation_text(metadata: Metadata) -> str:
     """The explanation of a module as a person reads it."""
-    lines = [line for kernel in metadata.kernels for line in told(kernel, metadata.explanation)]
+    lines = [line for kernel in metadata.kernels for line in kernel_lines(kernel, metadata.explanation)]
     for plan in metadata.collective_plans:
         along = f"along {plan.axis}" if plan.axis else "over the whole mesh"
         lines.append(f"collective {plan.collective} {along}: {plan.algorithm}, a hint")
@@ -86,7 +86,7 @@ def explanation_text(metadata: Metadata) -> str:
     return "\n".join(lines) + "\n"
 
 
-def told(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]:
+def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]:
     """The lines about one kernel."""
     yield f"kernel {kernel.name}"
     groups = [each for each in explanation.fusion_groups if each.kernel == kernel.name]

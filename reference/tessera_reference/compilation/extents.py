@@ -1,4 +1,4 @@
-"""Named dimensions of a kernel, which its int parameters tell at launch (runtime spec 4.5, 10.1, 18).
+"""Named dimensions of a kernel, whose extents its int parameters give at launch (runtime spec 4.5, 10.1, 18).
 
 The sample's `Q: tensor<BxHxLxDxbf16>` has the extents of the arguments `B`, `H`, `L` and `D`: a parameter buffer holds
 pointers and scalars only, so nothing else can tell them.
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..abi.fatbin import KernelEntry
+from ..abi.status import invalid
 from ..ir.diagnostics import Diagnostic
 from ..ir.dimensions import own_dims
 from ..ir.module import Function
 from ..ir.types import Scalar, is_unknown
-from .refusals import invalid, refusal_at
+from .refusals import refusal_at
 
 __all__ = ["is_open", "named_dimensions", "shapes_of", "untellable"]
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 from ..abi.fatbin import CollectivePlan, Explanation, Fatbin, KernelEntry, Metadata, Section, write
 from ..abi.policy import NumericsPolicy
+from ..abi.status import invalid
 from ..abi.version import ABI_VERSION, AbiVersion
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..ir.trampoline import descend
+from ..ir.trampoline import trampoline
 from ..levels.emission import emit
 from ..levels.execution import MissingTool, for_shapes, lower
+from ..levels.symbols import joined
 from ..schedule.options import Options
 from ..schedule.specialize import Specializer
 from ..target.lowering import to_target
 from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
-from .refusals import invalid
 from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
-from .symbols import joined
 
 __all__ = ["ASSEMBLY", "compile_module", "image_of_graph", "special"]
 
@@ -122,7 +122,7 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
         for kernel in kernels:
             if kernel.module is module:
                 types = tuple(parameter.type for parameter in kernel.function.parameters)
-                descend(made.function(kernel.function.name, types))
+                trampoline(made.function(kernel.function.name, types))
         if made.functions:
             found.append(Module(module.name, made.functions, module.location, module.meshes))
     return found

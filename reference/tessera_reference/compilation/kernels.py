@@ -18,7 +18,7 @@ from ..ir.module import Block, Function, Module, Value
 from ..ir.types import Memref, Pointer, Scalar, Tensor
 from ..numerics.formats import DType
 from ..tile.launch import Launch
-from ..tile.program import prepare
+from ..tile.preparation import prepare
 from ..tile.verifier import SYMBOL
 from .extents import is_open, untellable
 from .pointers import stored_to

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..abi.status import invalid
 from ..graph.execution import InputMismatch, execute, execute_on_mesh
 from ..graph.ranks import groups_met, meets, mesh_in_force
 from ..ir.diagnostics import Rejection
@@ -17,7 +18,7 @@ from ..ir.module import Function, Module
 from ..ir.types import Mesh, Tensor
 from ..numerics.array import Array
 from .executable import Arguments, Executable, Extents, held_as
-from .refusals import invalid, refusal_at
+from .refusals import refusal_at
 
 __all__ = ["ProgramExecutable"]
 
@@ -83,7 +84,7 @@ class ProgramExecutable(Executable):
             raise Rejection([replace(found, phase="execute")])
 
     def _inputs(self, arguments: Arguments) -> dict[str, Array]:
-        pairs = zip(self.function.parameters, self.given(arguments), strict=True)
+        pairs = zip(self.function.parameters, self.in_order(arguments), strict=True)
         return {parameter.name: held_as(parameter, array) for parameter, array in pairs}
 
     def _written(self, results: tuple[Array, ...]) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Where compilation begins: a program of the language, or IR text of a level, as verified modules (language spec 4)."""
+"""The sources of compilation, programs and IR texts, as verified modules (language spec 4)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
+from ..abi.status import invalid
 from ..ir.module import Function, Module
 from ..ir.operation import Refusal
 from ..ir.targets import Target
@@ -14,7 +15,6 @@ from ..language import compile_source
 from ..levels.texts import read_at
 from ..schedule.options import Options, annotated
 from ..schedule.specialize import lowering_refused
-from .refusals import invalid
 
 __all__ = ["Start", "canonical_text", "made_for", "read_graph", "read_kernels", "with_options"]
 

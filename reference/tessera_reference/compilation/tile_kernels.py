@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from ..abi.status import invalid
 from ..graph.execution import describe
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Function, Value
@@ -18,7 +19,6 @@ from ..tile.interpreter import run_kernel
 from ..tile.verifier import MOST_BLOCKS
 from .executable import Arguments, Executable, Extents, held_as
 from .pointers import BYTE, accessed_dtypes
-from .refusals import invalid
 
 __all__ = ["TileExecutable", "as_bytes", "of_bytes"]
 
@@ -37,7 +37,7 @@ class TileExecutable(Executable):
     def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
         """Run the kernel on the grid and the blocks of the launch; see `Executable.run`."""
         self.require_configuration(grid, block)
-        pairs = zip(self.kernel.parameters, self.given(arguments), strict=True)
+        pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)
         given = [self._held(parameter, array) for parameter, array in pairs]
         if self.kernel.body.instructions:
             given = self._run(given, grid, self.block_of(block))

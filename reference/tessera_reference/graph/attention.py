@@ -5,8 +5,9 @@ import math
 from ..ir.module import Value
 from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
 from ..ir.types import Tensor, show_dim
-from .compositions import number, require_float, require_held_as
+from .compositions import number, require_held_as
 from .constant import Constant
+from .dtypes import require_float
 from .movement import Iota
 from .term import Term, constant
 

@@ -1,16 +1,15 @@
-"""Collectives: where the ranks of a mesh meet (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
+"""Collectives between the ranks of a mesh (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
 
 A collective works along one axis of a mesh: the ranks that differ in no other coordinate are its group. Each brings one
-operand and is given one result, in order of the axis coordinate. How ranks come to meet is told in `ranks`.
+operand and is given one result, in order of the axis coordinate. `ranks` brings them together.
 
 A derivative on a mesh is that of the sum, over all ranks, of the elements of y: what leaves a rank through a collective
 comes back to it through another.
 """
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from ..ir.diagnostics import Location
 from ..ir.module import Value
 from ..ir.operation import (
     Applied,
+    Arrival,
     Attribute,
     Builder,
     Hidden,
-    Meeting,
     Operand,
     Refusal,
     Shown,
@@ -32,12 +31,14 @@ from ..ir.operation import (
     operation,
     require,
 )
+from ..ir.spelling import did_you_mean
 from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.limits import require_room
 from .axes import require_axis
+from .dtypes import require_numeric
 from .term import Term
 
 OPERATORS = ("sum", "max", "min")
@@ -72,7 +73,7 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
         f"unknown mesh {name!r}",
         f"one of {', '.join(meshes)}",
         "AMB-LANG-108",
-        _did_you_mean(name, meshes),
+        did_you_mean(name, meshes),
     )
     axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
     require(
@@ -81,7 +82,7 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
         f"mesh {name} has no axis {axis!r}",
         f"one of its axes: {', '.join(axes)}",
         "LANG-05.4-04",
-        _did_you_mean(axis, axes),
+        did_you_mean(axis, axes),
     )
     return name, axes[axis]
 
@@ -101,7 +102,7 @@ def missing_declaration(collective: type["Collective"], attribute: str) -> Refus
 
 @dataclass(frozen=True)
 class Collective(Stepwise):
-    """What all collectives share: an axis, and a meeting of the ranks along it."""
+    """What all collectives share: an axis, and a rendezvous of the ranks along it."""
 
     x: Operand[Tensor | Scalar]
     axis: Attribute[str]
@@ -133,7 +134,7 @@ class Collective(Stepwise):
 
     def steps(self, x: Array, env: StepEnvironment) -> Steps:
         """Wait for the group; what this rank is given."""
-        return (yield Meeting(self, (x,), env.location))
+        return (yield Arrival(self, (x,), env.location))
 
     @abstractmethod
     def given(self) -> Numeric:
@@ -147,10 +148,10 @@ class Collective(Stepwise):
         """Where it works, for another collective there."""
         return {"axis": self.axis, "mesh": self.mesh, "group": self.group}
 
-    def anywhere(self, here: bool, location: Location) -> Generator[Meeting, tuple[Array, ...], bool]:
+    def anywhere(self, here: bool, location: Location) -> Generator[Arrival, tuple[Array, ...], bool]:
         """Whether something is true on any rank of the group."""
         asked = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
-        (answer,) = yield Meeting(asked, (Array(dtype("bool"), np.asarray(here)),), location)
+        (answer,) = yield Arrival(asked, (Array(dtype("bool"), np.asarray(here)),), location)
         return bool(answer.values)
 
 
@@ -169,7 +170,7 @@ class Reducing(Collective):
             f"op is {self.op!r}",
             f"one of {', '.join(OPERATORS)}",
             "AMB-LANG-76",
-            _did_you_mean(self.op, OPERATORS),
+            did_you_mean(self.op, OPERATORS),
         )
         require(
             kind != ("bool" if self.op == "sum" else "complex"),
@@ -181,7 +182,7 @@ class Reducing(Collective):
         return super().infer()
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
-        """The gradient of an extreme y: dy where x is y, in equal shares where that is true of several ranks."""
+        """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
         chosen = Term(x, build).equal(Term(y, build))
         count = chosen.cast_to(self.x.dtype).all_reduce(op="sum", **self.along())
         return (Term(dy, build) / count).where(chosen).value
@@ -204,7 +205,7 @@ class AllReduce(Reducing):
         return (_reduced(self.op, contributions),) * len(contributions)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The sum of all gradients; of an extreme, for the contributions that are it, in equal shares."""
+        """The sum of all gradients; of a maximum or minimum, for the contributions equal to it, in equal shares."""
         total = build(AllReduce, at.dy, op="sum", **self.along())
         return (total if self.op == "sum" else self.shared(total, at.operands[0], at.results[0], build),)
 
@@ -229,7 +230,7 @@ class ReduceScatter(Reducing):
         return _parts(_reduced(self.op, contributions), self.dim, len(contributions))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradients of all parts; of an extreme, for the contributions that are it, in equal shares."""
+        """The gradients of all parts; of a maximum or minimum, for the contributions equal to it, in equal shares."""
         whole = build(AllGather, at.dy, dim=self.dim, **self.along())
         if self.op == "sum":
             return (whole,)
@@ -311,7 +312,7 @@ class RootSum(Collective):
 
     def given(self) -> Numeric:
         """The operand's type."""
-        require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require_numeric(self.x.dtype)
         _require_root(self.root, self)
         return self.x
 
@@ -391,8 +392,3 @@ def _joined(operation: str, parts: Sequence[Array], dim: int) -> Array:
     extents[dim] *= len(parts)
     require_room(operation, extents, first.values.size)
     return Array(first.dtype, np.concatenate([part.values for part in parts], axis=dim))
-
-
-def _did_you_mean(given: str, known: Iterable[str]) -> str:
-    near = get_close_matches(given, list(known), 1, 0.6)
-    return f"did you mean {near[0]}?" if near else ""

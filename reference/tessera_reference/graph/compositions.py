@@ -31,18 +31,6 @@ def along_axis(vector: Term, axis: int, rank: int) -> Term:
     return vector.shaped(tuple(vector.shape[0] if place == axis % rank else 1 for place in range(rank)))
 
 
-def require_float(x: Numeric) -> None:
-    """Only floats. Raises `Refusal`."""
-    require(
-        x.dtype.kind == "float",
-        "types",
-        f"is not defined on {x.dtype}",
-        "a float dtype",
-        "LANG-11-01",
-        "cast the operand with op.cast",
-    )
-
-
 def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wide: bool = False) -> None:
     """One element for each position of x along an axis, of x's dtype; `wide`: or of its accumulator's.
 

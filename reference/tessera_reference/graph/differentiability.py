@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..ir.diagnostics import Diagnostic
 from ..ir.module import Block, Function, Instruction, Module, Value
+from ..ir.operation import Refusal
+from ..ir.refusals import diagnostic_of
 from ..ir.types import dtype_of
 from .call import Call
 from .grad import Grad
@@ -116,15 +118,12 @@ def _reached(start: Iterable[Value], edges: Edges) -> set[Value]:
 
 
 def _diagnostic(instruction: Instruction) -> Diagnostic:
-    location, operation = instruction.location, instruction.operation
-    return Diagnostic(
+    refusal = Refusal(
         "types",
-        "verify",
-        f"{operation.short_name}: no adjoint, and a gradient is asked for that goes through it",
-        location.span,
-        location.filename,
-        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
-        requirement="an adjoint of every operation between what is differentiated and what it is differentiated by",
-        clause="LANG-05.5-02",
-        remedy="compute the value without it, or differentiate before it",
+        "no adjoint, and a gradient is asked for that goes through it",
+        "an adjoint of every operation between what is differentiated and what it is differentiated by",
+        "LANG-05.5-02",
+        "compute the value without it, or differentiate before it",
     )
+    operands = tuple(f"{name} is {type_}" for name, type_ in instruction.operation.operand_types)
+    return diagnostic_of(refusal.by(instruction.operation), instruction.location, operands)

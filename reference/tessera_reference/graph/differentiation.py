@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.builder import BlockBuilder, fields_of
 from ..ir.diagnostics import Location
 from ..ir.module import Block
-from ..ir.operation import Applied, Meeting, Operation, Steps
+from ..ir.operation import Applied, Arrival, Operation, Steps
 from ..ir.types import ROW_MAJOR, Tensor
 from ..numerics.array import Array
 from .collectives import Collective
@@ -64,7 +64,7 @@ def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[i
 
 def _total(
     run: Run, x: Array, contributions: Contributions, location: Location
-) -> Generator[Meeting, tuple[Array, ...], Array]:
+) -> Generator[Arrival, tuple[Array, ...], Array]:
     """The contributions of all uses, added in program order (AMB-LANG-117)."""
     found = contributions.get(id(x), [])
     if len(found) < 2:
@@ -81,7 +81,7 @@ def _total(
 
 def _adjoint(
     run: Run, entry: Executed, dys: tuple[Array, ...]
-) -> Generator[Meeting, tuple[Array, ...], tuple[Array | None, ...]]:
+) -> Generator[Arrival, tuple[Array, ...], tuple[Array | None, ...]]:
     """What an operation's adjoint gives each operand; None for nothing."""
     operation = _row_major(on_types_of(entry.operation, entry.operands))
     build = BlockBuilder(entry.location)

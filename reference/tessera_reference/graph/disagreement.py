@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.operation import Meeting, Refusal
+from ..ir.operation import Arrival, Refusal
+from ..ir.refusals import diagnostic_of
 from .binding import describe
 
 _MOST_PLACES = 8
@@ -22,36 +23,36 @@ _MOST_LINKS = 4
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where a rank is: at a meeting that `missing` ranks have not come to, or at its end."""
+    """Where a rank is: at a collective at which `missing` ranks have not arrived, or at its end."""
 
     rank: int
-    meeting: Meeting | None
+    arrival: Arrival | None
     missing: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return "ended" if self.meeting is None else shown(self.meeting)
+        return "ended" if self.arrival is None else shown(self.arrival)
 
 
-def spelled(meeting: Meeting) -> str:
-    """The collective of a meeting as the source writes it."""
-    return (*meeting.operation.spellings, meeting.operation.short_name)[0]
+def spelled(arrival: Arrival) -> str:
+    """The collective of an arrival as the source writes it."""
+    return (*arrival.operation.spellings, arrival.operation.short_name)[0]
 
 
-def shown(meeting: Meeting) -> str:
+def shown(arrival: Arrival) -> str:
     """A collective with what a rank brings to it, and its place."""
-    attributes = ", ".join(f"{name}={value}" for name, value in meeting.operation.attributes.items())
-    brought = ", ".join(describe(operand) for operand in meeting.operands)
-    return f"{spelled(meeting)}({brought}, {attributes}) in {meeting.location}"
+    attributes = ", ".join(f"{name}={value}" for name, value in arrival.operation.attributes.items())
+    brought = ", ".join(describe(operand) for operand in arrival.operands)
+    return f"{spelled(arrival)}({brought}, {attributes}) in {arrival.location}"
 
 
-def brought(meeting: Meeting) -> dict[str, object]:
+def brought(arrival: Arrival) -> dict[str, object]:
     """What the ranks of a group must agree on, by name."""
-    (x,) = meeting.operands
-    own = {name: value for name, value in meeting.operation.attributes.items() if name not in ("axis", "mesh")}
-    return {"operation": spelled(meeting), **own, "dtype": x.dtype, "shape": list(x.shape)}
+    (x,) = arrival.operands
+    own = {name: value for name, value in arrival.operation.attributes.items() if name not in ("axis", "mesh")}
+    return {"operation": spelled(arrival), **own, "dtype": x.dtype, "shape": list(x.shape)}
 
 
-def mismatch(arrived: Mapping[int, Meeting]) -> Diagnostic:
+def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
     """The ranks of a group came to the same place, and not to the same collective."""
     first, *others = sorted(arrived)
     wanted = brought(arrived[first])
@@ -72,12 +73,12 @@ def mismatch(arrived: Mapping[int, Meeting]) -> Diagnostic:
 
 
 def deadlock(standing: Sequence[Standing]) -> Diagnostic:
-    """Nobody can go on: somebody waits for a rank that has ended, or ranks wait for each other."""
+    """No rank can go on: one waits for a rank that has ended, or ranks wait for each other."""
     places = {each.rank: each for each in standing}
-    chain = [next(each for each in standing if each.meeting is not None)]
+    chain = [next(each for each in standing if each.arrival is not None)]
     while chain[-1].missing and chain[-1] not in chain[:-1]:
         chain.append(places[chain[-1].missing[0]])
-    if chain[-1].meeting is None:
+    if chain[-1].arrival is None:
         waiting, awaited = chain[-2:]
         message = f"rank {waiting.rank} waits for rank {awaited.rank}, which has ended"
         requirement, clause = "the same collectives, in the same order, on every rank of the group", "AMB-RT-13"
@@ -88,10 +89,10 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
         message = f"rank {waiting.rank} waits {', which waits '.join(links[:_MOST_LINKS])}"
         message += f", and so on through {len(links)} ranks" if len(links) > _MOST_LINKS else ""
         requirement, clause = "one axis on every rank of the group", "LANG-11-11"
-    assert waiting.meeting is not None
+    assert waiting.arrival is not None
     return _diagnostic(
-        waiting.meeting,
-        f"{spelled(waiting.meeting)}: {message}",
+        waiting.arrival,
+        f"{spelled(waiting.arrival)}: {message}",
         standing,
         requirement,
         clause,
@@ -99,23 +100,11 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
     )
 
 
-def refused(meeting: Meeting, refusal: Refusal) -> Rejection:
+def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
     """What a collective refuses only when it runs, since a dimension was not known before."""
-    return Rejection(
-        [
-            Diagnostic(
-                refusal.category,
-                "execute",
-                f"{spelled(meeting)}: {refusal.message}",
-                meeting.location.span,
-                meeting.location.filename,
-                tuple(f"operand is {describe(operand)}" for operand in meeting.operands),
-                refusal.requirement,
-                refusal.clause,
-                refusal.remedy,
-            )
-        ]
-    )
+    operands = tuple(f"operand is {describe(operand)}" for operand in arrival.operands)
+    found = diagnostic_of(refusal, arrival.location, operands, "execute")
+    return Rejection([replace(found, message=f"{spelled(arrival)}: {refusal.message}")])
 
 
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
@@ -125,11 +114,11 @@ def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
 
 
 def _axis(standing: Standing) -> object:
-    return standing.meeting and standing.meeting.operation.attributes["axis"]
+    return standing.arrival and standing.arrival.operation.attributes["axis"]
 
 
 def _diagnostic(
-    at: Meeting, message: str, standing: Iterable[Standing], requirement: str, clause: str, remedy: str
+    at: Arrival, message: str, standing: Iterable[Standing], requirement: str, clause: str, remedy: str
 ) -> Diagnostic:
     span, filename = at.location.span, at.location.filename
     operands = _places(standing)
@@ -141,9 +130,9 @@ def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
     together: dict[str, list[int]] = {}
     for each in standing:
         together.setdefault(str(each), []).append(each.rank)
-    told = [f"{_ranks(ranks)}: {where}" for where, ranks in together.items()]
-    more = len(told) - _MOST_PLACES
-    return (*told[:_MOST_PLACES], *([f"others at {more} more places"] if more > 0 else []))
+    groups = [f"{_ranks(ranks)}: {where}" for where, ranks in together.items()]
+    more = len(groups) - _MOST_PLACES
+    return (*groups[:_MOST_PLACES], *([f"others at {more} more places"] if more > 0 else []))
 
 
 def _ranks(ranks: Sequence[int]) -> str:
@@ -154,5 +143,5 @@ def _ranks(ranks: Sequence[int]) -> str:
             runs[-1].append(rank)
         else:
             runs.append([rank])
-    told = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(told[:-1])}{' and ' * (len(told) > 1)}{told[-1]}"
+    parts = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}"

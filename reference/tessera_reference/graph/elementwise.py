@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ..ir.module import Value
-from ..ir.operation import Applied, Builder, Environment, NotCarriedOut, Operand, Operation, operation, require
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, Unimplemented, operation, require
 from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from .adjoints import terms
+from .dtypes import require_kind, require_numeric
 from .term import Term
 
 
@@ -41,13 +42,7 @@ class ElementwiseBinary(Operation):
         """The broadcast of the operands; comparisons narrow it to bool."""
         a, b = self.a, self.b
         require_one_dtype(a, b)
-        require(
-            a.dtype.kind in self.defined_on,
-            "types",
-            f"is not defined on {a.dtype}",
-            f"a dtype of kind {' or '.join(self.defined_on)}",
-            "LANG-11-01",
-        )
+        require_kind(a.dtype, *self.defined_on)
         return elementwise(a.dtype, a, b)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
@@ -182,7 +177,7 @@ class Divide(Arithmetic):
         """As every operator; complex quotients have no canon yet."""
         type_ = super().infer()
         if type_.dtype.kind == "complex":
-            raise NotCarriedOut("op.divide.complex")
+            raise Unimplemented("op.divide.complex")
         return type_
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
@@ -245,7 +240,7 @@ class Negate(Operation):
 
     def infer(self) -> Numeric:
         """The operand's type."""
-        require(self.x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require_numeric(self.x.dtype)
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:

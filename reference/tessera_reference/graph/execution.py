@@ -1,4 +1,4 @@
-"""The front door of execution: a function of a module on named inputs (spec section 4)."""
+"""Execution of Graph IR: a function of a module on named inputs, on one rank or on a mesh (spec section 4)."""
 
 from __future__ import annotations
 

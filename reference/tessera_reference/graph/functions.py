@@ -15,6 +15,7 @@ from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import activations, elementary
 from ..numerics.array import Array
 from .adjoints import terms
+from .dtypes import require_float
 from .elementwise import Arithmetic
 from .term import Term
 
@@ -40,14 +41,7 @@ class FloatFunction(Operation):
 
     def infer(self) -> Numeric:
         """The operand's type, which is a float."""
-        require(
-            self.x.dtype.kind == "float",
-            "types",
-            f"is not defined on {self.x.dtype}",
-            "a float dtype",
-            "LANG-11-01",
-            "cast the operand with op.cast",
-        )
+        require_float(self.x)
         return self.x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

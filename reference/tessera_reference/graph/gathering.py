@@ -7,6 +7,7 @@ from ..numerics import movement
 from ..numerics.array import Array
 from .adjoints import terms
 from .axes import require_axis
+from .dtypes import require_numeric
 from .shaping import of_shape
 
 INDEX_DTYPES = ("int32", "int64")
@@ -66,7 +67,7 @@ class ScatterAdd(Operation):
     def infer(self) -> Tensor:
         """x's type; the updates have its dtype and the shape that gathering would give."""
         x, updates = self.x, self.updates
-        require(x.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require_numeric(x.dtype)
         require(
             updates.dtype == x.dtype,
             "types",

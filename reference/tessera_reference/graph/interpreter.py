@@ -1,17 +1,17 @@
-"""One rank at work: runs the blocks of a module, one instruction after another (spec section 4; LANG-04-01, -03).
+"""The interpreter of Graph IR: runs one rank, one instruction after another (spec section 4; LANG-04-01, -03).
 
-Code runs as a coroutine, so that many ranks can run side by side in one process: it stops where it meets other ranks
-and is sent what the meeting gave. Whatever goes wrong ends it with a diagnostic at the instruction.
+It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its arrival
+and is sent the results. A failure ends the run with a diagnostic at the instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.builder import BlockBuilder
-from ..ir.diagnostics import Category, Diagnostic, Location, Rejection, UnsupportedConstruct
+from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
 from ..ir.refusals import diagnostic_of
@@ -26,7 +26,7 @@ Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""
 
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
-"""Is told of every executed instruction and its results; those of regions before their owner."""
+"""Called for every executed instruction with its results; those of regions before their owner."""
 
 MOST_STEPS = 10_000_000
 """Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
@@ -66,9 +66,9 @@ class Interpreter:
             return returned.results
 
     def block(self, block: Block, arguments: tuple[Array, ...], frame: Frame) -> Steps:
-        """What a block hands back. Raises `Rejection` and `UnsupportedConstruct`."""
+        """The results of a block. Raises `Rejection` and `UnsupportedConstruct`."""
         if self.tape is not None:
-            arguments = self._handed_on(arguments)
+            arguments = self._renewed(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
             self.count(instruction)
@@ -116,14 +116,14 @@ class Interpreter:
     ) -> tuple[Array, ...]:
         """Note what was executed; differentiation tells arrays apart as objects, so a result is never an operand."""
         if isinstance(operation, Stepwise) and operation.transparent:
-            return self._handed_on(results)
+            return self._renewed(results)
         assert self.tape is not None
         fresh = tuple(Array(result.dtype, result.values) for result in results)
         self.tape.add(Executed(operation, operands, fresh, location))
         return fresh
 
-    def _handed_on(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The same arrays as values of their own: an argument is not what was passed, a result not what was yielded."""
+    def _renewed(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The same arrays as new objects, since an argument is another value than what was passed for it."""
         assert self.tape is not None
         fresh = tuple(Array(array.dtype, array.values) for array in arrays)
         for before, after in zip(arrays, fresh, strict=True):
@@ -205,36 +205,28 @@ def reachable(module: Module, function: Function) -> list[Instruction]:
 
 def too_many_steps(instruction: Instruction) -> Diagnostic:
     """The end of a program that does not end."""
-    span, filename = instruction.location.span, instruction.location.filename
-    message = f"{instruction.operation.short_name}: the program has run its most steps and is not done"
-    return Diagnostic(
-        "types", "execute", message, span, filename, requirement="a program that ends", remedy="does a loop never end?"
-    )
+    message = "the program has run its most steps and is not done"
+    refusal = Refusal("types", message, "a program that ends", "", "does a loop never end?")
+    return diagnostic_of(refusal.by(instruction.operation), instruction.location, phase="execute")
 
 
 def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
     """What an operation does not take, where only running it has shown its types."""
-    found = diagnostic_of(refusal, location, _told(operation))
-    return replace(found, phase="execute", message=f"{operation.short_name}: {refusal.message}")
+    return diagnostic_of(refusal.by(operation), location, _operands_of(operation), "execute")
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """What went wrong while running, with the place of the expression."""
-    location, operation = instruction.location, instruction.operation
-    category: Category = "shapes" if isinstance(failure, ShapeMismatch) else "numerics"
-    remedy = "make sure that no divisor is zero" if isinstance(failure, DivisionByZero) else ""
-    return Diagnostic(
-        category,
-        "execute",
-        str(failure) if isinstance(failure, ShapeMismatch) else f"{operation.short_name}: {failure}",
-        location.span,
-        location.filename,
-        operands=_told(operation),
-        requirement="divisors other than zero" if remedy else "",
-        clause="AMB-LANG-55" if remedy else "",
-        remedy=remedy,
-    )
+    operation = instruction.operation
+    if isinstance(failure, ShapeMismatch):
+        refusal = Refusal("shapes", str(failure), "", "", "")
+    elif isinstance(failure, DivisionByZero):
+        remedy = "make sure that no divisor is zero"
+        refusal = Refusal("numerics", str(failure), "divisors other than zero", "AMB-LANG-55", remedy).by(operation)
+    else:
+        refusal = Refusal("numerics", str(failure), "", "", "").by(operation)
+    return diagnostic_of(refusal, instruction.location, _operands_of(operation), "execute")
 
 
-def _told(operation: Operation) -> tuple[str, ...]:
+def _operands_of(operation: Operation) -> tuple[str, ...]:
     return tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)

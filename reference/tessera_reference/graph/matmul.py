@@ -6,9 +6,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -18,6 +18,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
 from .adjoints import terms
+from .dtypes import require_numeric
 from .term import Term
 
 
@@ -51,7 +52,7 @@ class MatMul(Operation):
             "LANG-05.2-02",
             "cast one operand with op.cast",
         )
-        require(a.dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+        require_numeric(a.dtype)
         require(
             min(a.rank, b.rank) >= 2,
             "shapes",
@@ -95,7 +96,7 @@ class MatMul(Operation):
             "LANG-10-01",
         )
         if canonical.kind == "complex" and self.accum != canonical:
-            raise NotCarriedOut("op.matmul.accum")
+            raise Unimplemented("op.matmul.accum")
         return Tensor((*batch, m, n), out, a.layout)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:

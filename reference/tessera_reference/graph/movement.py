@@ -12,6 +12,7 @@ from ..numerics.formats import DTYPES, DType
 from ..numerics.rounding import round_exact
 from .adjoints import terms
 from .axes import require_axis, require_extents
+from .dtypes import require_kind
 
 
 @operation("tessera.graph.concat", spellings=("op.concat",), clauses=("LANG-02-04", "LANG-03.2-01"))
@@ -151,13 +152,7 @@ class Iota(Operation):
         """The shape and dtype asked for. An integer dtype holds every position; a float dtype rounds them."""
         require_extents("shape", self.shape)
         require_axis(self.axis, len(self.shape))
-        require(
-            self.dtype.kind in ("int", "float"),
-            "types",
-            f"is not defined on {self.dtype}",
-            "a dtype of kind int or float",
-            "LANG-11-01",
-        )
+        require_kind(self.dtype, "int", "float")
         last = self.shape[self.axis] - 1
         require(
             self.dtype.kind == "float" or last <= self.dtype.int_max,

@@ -4,7 +4,8 @@ from ..ir.module import Value
 from ..ir.operation import Attribute, Builder, Composite, Operand, operation
 from ..ir.types import Tensor
 from .axes import require_axis
-from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened
+from .compositions import along_axis, number, require_number, require_vector_along, widened
+from .dtypes import require_float
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
 

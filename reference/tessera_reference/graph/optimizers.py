@@ -11,8 +11,9 @@ from ..ir.module import Value
 from ..ir.operation import Attribute, Builder, Operand, operation, require
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import DTYPES
-from .compositions import number, require_float, require_like, require_number, widened
+from .compositions import number, require_like, require_number, widened
 from .control import Assert
+from .dtypes import require_float
 from .stateful import Stateful
 from .term import Term, constant
 

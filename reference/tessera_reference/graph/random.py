@@ -17,7 +17,8 @@ from ..numerics import random
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType
 from .axes import require_extents
-from .compositions import require_float, require_number, widened
+from .compositions import require_number, widened
+from .dtypes import require_float
 from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-04-06")

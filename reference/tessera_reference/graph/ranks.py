@@ -1,9 +1,9 @@
-"""Every rank of a mesh side by side: one function, inputs of their own, collectives where they meet (spec section 9).
+"""The ranks of a mesh side by side: one function, inputs of their own, collectives between them (spec section 9).
 
-Each rank runs as a coroutine until it meets a collective or ends. A collective is carried out when every rank of its
-group has come to it, and only if all came to the same one; a rank that waits for ever is found and named (LANG-09-04,
-LANG-11-11, LANG-15-12, AMB-RT-13). Results and diagnostics are those of the state in which nobody can go on, so neither
-depends on the order in which ranks make progress.
+Each rank runs as a coroutine until it arrives at a collective or ends. A collective is executed when every rank of its
+group has arrived, and only if all arrived at the same one; a rank that waits for ever is found and named (LANG-09-04,
+LANG-11-11, LANG-15-12, AMB-RT-13). Results and diagnostics are those of the state in which no rank can go on, so that
+neither depends on the order in which ranks make progress.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
+from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
-from ..ir.operation import Meeting, Refusal, Steps
+from ..ir.operation import Arrival, Refusal, Steps
+from ..ir.refusals import diagnostic_of
 from ..ir.types import Mesh
 from ..numerics.array import Array
 from .collectives import Collective, resolve_axis
@@ -27,11 +28,11 @@ Choice = Callable[[Sequence[int]], int]
 """Of the ranks that can go on, in ascending order, the one that goes on next."""
 
 RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
-"""Is told of every instruction that a rank has executed, as `Observer` is."""
+"""As `Observer`, with the rank that has executed the instruction."""
 
 
 def meets(module: Module, function: Function) -> bool:
-    """Whether a function may come to a collective."""
+    """Whether a function may execute a collective."""
     return any(isinstance(each.operation, Collective) for each in reachable(module, function))
 
 
@@ -52,22 +53,15 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
         message = "the module declares no mesh"
     else:
         message = f"which mesh runs it? {', '.join(f'{name} has {module.meshes[name].size} ranks' for name in known)}"
-    span, filename = function.location.span, function.location.filename
-    requirement = f"one of {', '.join(module.meshes)}" if module.meshes else "a mesh to run on"
-    raise Rejection(
-        [
-            Diagnostic(
-                "distributed",
-                "execute",
-                f"@{function.name}: {message}",
-                span,
-                filename,
-                requirement=requirement,
-                clause="AMB-LANG-108",
-                remedy="name the mesh" if module.meshes else "declare one: mesh g = mesh<axes=[dp], shape=[2]>;",
-            )
-        ]
+    known_meshes = ", ".join(module.meshes)
+    refusal = Refusal(
+        "distributed",
+        f"@{function.name}: {message}",
+        f"one of {known_meshes}" if known_meshes else "a mesh to run on",
+        "AMB-LANG-108",
+        "name the mesh" if known_meshes else "declare one: mesh g = mesh<axes=[dp], shape=[2]>;",
     )
+    raise Rejection([diagnostic_of(refusal, function.location, phase="execute")])
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,7 @@ class Ranks:
             Interpreter(module, observer and partial(observer, rank)).run(function, given)
             for rank, given in enumerate(arguments)
         ]
-        self.waiting: dict[Group, dict[int, Meeting]] = {}
+        self.waiting: dict[Group, dict[int, Arrival]] = {}
         self.ended: dict[int, tuple[Array, ...]] = {}
         self.failed: dict[int, Rejection | UnsupportedConstruct] = {}
         self.mismatched: list[Group] = []
@@ -147,9 +141,9 @@ class Ranks:
         ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
         while ready:
             rank = choice(sorted(ready))
-            meeting = self._advance(rank, ready.pop(rank))
-            if meeting is not None:
-                ready.update(self._arrive(rank, meeting))
+            arrival = self._advance(rank, ready.pop(rank))
+            if arrival is not None:
+                ready.update(self._arrive(rank, arrival))
 
     def results(self) -> tuple[tuple[Array, ...], ...]:
         """The results of every rank. Raises `Rejection` and `UnsupportedConstruct` where one has none."""
@@ -162,7 +156,7 @@ class Ranks:
             raise Rejection([deadlock(self._standing())])
         return tuple(self.ended[rank] for rank in range(len(self.running)))
 
-    def _advance(self, rank: int, sent: tuple[Array, ...] | None) -> Meeting | None:
+    def _advance(self, rank: int, sent: tuple[Array, ...] | None) -> Arrival | None:
         """Run a rank until it comes to a collective, ends or fails."""
         try:
             return next(self.running[rank]) if sent is None else self.running[rank].send(sent)
@@ -174,15 +168,15 @@ class Ranks:
             self.failed[rank] = UnsupportedConstruct("execute.deep_calls", self.function.location)
         return None
 
-    def _arrive(self, rank: int, meeting: Meeting) -> Mapping[int, tuple[Array, ...]]:
+    def _arrive(self, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
         """What the ranks of a group are sent, once the last of them has come."""
         try:
-            group = self._group(rank, meeting)
+            group = self._group(rank, arrival)
         except Refusal as refusal:
-            self.failed[rank] = refused(meeting, refusal)
+            self.failed[rank] = refused(arrival, refusal)
             return {}
         arrived = self.waiting.setdefault(group, {})
-        arrived[rank] = meeting
+        arrived[rank] = arrival
         if len(arrived) < len(group.ranks):
             return {}
         first, *others = (arrived[member] for member in group.ranks)
@@ -192,13 +186,13 @@ class Ranks:
         del self.waiting[group]
         return self._exchange(group, arrived)
 
-    def _exchange(self, group: Group, arrived: Mapping[int, Meeting]) -> Mapping[int, tuple[Array, ...]]:
-        meetings = [arrived[member] for member in group.ranks]
-        operation = on_types_of(meetings[0].operation, meetings[0].operands)
+    def _exchange(self, group: Group, arrived: Mapping[int, Arrival]) -> Mapping[int, tuple[Array, ...]]:
+        arrivals = [arrived[member] for member in group.ranks]
+        operation = on_types_of(arrivals[0].operation, arrivals[0].operands)
         assert isinstance(operation, Collective)
         try:
             operation.results()  # dimensions are all known by now
-            given = operation.combine([meeting.operands[0] for meeting in meetings])
+            given = operation.combine([arrival.operands[0] for arrival in arrivals])
         except Refusal as refusal:
             self.failed |= {member: refused(arrived[member], refusal) for member in group.ranks}
         except MemoryError:
@@ -208,9 +202,9 @@ class Ranks:
             return {member: (array,) for member, array in zip(group.ranks, given, strict=True)}
         return {}
 
-    def _group(self, rank: int, meeting: Meeting) -> Group:
+    def _group(self, rank: int, arrival: Arrival) -> Group:
         """Whom a rank meets. Raises `Refusal` where an operation fits no mesh of these ranks."""
-        operation = meeting.operation
+        operation = arrival.operation
         assert isinstance(operation, Collective)
         name, extent = resolve_axis(self.module.meshes, operation.axis, operation.mesh or self.mesh)
         mesh, ranks = self.module.meshes[name], len(self.running)
@@ -225,7 +219,7 @@ class Ranks:
         standing = {rank: Standing(rank, None, ()) for rank in self.ended}
         for group, arrived in self.waiting.items():
             missing = tuple(member for member in group.ranks if member not in arrived)
-            standing |= {rank: Standing(rank, meeting, missing) for rank, meeting in arrived.items()}
+            standing |= {rank: Standing(rank, arrival, missing) for rank, arrival in arrived.items()}
         return [standing[rank] for rank in sorted(standing)]
 
     def _failure(self) -> Rejection | UnsupportedConstruct:
@@ -233,9 +227,9 @@ class Ranks:
         first = self.failed[min(self.failed)]
         if isinstance(first, UnsupportedConstruct):
             return first
-        alike = [rank for rank, failure in self.failed.items() if _told(failure) == _told(first)]
+        alike = [rank for rank, failure in self.failed.items() if _finding(failure) == _finding(first)]
         return on_ranks(first, sorted(alike), len(self.running))
 
 
-def _told(failure: Rejection | UnsupportedConstruct) -> object:
+def _finding(failure: Rejection | UnsupportedConstruct) -> object:
     return failure.diagnostics if isinstance(failure, Rejection) else failure

@@ -11,9 +11,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -24,6 +24,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from .adjoints import positions_along, terms
 from .axes import require_axis
+from .dtypes import require_kind
 from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
@@ -46,13 +47,7 @@ class Reduction(Operation):
     def infer(self) -> Numeric:
         """The operand's shape without the axis; a scalar where no axis is left."""
         x, axis = self.x, self.axis
-        require(
-            x.dtype.kind in self.defined_on,
-            "types",
-            f"is not defined on {x.dtype}",
-            f"a dtype of kind {' or '.join(self.defined_on)}",
-            "LANG-11-01",
-        )
+        require_kind(x.dtype, *self.defined_on)
         require_axis(axis, x.rank)
         require(
             self.of_nothing or x.shape[axis] != 0,
@@ -62,7 +57,7 @@ class Reduction(Operation):
             "LANG-11-03",
         )
         if self.accum != x.dtype.accumulator:
-            raise NotCarriedOut(f"op.{self.short_name}.accum")
+            raise Unimplemented(f"op.{self.short_name}.accum")
         shape = list(x.shape)
         if self.keepdims:
             shape[axis] = 1

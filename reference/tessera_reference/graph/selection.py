@@ -12,21 +12,11 @@ from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
 from ..numerics import arithmetic, movement
 from ..numerics.array import Array
 from .adjoints import terms
+from .dtypes import require_kind
 from .elementwise import Arithmetic, elementwise, require_one_dtype
 from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-03.2-02")
-
-
-def require_ordered(x: Numeric) -> None:
-    """Numbers that have an order. Raises `Refusal`."""
-    require(
-        x.dtype.kind in ("float", "int"),
-        "types",
-        f"is not defined on {x.dtype}",
-        "a dtype of kind float or int",
-        "LANG-11-01",
-    )
 
 
 @operation("tessera.graph.select", spellings=("op.select",), clauses=_CLAUSES)
@@ -102,7 +92,7 @@ class Clamp(Operation):
         """Three operands of one dtype."""
         require_one_dtype(self.x, self.low)
         require_one_dtype(self.x, self.high)
-        require_ordered(self.x)
+        require_kind(self.x.dtype, "float", "int")
         return elementwise(self.x.dtype, self.x, self.low, self.high)
 
     def execute(self, x: Array, low: Array, high: Array, env: Environment) -> Array:
@@ -128,7 +118,7 @@ class Abs(Operation):
 
     def infer(self) -> Numeric:
         """The operand's type."""
-        require_ordered(self.x)
+        require_kind(self.x.dtype, "float", "int")
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:

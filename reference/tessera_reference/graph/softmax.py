@@ -6,9 +6,9 @@ from ..ir.operation import (
     Attribute,
     Builder,
     Environment,
-    NotCarriedOut,
     Operand,
     Operation,
+    Unimplemented,
     derived,
     operation,
     require,
@@ -19,6 +19,7 @@ from ..numerics.formats import DType
 from ..numerics.softmax import softmax
 from .adjoints import terms
 from .axes import require_axis
+from .dtypes import require_float
 
 
 @operation(
@@ -39,14 +40,7 @@ class Softmax(Operation):
     def infer(self) -> Tensor:
         """A float tensor with elements along an axis from -rank to rank - 1."""
         x, axis = self.x, self.axis
-        require(
-            x.dtype.kind == "float",
-            "types",
-            f"is not defined on {x.dtype}",
-            "a float dtype",
-            "LANG-11-01",
-            "cast the operand with op.cast",
-        )
+        require_float(x)
         require_axis(axis, x.rank, "LANG-05.4-02")
         require(
             x.shape[axis] != 0,
@@ -56,7 +50,7 @@ class Softmax(Operation):
             "LANG-05.2-03",
         )
         if self.accum != x.dtype.accumulator:
-            raise NotCarriedOut("op.softmax.accum")
+            raise Unimplemented("op.softmax.accum")
         return x
 
     def execute(self, x: Array, env: Environment) -> Array:

@@ -17,7 +17,8 @@ from ..ir.module import Value
 from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
 from ..ir.types import Tensor, Type
 from .axes import require_axis
-from .compositions import along_axis, number, require_float, require_number, require_vector_along, widened
+from .compositions import along_axis, number, require_number, require_vector_along, widened
+from .dtypes import require_float
 from .term import Term
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The tape of what was executed, on the types really met; differentiation goes back along it (section 5.5)."""
+"""The tape: the record of executed operations that differentiation goes back along (section 5.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..numerics.array import Array
 
 @dataclass(frozen=True)
 class Executed:
-    """An operation that was executed, on the types it really met."""
+    """An operation that was executed, with its operands and results."""
 
     operation: Operation
     operands: tuple[Array, ...]
@@ -23,7 +23,7 @@ class Executed:
 
 
 def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
-    """An operation with the types of what it was really given, so that every dimension is known."""
+    """An operation with the types of the arrays that it was executed on, so that every dimension is known."""
     static = [type_ for _, type_ in operation.operand_types]
     types = tuple(actual_type(type_, array) for type_, array in zip(static, operands, strict=True))
     return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
@@ -40,24 +40,24 @@ def type_of(array: Array) -> Numeric:
 
 
 class Tape:
-    """What one machine has executed, in order."""
+    """The operations that one interpreter has executed, in order."""
 
     def __init__(self) -> None:
         self._entries: list[Executed] = []
         self._produced: dict[int, int] = {}
-        self._meets = False
+        self._communicates = False
 
     def add(self, executed: Executed) -> None:
-        """Note what was executed."""
+        """Append an executed operation."""
         for result in executed.results:
             self._produced[id(result)] = len(self._entries)
-        self._meets = self._meets or isinstance(executed.operation, Stepwise)
+        self._communicates = self._communicates or isinstance(executed.operation, Stepwise)
         self._entries.append(executed)
 
     def since(self, arrays: Sequence[Array]) -> tuple[Executed, ...]:
-        """What was executed after the first of `arrays` was there: nothing before it can depend on one of them.
+        """The entries from the one that made the first of `arrays` on: nothing before it can depend on one of them.
 
-        All of it where ranks met, since every rank goes back through every meeting.
+        All entries where ranks communicated, since every rank goes back through every collective.
         """
-        first = 0 if self._meets else min((self._produced.get(id(array), 0) for array in arrays), default=0)
+        first = 0 if self._communicates else min((self._produced.get(id(array), 0) for array in arrays), default=0)
         return tuple(self._entries[first:])

@@ -1,7 +1,7 @@
-"""Attributes that any operation may carry: shape, dtype, layout, mesh_axes, precision, numerics_profile (section 5.3).
+"""Verification of the attributes that any operation may carry, at every level of IR (section 5.3).
 
-`shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of
-meshes of the module (AMB-LANG-60); the other two are annotations of numerics (AMB-LANG-51, AMB-LANG-83).
+`shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of meshes
+of the module (AMB-LANG-60); `precision` and `numerics_profile` are annotations of numerics (AMB-LANG-51, AMB-LANG-83).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """What a front end or a verifier says about a program: where, what, why, and what now (spec sections 11 and 12).
 
 A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` is the answer to an illegal program,
-`UnsupportedConstruct` the answer to a legal one that this implementation does not carry out: the two never mix.
+`UnsupportedConstruct` the answer to a legal one that this reference does not implement: the two never mix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Category = Literal["syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics"]
 Phase = Literal["lex", "parse", "verify", "lower", "execute"]
@@ -17,8 +17,7 @@ Severity = Literal["error", "warning"]
 TAB = "\t"
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of source text. Lines and columns count from 1; the end column is the first one outside."""
 
     line: int
@@ -63,7 +62,7 @@ class Rejection(Exception):
 
 
 class UnsupportedConstruct(Exception):
-    """A legal construct that this implementation does not carry out; it never reads as a rejection."""
+    """A legal construct that this reference does not implement; it never reads as a rejection."""
 
     def __init__(self, feature: str, location: Location) -> None:
         self.feature = feature

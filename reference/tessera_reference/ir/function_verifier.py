@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .common_attributes import check_common
 from .diagnostics import Diagnostic, Location, UnsupportedConstruct
 from .dimensions import Dims, agrees, fits, own_dims
 from .module import Block, Exit, Function, Instruction, Module, Value
-from .operation import NotCarriedOut, Operation, Refusal, Shown, require
+from .operation import Operation, Refusal, Shown, Unimplemented, require
 from .refusals import diagnostic_of, other_type
 from .spelling import counted
-from .trampoline import Walk, descend
+from .trampoline import Walk, trampoline
 from .types import ROW_MAJOR, Scalar, Tensor, Type
 
 
@@ -36,8 +37,8 @@ class FunctionVerifier:
         try:
             self._signature()
         except Refusal as refusal:
-            self._refused(refusal, function.location)
-        descend(self._block(function.body, function.location, "return"))
+            self.found.append(diagnostic_of(refusal, function.location))
+        trampoline(self._block(function.body, function.location, "return"))
         for value, place, ended in self.lost:
             self._explain(value, place, ended)
         return self.calls
@@ -93,14 +94,11 @@ class FunctionVerifier:
             wanted = self.function.results
             if not _all_fit(wanted, types, self.dims):
                 message = f"@{self.function.name} returns ({_listed(types)}), its signature has ({_listed(wanted)})"
-                refusal = Refusal("types", message, "the types of the signature", "LANG-11-01", "")
-                self._refused(refusal, place)
+                self._report(place, message, "the types of the signature", "LANG-11-01")
         elif block.exit == "yield" and ending == "return":
-            refusal = Refusal("types", "the body of a function does not yield", "a return", "LANG-01-06", "")
-            self._refused(refusal, place)
+            self._report(place, "the body of a function does not yield", "a return", "LANG-01-06")
         elif block.exit == "unreachable" and types:
-            refusal = Refusal("types", "what is not reached has no results", "no operands", "LANG-01-06", "")
-            self._refused(refusal, place)
+            self._report(place, "what is not reached has no results", "no operands", "LANG-01-06")
 
     def _regions(self, instruction: Instruction, sound: bool) -> Walk[None]:
         """The regions of an instruction, which take and yield what its operation says, if that is sound."""
@@ -108,7 +106,7 @@ class FunctionVerifier:
         if len(instruction.regions) != len(operation.regions):
             message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
             wanted = f"{len(operation.regions)}: {', '.join(operation.regions)}"
-            self._refused(Refusal("types", message, wanted, "LANG-01-06", ""), place)
+            self._report(place, message, wanted, "LANG-01-06")
         elif sound:
             taken, given = operation.region_arguments(_types(instruction.operands)), operation.region_results()
             for region, name, takes, gives in zip(instruction.regions, operation.regions, taken, given, strict=True):
@@ -121,11 +119,9 @@ class FunctionVerifier:
     ) -> None:
         arguments, yields = _types(region.arguments), _types(region.results)
         if arguments != takes:
-            message = f"{name} takes ({_listed(arguments)})"
-            self._refused(Refusal("types", message, f"({_listed(takes)})", "LANG-01-06", ""), place)
+            self._report(place, f"{name} takes ({_listed(arguments)})", f"({_listed(takes)})", "LANG-01-06")
         if region.exit == "yield" and not _all_fit(gives, yields, {}):
-            message = f"{name} yields ({_listed(yields)})"
-            self._refused(Refusal("types", message, f"({_listed(gives)})", "LANG-01-06", ""), place)
+            self._report(place, f"{name} yields ({_listed(yields)})", f"({_listed(gives)})", "LANG-01-06")
 
     # Instructions
 
@@ -138,7 +134,7 @@ class FunctionVerifier:
             self._check(instruction, operation)
         except Refusal as refusal:
             self._refused_operation(refusal, instruction)
-        except NotCarriedOut as missing:
+        except Unimplemented as missing:
             raise UnsupportedConstruct(missing.feature, place) from missing
         else:
             return True
@@ -186,14 +182,8 @@ class FunctionVerifier:
 
     def _define(self, value: Value, place: Location) -> None:
         if value in self.everywhere or value.name in self.names:
-            refusal = Refusal(
-                "types",
-                f"%{value.name} is defined twice",
-                "one definition of a value, and of its name, in a function",
-                "LANG-05-01",
-                "choose another name",
-            )
-            self._refused(refusal, place)
+            requirement = "one definition of a value, and of its name, in a function"
+            self._report(place, f"%{value.name} is defined twice", requirement, "LANG-05-01", "choose another name")
         self.visible.add(value)
         self.everywhere.add(value)
         self.names.add(value.name)
@@ -210,13 +200,13 @@ class FunctionVerifier:
             message, remedy = "is used before it is defined", "move its definition up"
         else:
             message, remedy = "is not defined", ""
-        requirement = "a value defined above, here or around"
-        self._refused(Refusal("types", f"%{value.name} {message}", requirement, "LANG-05-01", remedy), place)
+        self._report(place, f"%{value.name} {message}", "a value defined above, here or around", "LANG-05-01", remedy)
 
     # Findings
 
-    def _refused(self, refusal: Refusal, place: Location) -> None:
-        self.found.append(diagnostic_of(refusal, place))
+    def _report(self, place: Location, message: str, requirement: str, clause: str, remedy: str = "") -> None:
+        """Keep a finding of category types."""
+        self.found.append(diagnostic_of(Refusal("types", message, requirement, clause, remedy), place))
 
     def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
         """Keep what an operation refused: its name before it, the types of its operands, their names in the remedy."""
@@ -225,9 +215,8 @@ class FunctionVerifier:
         for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
             operands.append(f"{name} is {type_}")
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
-        message = f"{operation.short_name}: {refusal.message}"
-        told = Refusal(refusal.category, message, refusal.requirement, refusal.clause, remedy)
-        self.found.append(diagnostic_of(told, instruction.location, tuple(operands)))
+        found = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
+        self.found.append(replace(found, remedy=remedy))
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:

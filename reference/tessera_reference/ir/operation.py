@@ -54,7 +54,7 @@ AttributeValue = int | float | bool | str | DType | tuple[Any, ...]
 
 
 class Refusal(Exception):
-    """An operation does not take these operands or attributes; whoever knows the place makes a diagnostic of it."""
+    """An operation does not take these operands or attributes; `refusals.diagnostic_of` adds the place."""
 
     def __init__(self, category: Category, message: str, requirement: str, clause: str, remedy: str) -> None:
         self.category = category
@@ -64,9 +64,14 @@ class Refusal(Exception):
         self.remedy = remedy
         super().__init__(message)
 
+    def by(self, operation: Operation) -> Refusal:
+        """This refusal with the name of the operation that refuses before its message."""
+        message = f"{operation.short_name}: {self.message}"
+        return Refusal(self.category, message, self.requirement, self.clause, self.remedy)
 
-class NotCarriedOut(Exception):
-    """The operation is legal as it stands, and this implementation does not carry it out."""
+
+class Unimplemented(Exception):
+    """The operation is legal, and this reference does not implement it."""
 
     def __init__(self, feature: str) -> None:
         self.feature = feature
@@ -89,16 +94,16 @@ class Environment(Protocol):
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """What a rank says when it arrives at a collective: it waits until its group is complete."""
+class Arrival:
+    """A rank's arrival at a collective, where it waits until its group is complete."""
 
     operation: Operation
     operands: tuple[Array, ...]
     location: Location
 
 
-Steps = Generator[Meeting, tuple[Array, ...], tuple[Array, ...]]
-"""Running code: yields each meeting, is sent its results, and returns its own."""
+Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
+"""Running code: a generator that yields at each collective, is sent its results, and returns its own."""
 
 
 class StepEnvironment(Environment, Protocol):
@@ -211,6 +216,8 @@ class Operation(ABC):
     """How the DSL writes it: `op.matmul`, `@`; unary operators as `unary -`."""
     roles: ClassVar[Mapping[str, Role]]
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
+    derived_attributes: ClassVar[tuple[str, ...]] = ()
+    """The attributes whose defaults follow from the operands."""
     hints: ClassVar[Mapping[str, Any]]
     """The declared type of each field: what `kinds` says, with the items of tuples."""
     effects: ClassVar[frozenset[str]] = frozenset()
@@ -225,12 +232,10 @@ class Operation(ABC):
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
     def __post_init__(self) -> None:
-        if not all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
-            return
-        for name, role in self.roles.items():
-            value = getattr(self, name)
-            if role is Role.ATTRIBUTE and isinstance(value, Derived):
-                object.__setattr__(self, name, value.rule(self))
+        left_out = [name for name in self.derived_attributes if isinstance(getattr(self, name), Derived)]
+        if left_out and all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
+            for name in left_out:
+                object.__setattr__(self, name, getattr(self, name).rule(self))
 
     @property
     def short_name(self) -> str:
@@ -379,6 +384,7 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
             kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
         made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
         made.hints = inners
+        made.derived_attributes = tuple(name for name in roles if isinstance(getattr(made, name, None), Derived))
         OPERATIONS[name] = made
         SPELLINGS.update(dict.fromkeys(spellings, made))
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .diagnostics import Category, Diagnostic, Location
+from .diagnostics import Category, Diagnostic, Location, Phase
 from .operation import Refusal
 from .types import Tensor, Type
 
@@ -12,11 +12,13 @@ MOST_NAMED = 8
 """Functions of a circle of calls that a message names."""
 
 
-def diagnostic_of(refusal: Refusal, location: Location, operands: tuple[str, ...] = ()) -> Diagnostic:
+def diagnostic_of(
+    refusal: Refusal, location: Location, operands: tuple[str, ...] = (), phase: Phase = "verify"
+) -> Diagnostic:
     """A refusal at a place."""
     return Diagnostic(
         refusal.category,
-        "verify",
+        phase,
         refusal.message,
         location.span,
         location.filename,

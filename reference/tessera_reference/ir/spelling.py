@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from itertools import islice
 
 LONGEST = 100
-"""Characters of a name for which one is looked for; nobody misspells longer ones."""
+"""Characters of a name for which a near spelling is looked for."""
 MOST_KNOWN = 1000
-"""Names among which one is looked for."""
+"""Names among which a near spelling is looked for."""
 
 
 def did_you_mean(given: str, known: Iterable[str], template: str = "{}") -> str:

@@ -16,7 +16,7 @@ from .diagnostics import Location
 from .module import Block, Exit, Function, Instruction, Module, Value
 from .naming import Names
 from .operation import AttributeValue
-from .trampoline import Walk, descend
+from .trampoline import Walk, trampoline
 from .type_text import exported
 from .types import Type
 
@@ -64,7 +64,7 @@ class _Printer:
             inside = entries({"sym_name": name, "axes": mesh.axes, "shape": mesh.shape})
             self.lines.append(f'  "{MESH}"() {{{inside}}} : () -> (){self.place(module.location)}')
         for function in module.functions.values():
-            descend(self.function(function))
+            trampoline(self.function(function))
         self.lines.append(f"}}) {{{entries({'sym_name': module.name})}}} : () -> (){self.place(module.location)}")
         return "\n".join(self.lines) + "\n"
 

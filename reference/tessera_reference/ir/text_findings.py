@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .diagnostics import Diagnostic, Location, Rejection
 from .operation import Refusal
+from .refusals import diagnostic_of
 from .text_tokens import LONGEST_SHOWN, Tokens
 from .text_tree import TextOperation
 
@@ -30,20 +33,9 @@ class Findings:
         place: tuple[int, int] | None = None,
     ) -> None:
         """Keep what was refused about an operation, or about the part of it at `place`."""
-        span = self.tokens.span(*(place or (operation.start, operation.end)))
-        self.found.append(
-            Diagnostic(
-                refusal.category,
-                "verify",
-                f"{operation.name.rpartition('.')[2][:LONGEST_SHOWN]}: {refusal.message}",
-                span,
-                self.tokens.filename,
-                operands,
-                refusal.requirement,
-                refusal.clause,
-                refusal.remedy,
-            )
-        )
+        place_found = self.tokens.location(*(place or (operation.start, operation.end)))
+        message = f"{operation.name.rpartition('.')[2][:LONGEST_SHOWN]}: {refusal.message}"
+        self.found.append(replace(diagnostic_of(refusal, place_found, operands), message=message))
         if len(self.found) == MOST_FOUND:
             raise Rejection(self.found)
 

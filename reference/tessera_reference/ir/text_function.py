@@ -15,7 +15,7 @@ from .builder import fields_of
 from .diagnostics import UnsupportedConstruct
 from .dimensions import joined_all, shown, with_marks
 from .module import Block, Exit, Function, Instruction, Value
-from .operation import OPERATIONS, NotCarriedOut, Operation, Refusal, Role, Shown
+from .operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
 from .refusals import other_type
 from .spelling import counted, did_you_mean
 from .text import DEVICE_KERNELS, KERNEL, TERMINATORS
@@ -23,7 +23,7 @@ from .text_attributes import MisplacedAttribute, common_of, own_and_common, stat
 from .text_findings import Findings
 from .text_scope import Operands, TextScope
 from .text_tree import Given, Signature, TextBlock, TextOperation
-from .trampoline import Walk, descend
+from .trampoline import Walk, trampoline
 from .types import Mesh, Scalar, Tensor, Type
 
 OF_FUNCTIONS = {"schedule": tuple[Any, ...]}
@@ -72,7 +72,7 @@ class FunctionReader:
         block = text.regions[0]
         attributes = {name: each for name, each in text.attributes.items() if name not in ("sym_name", "function_type")}
         arguments = self._parameters(block, given.value, attributes)
-        body = descend(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
+        body = trampoline(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
         defaults = self._defaults(attributes, arguments)
         try:
             common = common_of(attributes, [], OF_DEVICE_KERNELS if device else OF_FUNCTIONS)
@@ -213,9 +213,9 @@ class FunctionReader:
         except MisplacedAttribute as misplaced:
             self.findings.refused(misplaced.refusal, operation, place=misplaced.place)
         except Refusal as refusal:
-            told = tuple(f"%{value.name} is {value.type}" for value in values)
-            self.findings.refused(refusal, operation, told)
-        except NotCarriedOut as missing:
+            operand_types = tuple(f"%{value.name} is {value.type}" for value in values)
+            self.findings.refused(refusal, operation, operand_types)
+        except Unimplemented as missing:
             raise UnsupportedConstruct(missing.feature, self.findings.place(operation)) from None
         if made is None or regions is None:
             self.scope.define_nothing(operation)

@@ -16,7 +16,7 @@ from .diagnostics import Location, Span, UnsupportedConstruct
 from .operation import Refusal
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
-from .trampoline import Walk, descend
+from .trampoline import Walk, trampoline
 from .type_text import DIALECT, read_type
 from .types import FunctionType, Type
 
@@ -33,7 +33,7 @@ def parse_text(source: str, filename: str) -> tuple[list[TextOperation], Tokens]
     Raises `Rejection` with phase lex or parse, `UnsupportedConstruct` for lists nested too deep.
     """
     parser = _Parser(Tokens(source, filename))
-    return descend(parser.operations("")), parser.tokens
+    return trampoline(parser.operations("")), parser.tokens
 
 
 class _Parser:

@@ -1,7 +1,7 @@
-"""Walking nested regions without Python's stack: a walk yields the walk of each part and is sent what that gives.
+"""A trampoline: nested regions are visited without nesting Python calls.
 
-However deep the nesting, only one frame of Python's stack is in use: a thousand nested loops are read, printed and
-verified like any others.
+A walk is a generator that yields the walk of each part and is sent its result. However deep the nesting, Python's stack
+does not grow: a thousand nested loops are read, printed and verified like any others.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ Walk: TypeAlias = Generator["Walk[Any]", Any, T]
 """A function that writes `part = yield walk(...)` where it would write `part = walk(...)`."""
 
 
-def descend(walk: Walk[T]) -> T:
+def trampoline(walk: Walk[T]) -> T:
     """Run a walk with all the walks that it yields; what it returns."""
     pending: list[Walk[Any]] = [walk]
-    given: Any = None
+    sent: Any = None
     while True:
         try:
-            inner = pending[-1].send(given)
+            inner = pending[-1].send(sent)
         except StopIteration as done:
             pending.pop()
-            given = done.value
+            sent = done.value
             if not pending:
-                result: T = given
+                result: T = sent
                 return result
         else:
             pending.append(inner)
-            given = None
+            sent = None

@@ -84,7 +84,7 @@ class _Text:
                 self._token += 3
             token = self._tokens[self._token]
             found = []
-            while self._comment < len(self._comments) and self._comments[self._comment][2:4] < token[2:4]:
+            while self._comment < len(self._comments) and self._comments[self._comment].start < token.start:
                 found.append(self._comments[self._comment])
                 self._comment += 1
             yield from self._placed(found, marks, token)
@@ -92,12 +92,12 @@ class _Text:
 
     def _is_empty_block(self) -> bool:
         """Whether the token opens an attribute block without attributes, which is not spelled."""
-        return [token.kind for token in self._tokens[self._token : self._token + 3]] == ["_ATTRIBUTES", "{", "}"]
+        return [token.value for token in self._tokens[self._token : self._token + 3]] == ["@", "{", "}"]
 
     def _consume(self, part: str) -> None:
         token = self._tokens[self._token]
-        rest = token.text[self._spelled :]
-        if token.kind == "STRING" or {part, rest} == {",", ";"}:
+        rest = token.value[self._spelled :]
+        if token.type == "STRING" or {part, rest} == {",", ";"}:
             rest = part
         assert rest.startswith(part), f"{part!r} is spelled where the text has {rest!r}"
         self._spelled += len(part)
@@ -111,7 +111,7 @@ class _Text:
             yield from marks
             return
         trailing, own, leading = self._divided(comments, token)
-        before = self._tokens[self._token - 1].text if self._token else ""
+        before = self._tokens[self._token - 1].value if self._token else ""
         tight = before in OPENING and not BLANKS & set(marks)
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in trailing)
         end_line = trailing[-1].end_line if trailing else self._end_line
@@ -124,7 +124,7 @@ class _Text:
             yield Comment(_tidy(comment), own_line=True, after_blank=blank)
             end_line, blank_allowed = comment.end_line, True
         first = leading[0] if leading else token
-        if listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.text:
+        if listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.value:
             yield BlankLine()
         yield from marks[place:]
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in leading)
@@ -134,7 +134,7 @@ class _Text:
         rest = list(comments)
         leading: list[Token] = []
         line = token.line
-        while rest and token.text not in CLOSING and rest[-1].text.startswith("/*") and rest[-1].line == line:
+        while rest and token.value not in CLOSING and rest[-1].value.startswith("/*") and rest[-1].line == line:
             leading.insert(0, rest.pop())
         trailing: list[Token] = []
         while rest and rest[0].line == self._end_line:
@@ -143,4 +143,5 @@ class _Text:
 
 
 def _tidy(comment: Token) -> str:
-    return comment.text.rstrip() if comment.text.startswith("//") else comment.text
+    text = str(comment)
+    return text.rstrip() if text.startswith("//") else text

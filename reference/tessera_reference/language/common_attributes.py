@@ -1,7 +1,6 @@
-"""Attributes that any operation may carry: shape, dtype, layout, mesh_axes, precision, numerics_profile (section 5.3).
+"""The source form of the attributes that any operation may carry (section 5.3); `ir.common_attributes` verifies them.
 
-`shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of the mesh
-in force (AMB-LANG-60); the other two are annotations of numerics (AMB-LANG-51, AMB-LANG-83).
+`shape`, `dtype`, `layout`, `mesh_axes` (AMB-LANG-60), `precision` and `numerics_profile` (AMB-LANG-51, AMB-LANG-83).
 """
 
 from __future__ import annotations

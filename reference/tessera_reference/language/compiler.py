@@ -9,7 +9,7 @@ from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Module
 from ..ir.verifier import verify
 from .lower import lower_program
-from .nesting import room_for
+from .nesting import deep_recursion
 from .parser import parse, too_deep
 from .scope import Findings
 from .syntax import Program
@@ -45,7 +45,7 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
 
 def _compile(source: str, filename: str) -> CompiledModule:
     program = parse(source, filename)
-    with room_for(program):
+    with deep_recursion():
         return _lower(program, source)
 
 

@@ -1,19 +1,22 @@
 """Text to tokens (spec sections 2.1 and 14.1).
 
-The kind of a token is a terminal of the grammar; a quoted terminal's kind is its spelling. What is no token is noted as
-a problem, once, and reading goes on behind it, so that one pass finds several: a word with a stray character becomes a
-token of kind `ERROR`, a string in the wrong quotes a string.
+The type of a token is a terminal of `grammar.lark`. What is no token is recorded as a problem, once, and reading goes
+on behind it, so that one pass finds several: a word with a stray character becomes a token of type `ERROR`, a string in
+the wrong quotes a string.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
+import lark
+from lark.lexer import PatternStr
+
 from ..ir.diagnostics import Span
-from .tables import END, tables
+from .tree import ESCAPES, lalr_parser
 
 RESERVED = frozenset(
     (
@@ -23,17 +26,14 @@ RESERVED = frozenset(
 )
 """The reserved words of section 2.1."""
 
-ERROR = "$ERROR"
-"""The kind of a token that is none; the problem is already noted."""
+END = "$END"
+"""The type of the token behind the last one."""
 
-ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
-"""What stands behind a backslash, and what it means (AMB-LANG-05)."""
+ERROR = "$ERROR"
+"""The type of a token that is none; the problem is already recorded."""
 
 MOST_PROBLEMS = 10
 """After so many problems the rest of the text is not read."""
-
-LONGEST_WORD = 200
-"""More of a broken word is not looked at."""
 
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
 """A character that belongs to no token."""
@@ -60,30 +60,36 @@ HINTS = {
 }
 
 
-class Token(NamedTuple):
-    """One token and its place; the end column is the first one behind it."""
+class Token(lark.Token):
+    """A token and its place, without the offsets of Lark's own; the end column is the first one behind it."""
 
-    kind: str
-    text: str
+    __slots__ = ()
+
     line: int
     column: int
     end_line: int
     end_column: int
 
+    def __new__(cls, type: str, value: str, line: int, column: int, end_line: int, end_column: int) -> Token:
+        """Lark's constructor takes three times as long."""
+        token = str.__new__(cls, value)
+        token.type, token.value = type, value
+        token.line, token.column, token.end_line, token.end_column = line, column, end_line, end_column
+        return token
+
     @property
     def start(self) -> tuple[int, int]:
         """Line and column of its first character."""
-        return self[2:4]
-
-    @property
-    def end(self) -> tuple[int, int]:
-        """Line and column of the first character behind it."""
-        return self[4:6]
+        return self.line, self.column
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """Its place."""
         return Span(self.line, self.column, self.end_line, self.end_column)
+
+    def retyped(self, type: str) -> Token:
+        """The same text as another terminal."""
+        return Token(type, self.value, self.line, self.column, self.end_line, self.end_column)
 
 
 class Problem(NamedTuple):
@@ -96,19 +102,41 @@ class Problem(NamedTuple):
 
 
 @cache
+def terminals() -> dict[str, str]:
+    """The name of each terminal that the grammar quotes, by its spelling."""
+    quoted = (terminal for terminal in lalr_parser().terminals if isinstance(terminal.pattern, PatternStr))
+    return {terminal.pattern.value: terminal.name for terminal in quoted}
+
+
+@cache
+def _types() -> dict[str, str]:
+    """The type of each word and mark that is no name."""
+    return dict.fromkeys(RESERVED, "WORD") | terminals()
+
+
+@cache
+def spellings() -> dict[str, str]:
+    """The spelling of each terminal that the grammar quotes, by its name."""
+    return {name: spelling for spelling, name in terminals().items()}
+
+
+def _pattern(terminal: str) -> str:
+    return lalr_parser().get_terminal(terminal).pattern.to_regexp()
+
+
+@cache
 def _scanner() -> re.Pattern[str]:
     """One alternative for each kind of token, and for each kind of mistake."""
-    grammar = tables()
-    longest_first = sorted(grammar.punctuation, key=lambda spelling: (-len(spelling), spelling))
+    punctuation = sorted((text for text in terminals() if not text.isidentifier()), key=lambda text: (-len(text), text))
     alternatives = {
-        "WORD": rf"(?>{grammar.patterns['IDENT']})(?!{STRAY})",
+        "WORD": rf"(?>{_pattern('IDENT')})(?!{STRAY})",
         "NEWLINE": r"\n[ \t\r\n]*",
-        "COMMENT": grammar.patterns["COMMENT"],
+        "COMMENT": _pattern("COMMENT"),
         "open_comment": r"/\*",
-        "PUNCTUATION": "|".join(re.escape(spelling) for spelling in longest_first),
-        "FLOAT": grammar.patterns["FLOAT"],
-        "INT": grammar.patterns["INT"],
-        "STRING": grammar.patterns["STRING"],
+        "PUNCTUATION": "|".join(map(re.escape, punctuation)),
+        "FLOAT": _pattern("FLOAT"),
+        "INT": _pattern("INT"),
+        "STRING": _pattern("STRING"),
         "END": r"\Z",
         "wrong_escape": r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"',
         "open_string": r'"',
@@ -123,28 +151,37 @@ def _scanner() -> re.Pattern[str]:
 @cache
 def _next_mark() -> re.Pattern[str]:
     """The first character behind white space and comments, if there is one."""
-    patterns = tables().patterns
-    return re.compile(rf"(?:{patterns['WS']}|{patterns['COMMENT']})*+([\s\S])")
+    return re.compile(rf"(?:{_pattern('WS')}|{_pattern('COMMENT')})*+([\s\S]?)")
 
 
-def unbroken(token: Token) -> list[Token]:
-    """What is left of a token of kind `ERROR` without its stray characters, as if it all stood at its beginning."""
-    *rest, _ = Lexer(re.sub(STRAY, " ", token.text[:LONGEST_WORD]))
-    return [part._replace(line=token.line, column=token.column, end_line=token.line) for part in rest]
+_PIECES = re.compile(r"complex(?:64|128)(?![A-Za-z0-9_])|x|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
 
 
-def marked(token: Token, following: str) -> Token:
-    """A token as what the first character behind it makes it: a word of the grammar or a name, one @ or the other."""
-    wanted = BRACKETS.get(token.text)
-    if wanted is None:
-        return token
-    if token.text == "@":
-        return token._replace(kind="_ATTRIBUTES" if following == wanted else "@")
-    return token._replace(kind=token.text if following == wanted else "IDENT")
+def as_accepted(token: Token, accepted: Collection[str]) -> list[Token]:
+    """A token as the tokens that the parser accepts in its place, if there are such; otherwise the token itself.
+
+    A word of the grammar that is not reserved is a name elsewhere (AMB-LANG-02); inside the angle brackets of tensor
+    and memref a word is split at each x (AMB-LANG-06).
+    """
+    if token.type in accepted or token.type == ERROR or not token.value.isidentifier():
+        return [token]
+    if token.value in RESERVED:
+        return [token.retyped("WORD")] if "WORD" in accepted else [token]
+    if "IDENT" in accepted:
+        return [token.retyped("IDENT")]
+    if token.type != "SHAPE_NAME" and ("X" in accepted or "SHAPE_NAME" in accepted):
+        return [_piece(token, match.start(), match[0]) for match in _PIECES.finditer(token.value)]
+    return [token]
+
+
+def _piece(token: Token, offset: int, text: str) -> Token:
+    type = "INT" if text.isdigit() else "X" if text == "x" else "WORD" if text in RESERVED else "SHAPE_NAME"
+    column = token.column + offset
+    return Token(type, text, token.line, column, token.line, column + len(text))
 
 
 class Lexer:
-    """The tokens of a text, read once, the last of kind `END`; what was wrong is found in `problems`."""
+    """The tokens of a text, read once, the last of type `END`; what was wrong is found in `problems`."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -157,7 +194,7 @@ class Lexer:
         self._first_long_string: Token | None = None
 
     def __iter__(self) -> Iterator[Token]:
-        words = tables().words
+        types = _types()
         line, start_of_line, end_column = 1, 0, 1
         for match in _scanner().finditer(self.source):
             group = match.lastgroup or ""
@@ -165,9 +202,8 @@ class Lexer:
             end_column = end - start_of_line + 1
             column = end_column - len(text)
             if group == "WORD" or group == "PUNCTUATION":
-                kind = text if group == "PUNCTUATION" or text in words else "IDENT"
-                token = Token(kind, text, line, column, line, end_column)
-                yield token if text not in BRACKETS else self._marked(token, end)
+                kind = self._kind(text, end) if text in BRACKETS else types.get(text, "IDENT")
+                yield Token(kind, text, line, column, line, end_column)
                 continue
             first_line = line
             if "\n" in text:
@@ -181,19 +217,22 @@ class Lexer:
                 break
         yield Token(END, "", line, end_column, line, end_column)
 
-    def _marked(self, token: Token, end: int) -> Token:
+    def _kind(self, text: str, end: int) -> str:
+        """The type of a word or an @, which depends on the first character behind it."""
         following = _next_mark().match(self.source, end)
-        return marked(token, following[1] if following else "")
+        if following is not None and following[1] == BRACKETS[text]:
+            return "_ATTRIBUTES" if text == "@" else terminals()[text]
+        return terminals()["@"] if text == "@" else "IDENT"
 
     def _other(self, token: Token) -> Token | None:
         """What is neither a word nor a mark, and what is wrong; None where nothing is left of it."""
-        match token.kind:
+        match token.type:
             case "INT" | "FLOAT":
                 return token
             case "NEWLINE" | "END":
                 return None
             case "STRING":
-                if token.end_line > token.line and self._first_long_string is None:
+                if "\n" in token.value and self._first_long_string is None:
                     self._first_long_string = token
                 return token
             case "COMMENT":
@@ -204,7 +243,7 @@ class Lexer:
         return kept
 
     def _mistake(self, token: Token) -> Token | None:
-        match token.kind:
+        match token.type:
             case "open_comment":
                 self._never_closed(token, "comment", "LANG-14.1-10", "close it with */")
             case "open_string":
@@ -215,16 +254,16 @@ class Lexer:
                 self._never_closed(token, "string", "LANG-14.1-04", remedy)
             case "wrong_escape":
                 self._wrong_escapes(token)
-                return token._replace(kind="STRING")
+                return token.retyped("STRING")
             case "wrong_quotes":
                 self._unexpected(token, 0)
-                return token._replace(kind="STRING")
+                return token.retyped("STRING")
             case "wrong_comment" | "wrong_space":
                 self._unexpected(token, 0)
             case _:
-                stray = re.search(STRAY, token.text)
+                stray = re.search(STRAY, token.value)
                 self._unexpected(token, stray.start() if stray else 0)
-                return token._replace(kind=ERROR)
+                return token.retyped(ERROR)
         return None
 
     def _never_closed(self, token: Token, what: str, clause: str, remedy: str) -> None:
@@ -234,15 +273,15 @@ class Lexer:
 
     def _unexpected(self, token: Token, at: int) -> None:
         """A character of a token that can stand in none."""
-        found = token.text[at : at + 2]
+        found = token.value[at : at + 2]
         hint = HINTS.get(found, HINTS.get(found[0], ""))
         place = Span(token.line, token.column + at, token.line, token.column + at + 1)
         self.problems.append(Problem(f"unexpected character {found[0]!r}", place, "LANG-14.1-01", hint))
 
     def _wrong_escapes(self, token: Token) -> None:
-        for match in re.finditer(r"\\([\s\S])", token.text):
+        for match in re.finditer(r"\\([\s\S])", token.value):
             if match[1] not in ESCAPES:
-                before = token.text[: match.start()]
+                before = token.value[: match.start()]
                 line = token.line + before.count("\n")
                 column = len(before) - before.rfind("\n") if "\n" in before else token.column + len(before)
                 place = Span(line, column, line, column + 2)

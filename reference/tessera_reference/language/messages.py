@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from ..ir.diagnostics import Diagnostic, Phase, Span
-from .lexer import RESERVED, Problem, Token
-from .nesting import CHAIN_LIMIT, CLAUSE, NESTING_LIMIT
-from .tables import END
+from .lexer import END, RESERVED, Problem, Token, spellings
+from .nesting import CHAIN_LIMIT, NESTING_LIMIT
 
 # What a set of expected kinds means, tried in order: a phrase stands for its kinds wherever all are expected.
 PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", frozenset({"+", "*", "@"})),
     ("an expression", frozenset({"IDENT", "INT", "FLOAT", "STRING", "(", "+", "op", "tensor"})),
-    ("a name", frozenset({"IDENT", "module", "asm"})),
     ("a statement", frozenset({"IDENT", "let", "return", "barrier"})),
     ("a declaration", frozenset({"func", "kernel", "type"})),
     ("a type", frozenset({"IDENT", "tensor", "memref"})),
@@ -37,7 +35,7 @@ NAMES = {
 }
 """What a kind is called when it stands alone; the rest are shown as they are spelled."""
 
-IMPLIED = frozenset({"-", "/"})
+IMPLIED = frozenset({"-", "/", "WORD"})
 """What another kind's name already says."""
 
 LONGEST = 60
@@ -55,13 +53,14 @@ def lexical(problem: Problem, filename: str) -> Diagnostic:
 def unexpected(
     token: Token, previous: Token | None, following: Token, expected: AbstractSet[str], filename: str
 ) -> Diagnostic:
-    """A token that cannot follow."""
-    if token.kind == END:
+    """A token that cannot follow; `expected` are the types of those that can."""
+    expected = {spellings().get(type, type) for type in expected}
+    if token.type == END:
         found = "the end of the text"
-        line, column = previous.end if previous else (1, 1)
+        line, column = (previous.end_line, previous.end_column) if previous else (1, 1)
         span = Span(line, column, line, column + 1)
     else:
-        found = f"the reserved word {token.text!r}" if token.text in RESERVED else repr(_shortened(token.text))
+        found = f"the reserved word {token.value!r}" if token.value in RESERVED else repr(_shortened(token.value))
         span = token.span
     message = f"found {found}, expected {_expectation(expected)}"
     return _diagnostic("parse", message, span, filename, "LANG-02.3-01", _remedy(token, previous, following, expected))
@@ -73,18 +72,14 @@ def misplaced_argument(span: Span, filename: str) -> Diagnostic:
     return _diagnostic("parse", message, span, filename, "AMB-LANG-14", "positional arguments come first")
 
 
-def nested_too_deep(span: Span, filename: str) -> Diagnostic:
-    """The token that opens one level too many."""
-    message = f"nested more than {NESTING_LIMIT} levels deep"
-    requirement = f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place, as this parser has it"
-    return Diagnostic("syntax", "parse", message, span, filename, (), requirement, CLAUSE, "name a part of it with let")
-
-
-def chained_too_far(span: Span, filename: str) -> Diagnostic:
-    """The expression that has one operator or subscript too many."""
-    message = f"a chain of more than {CHAIN_LIMIT} operators"
-    requirement = f"at most {CHAIN_LIMIT} operators and subscripts inside one another, as this parser has it"
-    return Diagnostic("syntax", "parse", message, span, filename, (), requirement, CLAUSE, "name a part of it with let")
+def beyond_limit(excess: str, span: Span, filename: str) -> Diagnostic:
+    """The token that goes beyond a limit of this parser."""
+    requirement = (
+        f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place and {CHAIN_LIMIT} operators and "
+        "subscripts inside one another, as this parser has it"
+    )
+    remedy = "name a part of it with let"
+    return Diagnostic("syntax", "parse", excess, span, filename, (), requirement, "AMB-LANG-144", remedy)
 
 
 def _shortened(text: str) -> str:
@@ -93,26 +88,26 @@ def _shortened(text: str) -> str:
 
 def _remedy(token: Token, previous: Token | None, following: Token, expected: AbstractSet[str]) -> str:
     """A word about the mistakes that people bring from other languages."""
-    before = previous.text if previous else ""
+    before = previous.value if previous else ""
     adjacent = previous is not None and (previous.end_line, previous.end_column) == (token.line, token.column)
-    if token.text in COMPARISONS and "@" in expected:
+    if token.value in COMPARISONS and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
-    two_names = token.text.isidentifier() and token.text not in RESERVED and before.isidentifier()
+    two_names = token.value.isidentifier() and token.value not in RESERVED and before.isidentifier()
     if two_names and expected >= {"(", ".", "=", "["}:
         return "variables are declared with let: let name: type = value;"
-    if token.text == "if" and before == "else":
+    if token.value == "if" and before == "else":
         return "else takes a block: else { if (...) { ... } }"
-    if adjacent and previous is not None and previous.kind in ("INT", "FLOAT") and token.text.isidentifier():
+    if adjacent and previous is not None and previous.type in ("INT", "FLOAT") and token.value.isidentifier():
         return "integers are decimal (LANG-02.1-02)" if before == "0" else "a number ends with its last digit"
-    if token.text == "," and following.text == "layout":
+    if token.value == "," and following.value == "layout":
         return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
-    if token.text == "," and "x" in expected:
+    if token.value == "," and "x" in expected:
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
-    if token.text in DECLARING and "module" in expected and "asm" not in expected:
+    if token.value in DECLARING and "module" in expected:
         return "declarations stand inside a module { ... } (AMB-LANG-11)"
-    if token.text in "+-*/@" and following.text == "=" and "=" in expected:
-        return f"there is no '{token.text}=': assign the whole expression"
-    if token.text == "." and following.kind == "INT":
+    if token.value in "+-*/@" and following.value == "=" and "=" in expected:
+        return f"there is no '{token.value}=': assign the whole expression"
+    if token.value == "." and following.type == "INT":
         return "digits stand before a point: 0.5"
     if ";" in expected and previous is not None and token.line > previous.end_line:
         return "is a ';' missing at the end of the line before?"

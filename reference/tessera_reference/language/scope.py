@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
 from ..ir.dimensions import marked
 from ..ir.module import Block, Exit, Instruction, Value
-from ..ir.operation import AttributeValue, NotCarriedOut, Operation, Refusal
+from ..ir.operation import AttributeValue, Operation, Refusal, Unimplemented
 from ..ir.types import Dim, Scalar, Tensor, Type
 from .accumulation import refuse_narrow_accumulation
 
@@ -223,7 +223,7 @@ class Scope:
         try:
             refuse_narrow_accumulation(operation, str((attributes or {}).get("numerics_profile", "")) or self.profile)
             types = operation.results()
-        except NotCarriedOut as missing:
+        except Unimplemented as missing:
             raise UnsupportedConstruct(missing.feature, location) from missing
         except Refusal as refusal:
             for name, place in (texts or {}).items():

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from . import syntax as s
-from .lexer import ESCAPES
+from .tree import ESCAPES
 
 
 class Mark(Enum):

@@ -1,207 +1,211 @@
-"""From the rules of the grammar to the syntax tree: what each rule makes, no decisions.
+"""The LALR parser that Lark makes of `grammar.lark`, and the node that each rule becomes.
 
-A maker is given the span of its construct and the values of what the grammar keeps of it, in their order; what is
-optional and absent is None, a token is its text. Makers are called from the leaves up, so that nothing here recurses.
+A method of `TreeBuilder` is named after its rule. It is called when the rule is complete, with the values of all its
+symbols: a token for a terminal, what its own method made for a rule, and None for each symbol of an absent `[...]`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias
+
+from lark import Lark, Token, Transformer
 
 from ..ir.diagnostics import Span
 from . import syntax as s
-from .lexer import ESCAPES
 
-Maker = Callable[..., Any]
-Arguments = tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]
+ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+"""What stands behind a backslash, and what it means (AMB-LANG-05)."""
+
+PRECEDENCE = {"==": 0, "!=": 0, "<": 0, ">": 0, "<=": 0, ">=": 0, "@": 1, "+": 2, "-": 2, "*": 3, "/": 3}
+"""Section 14.2, the loosest first; @ is looser than + (AMB-LANG-18)."""
+
+Children = Sequence[Any]
+
+Parser: TypeAlias = Any
+"""Lark's `InteractiveParser`, which has no types."""
 
 
 class MisplacedArgument(Exception):
     """A positional argument stands after a keyword argument (AMB-LANG-14)."""
 
-
-def unescape(literal: str) -> str:
-    """The value of a string token; the lexer let only known escapes pass."""
-    return re.sub(r"\\(.)", lambda escape: ESCAPES[escape[1]], literal[1:-1])
-
-
-def _module_decl(span: Span, name: str, *declarations: s.Declaration) -> s.ModuleDecl:
-    return s.ModuleDecl(span, name, declarations)
+    def __init__(self, span: Span) -> None:
+        super().__init__(span)
+        self.span = span
 
 
-def _function(kind: type[s.FunctionDecl]) -> Maker:
-    def make(
-        span: Span,
-        before: tuple[s.Annotation, ...] | None,
-        name: tuple[str, Span],
-        parameters: tuple[s.Parameter, ...] | None,
-        result: s.TypeExpr | None,
-        between: tuple[s.Annotation, ...] | None,
-        attributes: tuple[s.Attribute, ...] | None,
-        after: tuple[s.Annotation, ...] | None,
-        body: s.Block,
-    ) -> s.FunctionDecl:
-        annotations = (*(before or ()), *(between or ()), *(after or ()))
-        return kind(span, *name, parameters or (), result, attributes or (), annotations, body)
+class Items(NamedTuple):
+    """A list of nodes or words, and its place."""
 
-    return make
+    span: Span
+    items: tuple[Any, ...]
 
 
-def _several(_: Span, *items: Any) -> tuple[Any, ...]:
-    return items
+NONE = Items(Span(1, 1, 1, 1), ())
+NO_ARGUMENTS: Any = ((), ())
 
 
-def _func_name(span: Span, name: str) -> tuple[str, Span]:
-    return name, span
+def span(children: Children) -> Span:
+    """From the first to the last symbol that is present."""
+    first, last = children[0], children[-1]
+    if first is None or last is None:
+        present = [child for child in children if child is not None]
+        first, last = present[0], present[-1]
+    start: Any = first if isinstance(first, Token) else first.span
+    end: Any = last if isinstance(last, Token) else last.span
+    return Span(start.line, start.column, end.end_line, end.end_column)
 
 
-def _annotation(span: Span, arguments: Arguments | None) -> s.Annotation:
-    return s.Annotation(span, *(arguments or ((), ())))
+def _rule(make: Callable[[Span, Children], Any]) -> Any:
+    """The method of a rule, from the span and the symbols of its text to its value."""
+    return staticmethod(lambda children: make(span(children), children))
 
 
-def _signed_integer(span: Span, sign: str | None, digits: str) -> s.IntLiteral:
-    return s.IntLiteral(span, (sign or "") + digits)
+def _node(kind: type[s.Node], *fields: int) -> Any:
+    """The method of a rule whose node has the symbols at these places as its fields, tokens as their text."""
+
+    def make(children: Children) -> s.Node:
+        values = [children[index] for index in fields]
+        return kind(span(children), *[value.value if isinstance(value, Token) else value for value in values])
+
+    return staticmethod(make)
 
 
-def _signed_float(span: Span, sign: str | None, digits: str) -> s.FloatLiteral:
-    return s.FloatLiteral(span, (sign or "") + digits)
+def _symbol(index: int) -> Any:
+    """The method of a rule that stands for one of its symbols."""
+    return staticmethod(lambda children: children[index])
 
 
-def _value_list(span: Span, *items: s.AttributeValue) -> s.ListValue:
-    return s.ListValue(span, items)
+def _listed(children: Children) -> tuple[Any, ...]:
+    """The items of a list without the commas, words as their text."""
+    return tuple(item.value if isinstance(item, Token) else item for item in children[::2])
 
 
-def _block(span: Span, *statements: s.Statement) -> s.Block:
-    return s.Block(span, statements)
+def _string(token: Token | None) -> str | None:
+    """The value of a string; an unknown escape is reported by the lexer."""
+    return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
-def _return_stmt(span: Span, values: tuple[s.Expr, ...] | None) -> s.Return:
-    return s.Return(span, values or ())
-
-
-def _barrier_stmt(span: Span, label: s.StringLiteral | None) -> s.Barrier:
-    return s.Barrier(span, label.value if label else None)
-
-
-def _assert_stmt(span: Span, condition: s.Expr, message: s.StringLiteral | None) -> s.Assert:
-    return s.Assert(span, condition, message.value if message else None)
-
-
-def _binary(span: Span, left: s.Expr, operator: str, right: s.Expr) -> s.Binary:
-    return s.Binary(span, operator, left, right)
-
-
-def _string(span: Span, literal: str) -> s.StringLiteral:
-    return s.StringLiteral(span, unescape(literal))
-
-
-def _boolean(span: Span, word: str) -> s.BoolLiteral:
-    return s.BoolLiteral(span, word == "true")
-
-
-def _call_expr(
-    span: Span, callee: tuple[str, ...], arguments: Arguments | None, attributes: tuple[s.Attribute, ...] | None
-) -> s.Call:
-    return s.Call(span, callee, *(arguments or ((), ())), attributes or ())
-
-
-def _qual_ident(_: Span, *words: str) -> tuple[str, ...]:
-    return words[::2]
-
-
-def _arg_list(_: Span, *arguments: Any) -> Arguments:
-    *positional, keywords = arguments
+def _arguments(children: Children) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
+    *positional, keywords = children[::2]
     return tuple(positional), keywords or ()
 
 
-def _tensor_type(span: Span, *parts: Any) -> s.TensorType:
-    *shape, dtype, layout = parts
-    return s.TensorType(span, tuple(shape), dtype, layout)
+def _call(place: Span, children: Children) -> s.Call:
+    callee, _, arguments, _, attributes = children
+    positional, keywords = arguments or NO_ARGUMENTS
+    return s.Call(place, callee.items, positional, keywords, (attributes or NONE).items)
 
 
-def _memref_type(span: Span, *parts: Any) -> s.MemrefType:
-    *shape, dtype, space = parts
-    return s.MemrefType(span, tuple(shape), dtype, space)
+def _misplaced(children: Children) -> s.Expr:
+    raise MisplacedArgument(children[0].span)
 
 
-def _fn_type(span: Span, parameters: tuple[s.TypeExpr, ...] | None, result: s.TypeExpr) -> s.FunctionType:
-    return s.FunctionType(span, parameters or (), result)
+def _function(kind: type[s.FunctionDecl]) -> Any:
+    def make(place: Span, children: Children) -> s.FunctionDecl:
+        before, _, name, _, parameters, _, result, between, attributes, after, body = children
+        annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
+        attributes = (attributes or NONE).items
+        return kind(place, name.value, span([name]), parameters or (), result, attributes, annotations, body)
+
+    return _rule(make)
 
 
-def _misplaced(span: Span, argument: s.Expr) -> s.Expr:
-    raise MisplacedArgument
+def _chain(children: Children) -> s.Expr:
+    """Operands and the operators between them, by precedence and from left to right."""
+    operands: list[Any] = [children[0]]
+    operators = [""]
+    for operator, operand in [*zip(children[1::2], children[2::2], strict=True), ("", None)]:
+        while operators[-1] and PRECEDENCE[operators[-1]] >= PRECEDENCE.get(operator, -1):
+            right, left = operands.pop(), operands.pop()
+            operands.append(s.Binary(span([left, right]), operators.pop(), left, right))
+        operators.append(str(operator))
+        operands.append(operand)
+    result: s.Expr = operands[0]
+    return result
 
 
-def _program(span: Span, *modules: s.ModuleDecl) -> tuple[Span, tuple[s.ModuleDecl, ...]]:
-    return span, modules
+class TreeBuilder(Transformer[Token, Any]):
+    """What the rules of the grammar make."""
+
+    program = staticmethod(tuple)
+    module_decl = _rule(lambda span, c: s.ModuleDecl(span, c[1].value, tuple(c[3:-1])))
+    type_decl = _node(s.TypeDecl, 1, 3)
+    const_decl = var_decl = _node(s.Let, 1, 3, 5)
+    mesh_decl = _node(s.MeshDecl, 1, 3)
+
+    func_decl = _function(s.FunctionDecl)
+    kernel_decl = _function(s.KernelDecl)
+    annotations = _rule(lambda span, c: Items(span, tuple(c)))
+    annotation = _rule(lambda span, c: s.Annotation(span, *(c[3] or NO_ARGUMENTS)))
+    param = _node(s.Parameter, 0, 2, 4)
+    param_list = iter_decl = keywords = slice_list = type_list = axes = extents = layout_arguments = staticmethod(
+        _listed
+    )
+    ret_ann = _symbol(1)
+    attr_block = _rule(lambda span, c: Items(span, tuple(c[2:-1:2])))
+    attr = _node(s.Attribute, 0, 2)
+    value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
+
+    block = _rule(lambda span, c: s.Block(span, tuple(c[1:-1])))
+    stmt = _symbol(0)
+    assign = _node(s.Assign, 0, 2, 5)
+    if_stmt = _node(s.If, 2, 4, 6)
+    for_stmt = _node(s.For, 2, 4, 6, 8, 10)
+    while_stmt = _node(s.While, 2, 4)
+    return_stmt = _rule(lambda span, c: s.Return(span, tuple(c[1::2])))
+    call_stmt = _node(s.CallStatement, 0)
+    barrier_stmt = _rule(lambda span, c: s.Barrier(span, _string(c[2])))
+    assert_stmt = _rule(lambda span, c: s.Assert(span, c[2], _string(c[4])))
+
+    chain = staticmethod(_chain)
+    unary = _node(s.Unary, 0, 1)
+    index = _node(s.Index, 0, 2)
+    group = _node(s.Group, 1)
+    call_expr = _rule(_call)
+    qual_ident = _rule(lambda span, c: Items(span, _listed(c)))
+    arg_list = staticmethod(_arguments)
+    keyword = _node(s.Keyword, 0, 2)
+    misplaced = staticmethod(_misplaced)
+    slice_range = _node(s.SliceRange, 0, 2, 4)
+    tensor_expr = _node(s.TensorExpr, 0)
+    name = _node(s.Name, 0)
+    integer = _rule(lambda span, c: s.IntLiteral(span, "".join(c)))
+    float = _rule(lambda span, c: s.FloatLiteral(span, "".join(c)))
+    string = _rule(lambda span, c: s.StringLiteral(span, _string(c[0]) or ""))
+    boolean = _rule(lambda span, c: s.BoolLiteral(span, c[0].value == "true"))
+
+    tensor_type = _rule(lambda span, c: s.TensorType(span, tuple(c[2:-4:2]), c[-4].value, c[-2]))
+    memref_type = _rule(lambda span, c: s.MemrefType(span, tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
+    scalar_type = _node(s.NamedType, 0)
+    fragment_type = _node(s.FragmentType, 2, 4, 6, 8, 10)
+    mesh_type = _node(s.MeshType, 5, 11)
+    fn_type = _rule(lambda span, c: s.FunctionType(span, c[2] or (), c[5]))
+    type_list = axes = extents = layout_arguments = staticmethod(_listed)
+    dim = _node(s.Dimension, 0)
+    layout = _symbol(2)
+    layout_spec = _rule(lambda span, c: s.LayoutSpec(span, c[0].value, c[2] or ()))
+    layout_argument = staticmethod(lambda children: (children[0].value, children[2].value))
 
 
-def _layout_spec(span: Span, name: str, parameters: tuple[tuple[str, str], ...] | None) -> s.LayoutSpec:
-    return s.LayoutSpec(span, name, parameters or ())
+@cache
+def lalr_parser() -> Lark:
+    """Lark with the grammar; building it takes a tenth of a second, once."""
+    grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        start="program",
+        parser="lalr",
+        lexer="basic",
+        keep_all_tokens=True,
+        maybe_placeholders=True,
+        transformer=TreeBuilder(),
+    )
 
 
-MAKERS: Mapping[str, Maker] = {
-    "program": _program,
-    "module_decl": _module_decl,
-    "type_decl": s.TypeDecl,
-    "const_decl": s.Let,
-    "mesh_decl": s.MeshDecl,
-    "func_decl": _function(s.FunctionDecl),
-    "kernel_decl": _function(s.KernelDecl),
-    "func_name": _func_name,
-    "annotations": _several,
-    "annotation": _annotation,
-    "param_list": _several,
-    "param": s.Parameter,
-    "attr_block": _several,
-    "attr": s.Attribute,
-    "signed_integer": _signed_integer,
-    "signed_float": _signed_float,
-    "value_list": _value_list,
-    "block": _block,
-    "var_decl": s.Let,
-    "assign": s.Assign,
-    "if_stmt": s.If,
-    "for_stmt": s.For,
-    "while_stmt": s.While,
-    "iter_decl": _several,
-    "return_stmt": _return_stmt,
-    "call_stmt": s.CallStatement,
-    "barrier_stmt": _barrier_stmt,
-    "assert_stmt": _assert_stmt,
-    "expr_list": _several,
-    "binary": _binary,
-    "unary": s.Unary,
-    "index": s.Index,
-    "call_expr": _call_expr,
-    "qual_ident": _qual_ident,
-    "arg_list": _arg_list,
-    "keywords": _several,
-    "keyword": s.Keyword,
-    "misplaced": _misplaced,
-    "slice_list": _several,
-    "slice_range": s.SliceRange,
-    "tensor_expr": s.TensorExpr,
-    "group": s.Group,
-    "name": s.Name,
-    "integer": s.IntLiteral,
-    "float": s.FloatLiteral,
-    "string": _string,
-    "boolean": _boolean,
-    "tensor_type": _tensor_type,
-    "scalar_type": s.NamedType,
-    "memref_type": _memref_type,
-    "fragment_type": s.FragmentType,
-    "mesh_type": s.MeshType,
-    "fn_type": _fn_type,
-    "type_list": _several,
-    "axes": _several,
-    "extents": _several,
-    "dim": s.Dimension,
-    "layout_spec": _layout_spec,
-    "layout_arguments": _several,
-    "layout_argument": _several,
-}
-"""What the rules of the grammar make."""
+def start_parser() -> Parser:
+    """A parser that has read nothing."""
+    return lalr_parser().parse_interactive("")

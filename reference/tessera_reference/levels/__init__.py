@@ -1,1 +1,1 @@
-"""The front door of the levels: lower, execute, emit, read texts, compare (language spec, sections 5 to 8)."""
+"""The levels of IR together: lowering between them, execution at each, texts, comparison (language spec, 5 to 8)."""

@@ -1,4 +1,4 @@
-"""One program at every level, and where the levels first part: `tessera-reference compare-levels` (AMB-LANG-78).
+"""Comparison of one program at every level: `tessera-reference compare-levels` (AMB-LANG-78).
 
 What parts is named by the level, the operations that computed it and their place, the element and both its bit
 patterns. In the functions of the host one instruction carries out each nest, at every level in the same order; what it
@@ -106,7 +106,7 @@ class Tracking:
     ) -> Difference | None:
         """Of a module of a level, the first run of a nest that gives something else; nothing where all are right."""
         expected = self._given(function, inputs)
-        numbers = {carrier: number for number, carrier in enumerate(_carriers(host))}
+        numbers = {instruction: number for number, instruction in enumerate(_nest_instructions(host))}
         runs, found = Counter[int](), list[Difference]()
 
         def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
@@ -116,7 +116,7 @@ class Tracking:
             nest = self.nests[number]
             wanted = [expected[value][runs[number]] for value in nest.outputs]
             runs[number] += 1
-            about = Difference(level, _told(nest, instruction), nest.location, "", (), "", "")
+            about = Difference(level, _description(nest, instruction), nest.location, "", (), "", "")
             wrong = _first(about, [value.name for value in nest.outputs], wanted, results)
             if wrong is not None:
                 found.append(wrong)
@@ -136,16 +136,16 @@ class Tracking:
         return given
 
 
-def _carriers(host: Module) -> list[Instruction]:
+def _nest_instructions(host: Module) -> list[Instruction]:
     """The instructions that carry nests out, in the order of the nests."""
     functions = [function for function in host.functions.values() if not function.device]
     return [each for one in functions for each in one.body.walk() if isinstance(each.operation, RunNest | Launch)]
 
 
-def _told(nest: Nest, carrier: Instruction) -> str:
+def _description(nest: Nest, instruction: Instruction) -> str:
     """The operations of a nest, and its kernel."""
     operations = ", ".join(each.operation.short_name for each in nest.operations)
-    operation = carrier.operation
+    operation = instruction.operation
     return f"{operations} in @{operation.kernel}" if isinstance(operation, Launch) else operations
 
 

@@ -1,4 +1,4 @@
-"""The front door of the levels: lowering a module, and executing a function, at each of them (sections 4, 6, 7, 8).
+"""Lowering of modules to each level, and execution of functions at each (sections 4, 6, 7, 8).
 
 Graph IR is lowered to Schedule IR, that to Tile IR, that to Target IR; the bits are the same at each (LANG-08.2-01,
 AMB-LANG-78). What a kernel cannot hold stays in the function of the host, which Graph IR's machine runs. A kernel has

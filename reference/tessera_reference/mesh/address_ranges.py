@@ -1,8 +1,8 @@
 """Where allocations lie in the machine's one address space, and what lies at an address (runtime spec 9).
 
-Addresses are handed out in ascending order and never twice, with a zone around each allocation that belongs to none:
-so an address past an end, or of memory that was freed, is known for what it is. Every address is below 2**53 and thus
-survives as a number in JSON.
+Addresses are given in ascending order and never twice, with a guard zone around each allocation: so an address past
+an end, or of memory that was freed, is recognised. Every address is below 2**53, and thus exact as a number
+in JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GUARD = 65536
 """Bytes between allocations, at least."""
 
 MOST_FREED = 8192
-"""Freed allocations of which it is known for sure where they lay."""
+"""Freed allocations whose addresses are remembered, at least."""
 
 DEVICE = range(2**44, 2**51)
 HOST = range(2**51, 2**52)

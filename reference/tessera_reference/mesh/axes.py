@@ -1,6 +1,6 @@
-"""The logical axes of a mesh: how ranks are counted, and which of them meet (spec 4.2, 4.6; AMB-RT-01, -02, -03).
+"""The logical axes of a mesh: how ranks are counted, and which form a group (spec 4.2, 4.6; AMB-RT-01, -02, -03).
 
-Which device a rank is, and what the ranks do when they meet, is not known here.
+Which device a rank is, and what the ranks of a group do, is not known here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MeshAxes:
 
     @property
     def ranks(self) -> int:
-        """How many ranks the mesh has."""
+        """The number of ranks of the mesh."""
         return prod(self.sizes)
 
     def require(self, devices: int) -> None:
@@ -58,16 +58,6 @@ class MeshAxes:
             sizes = " * ".join(f"{axis}={size}" for axis, size in zip(AXES, self.sizes, strict=True))
             given = f"{devices} devices for axes of {self.ranks} ranks ({sizes})"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", given, "one device for each rank")
-
-    def coordinates(self, rank: int) -> tuple[int, int, int, int]:
-        """Where a rank stands, along (tp, pp, dp, ep). Raises `Failure` for a rank that the mesh does not have."""
-        if not 0 <= rank < self.ranks:
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", f"rank {shown(rank)}", f"0 to {self.ranks - 1}")
-        _, pp, dp, ep = self.sizes
-        rest, along_ep = divmod(rank, ep)
-        rest, along_dp = divmod(rest, dp)
-        along_tp, along_pp = divmod(rest, pp)
-        return along_tp, along_pp, along_dp, along_ep
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
@@ -79,24 +69,25 @@ class MeshAxes:
             number = number * size + coordinate
         return number
 
-    def size_along(self, axis: str | None, function: str = "mesh") -> int:
-        """How many ranks meet along an axis. Raises as `groups`."""
-        return self.sizes[_position(axis, function)]
+    def size_along(self, axis: str | None) -> int:
+        """The number of ranks of a group along an axis. Raises as `groups`."""
+        return self.sizes[_position(axis)]
 
-    def groups(self, axis: str | None, function: str = "mesh") -> tuple[tuple[int, ...], ...]:
-        """The ranks that meet along an axis, in the order of their coordinate along it; groups by their first rank.
+    def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
+        """The groups of ranks that differ along an axis only, in the order of their coordinate along it.
 
-        Raises `Failure` with TESS_ERR_INVALID_VALUE, as of `function`, for None or an unknown name (AMB-RT-03).
+        Groups are in the order of their first ranks. Raises `Failure` with TESS_ERR_INVALID_VALUE for None or an
+        unknown name (AMB-RT-03).
         """
-        return _groups(self, _position(axis, function))
+        return _groups(self, _position(axis))
 
 
-def _position(axis: str | None, function: str) -> int:
+def _position(axis: str | None) -> int:
     if not isinstance(axis, str) or axis not in AXES:
         hint = did_you_mean(axis, AXES) if isinstance(axis, str) else ""
         given = "a NULL axis" if axis is None else f"axis {shown(axis)}"
         allowed = ", ".join(AXES) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", given, allowed)
     return AXES.index(axis)
 
 

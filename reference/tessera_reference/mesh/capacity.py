@@ -1,6 +1,6 @@
 """How much memory each device and the host have, and how much of it is in use (runtime spec 4.4, 9).
 
-Foreign memory takes nothing of it.
+Memory of the caller does not count.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ..ir.spelling import counted
 from .allocations import Allocation
 from .topology import Topology
 
-__all__ = ["Capacity"]
+__all__ = ["Account", "Capacity"]
 
 
-class _Account:
-    """What one memory holds, and how many allocations are in it."""
+class Account:
+    """The bytes of one memory, those in use, and the number of allocations that use them."""
 
     __slots__ = ("in_use", "owners", "total")
 
@@ -33,43 +33,25 @@ class _Account:
 
 
 class Capacity:
-    """The accounts of every device and of the host."""
+    """The accounts of the devices, by id, and of the host."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._devices = {device.id: _Account(device.memory_bytes) for device in topology.devices}
-        self._host = _Account(topology.host.memory_bytes)
-
-    def of_device(self, number: int) -> int:
-        """How many bytes a device has. Raises `Failure` for a device that does not exist."""
-        return self._topology.device(number).memory_bytes
-
-    def used_on_device(self, number: int) -> int:
-        """How many bytes of a device are in use. Raises as `of_device`."""
-        return self._devices[self._topology.device(number).id].in_use
-
-    @property
-    def of_host(self) -> int:
-        """How many bytes the host has."""
-        return self._host.total
-
-    @property
-    def used_on_host(self) -> int:
-        """How many bytes of the host are in use."""
-        return self._host.in_use
+        self.devices = {device.id: Account(device.memory_bytes) for device in topology.devices}
+        self.host = Account(topology.host.memory_bytes)
 
     def require_on_devices(self, numbers: Sequence[int], bytes: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device that has no room for so many bytes."""
         for number in numbers:
             device = self._topology.device(number, "tessMalloc")
-            lacking = self._devices[number].lacks(bytes)
+            lacking = self.devices[number].lacks(bytes)
             if lacking:
                 given = f"{bytes} bytes on device {number} ({device.target}), which has {lacking}"
                 raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", given, "what is free on every device")
 
     def require_on_host(self, bytes: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has room for so many bytes."""
-        lacking = self._host.lacks(bytes)
+        lacking = self.host.lacks(bytes)
         if lacking:
             given = f"{bytes} bytes of {self._topology.host.name}, which has {lacking}"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", given, "what is free on the host")
@@ -86,7 +68,7 @@ class Capacity:
             account.in_use -= allocation.bytes
             account.owners -= 1
 
-    def _accounts(self, allocation: Allocation) -> Sequence[_Account]:
+    def _accounts(self, allocation: Allocation) -> Sequence[Account]:
         if allocation.foreign:
             return ()
-        return [self._host] if allocation.space == "host" else [self._devices[each] for each in allocation.devices]
+        return [self.host] if allocation.space == "host" else [self.devices[each] for each in allocation.devices]

@@ -1,65 +1,64 @@
-"""Who goes first of those that could: first come first served, drawn from a seed, or replayed from a record."""
+"""Policies of choices: which of several ready candidates goes first; in order of arrival, seeded, or replayed."""
 
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 __all__ = ["Choices", "FirstCome", "Replayed", "Seeded"]
 
 
-class Choices(Protocol):
-    """Resolves every choice of a run; `taken` of `widths` is the record that replays it."""
-
-    taken: list[int]
-    widths: list[int]
-
-    def pick(self, count: int) -> int:
-        """Which of `count`, at least two."""
-
-
-class FirstCome:
-    """The one that has waited longest. Nothing is recorded, since there is nothing to replay."""
+class Choices(ABC):
+    """Makes every choice of a run; `taken` of `widths` is the record that replays it."""
 
     def __init__(self) -> None:
         self.taken: list[int] = []
         self.widths: list[int] = []
 
     def pick(self, count: int) -> int:
+        """Which of `count` candidates, at least two; the choice is recorded."""
+        chosen = self.choose(count)
+        self.taken.append(chosen)
+        self.widths.append(count)
+        return chosen
+
+    @abstractmethod
+    def choose(self, count: int) -> int:
+        """Which of `count` candidates."""
+
+
+class FirstCome(Choices):
+    """The one that has waited longest. Nothing is recorded, since there is nothing to replay."""
+
+    def pick(self, count: int) -> int:
         """The first."""
         return 0
 
+    choose = pick
 
-class Seeded:
-    """Any of them, drawn from a seed: the seed is the whole schedule."""
+
+class Seeded(Choices):
+    """One at random: the seed is the whole schedule."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self._random = random.Random(seed)
-        self.taken: list[int] = []
-        self.widths: list[int] = []
 
-    def pick(self, count: int) -> int:
+    def choose(self, count: int) -> int:
         """One at random."""
-        chosen = self._random.randrange(count)
-        self.taken.append(chosen)
-        self.widths.append(count)
-        return chosen
+        return self._random.randrange(count)
 
 
-class Replayed:
-    """What a record says, and the first of them once it has ended or names one that is not there."""
+class Replayed(Choices):
+    """The one that a record names, or the first once the record has ended or names one that is not there."""
 
     def __init__(self, record: Sequence[int]) -> None:
+        super().__init__()
         self._record = tuple(record)
-        self.taken: list[int] = []
-        self.widths: list[int] = []
 
-    def pick(self, count: int) -> int:
+    def choose(self, count: int) -> int:
         """The one of the record."""
         place = len(self.taken)
         recorded = self._record[place] if place < len(self._record) else 0
-        chosen = recorded if 0 <= recorded < count else 0
-        self.taken.append(chosen)
-        self.widths.append(count)
-        return chosen
+        return recorded if 0 <= recorded < count else 0

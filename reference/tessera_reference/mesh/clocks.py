@@ -1,8 +1,8 @@
 """Vector clocks, and a log of accesses that finds two which nothing orders (runtime spec 12; design, section 6).
 
-The n-th operation of a stream carries the stream's time n. An operation comes after another if its clock knows the
-other's time: through its own stream, through an event that it waited for, or through the host. Times count operations,
-not picoseconds: what is unordered is found on every run, also on one where it happened to go well.
+The n-th operation of a stream has the stream's time n. An operation comes after another if its clock holds the other's
+time: through its own stream, through an event that it waited for, or through the host. Times count operations, not
+picoseconds: unordered accesses are found on every run, whatever the schedule.
 """
 
 from __future__ import annotations
@@ -26,18 +26,14 @@ class VectorClock(dict[int, int]):
         return time
 
     def join(self, other: Mapping[int, int]) -> None:
-        """Know also what another clock knows."""
+        """Take the later time of each stream from another clock."""
         for stream, time in other.items():
             if time > self.get(stream, 0):
                 self[stream] = time
 
     def copy(self) -> VectorClock:
-        """A clock that knows the same and goes on by itself."""
+        """A clock with the same times."""
         return VectorClock(self)
-
-    def knows(self, other: Mapping[int, int]) -> bool:
-        """Whether everything that another clock knows is known."""
-        return all(time <= self.get(stream, 0) for stream, time in other.items())
 
 
 class Access(NamedTuple):
@@ -71,7 +67,7 @@ class _Segment:
         """The last one of each stream."""
 
     def unordered_with(self, access: Access, clock: Mapping[int, int]) -> Access | None:
-        """An earlier access that the clock of this one does not know; of two reads either may come first."""
+        """An earlier access that the clock of this one does not hold; two reads need no order."""
         writer = self.writer
         if writer is not None and writer.time > clock.get(writer.stream, 0):
             return writer
@@ -83,7 +79,7 @@ class _Segment:
 
 
 class AccessLog:
-    """Who last accessed which bytes of each rank's copy of each allocation; whole buffers cost one step a note."""
+    """The last accesses to the bytes of each rank's copy of each allocation; a whole buffer is one step."""
 
     def __init__(self) -> None:
         self._logs: dict[int, dict[int, list[_Segment]]] = {}
@@ -99,10 +95,10 @@ class AccessLog:
         clock: Mapping[int, int],
         name: str = "",
     ) -> Access | None:
-        """Take down an access of an operation whose clock holds its own stream's time.
+        """Log an access of an operation whose clock holds its own stream's time.
 
-        Gives an earlier access to some of the same bytes that nothing orders before it, at least one of the two being
-        a write: of several the one at the lowest bytes. None where there is no such access.
+        Returns an earlier access to some of the same bytes that nothing orders before it, where at least one of the
+        two is a write: of several the one at the lowest bytes. None where there is no such access.
         """
         if start >= stop:
             return None
@@ -126,7 +122,7 @@ class AccessLog:
         return conflict
 
     def forget(self, allocation: int) -> None:
-        """Drop what is known of an allocation, which was freed."""
+        """Remove the accesses to an allocation that was freed."""
         self._logs.pop(allocation, None)
 
 

@@ -31,7 +31,7 @@ _SECOND = 10**12
 
 
 def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The algorithms by which a group of devices can meet, none where some cannot reach others.
+    """The algorithms that a group of devices can run, none where some cannot reach others.
 
     Hierarchical takes several nodes with as many devices of the group on each, or one node on which a switch joins all
     of the group (RT-13-05).

@@ -1,7 +1,7 @@
 """How long kernels and copies take on the simulated machine, in whole picoseconds (runtime spec 6, 17; RT-17-01).
 
-A kernel takes the time to get it going and one time for each wave of blocks; a copy the latency of its way and its
-bytes over the narrowest link of it. The numbers are of the size of a real machine's and promise nothing about one.
+A kernel takes the time of its launch and one time for each wave of blocks; a copy the latency of its route and the
+time of its bytes over the narrowest link. The numbers are of the size of a real machine's, and no more.
 What is computed never depends on them (design, section 6). Collectives are in `collective_costs`.
 """
 
@@ -13,29 +13,19 @@ from math import prod
 from ..abi.status import Failure, Status
 from ..ir.spelling import did_you_mean
 from ..numerics.errors import shown
-from .collective_costs import ALGORITHMS, algorithms, collective_duration
 from .routes import Link
 from .topology import Device, Topology
 
-__all__ = [
-    "ALGORITHMS",
-    "COPIES",
-    "algorithms",
-    "collective_duration",
-    "copy_duration",
-    "kernel_duration",
-    "occupancy",
-    "resident_blocks",
-]
+__all__ = ["COPIES", "copy_duration", "kernel_duration", "occupancy", "resident_blocks"]
 
 LAUNCH = 4_000_000
-"""Getting a kernel going."""
+"""Launching a kernel."""
 QUICK_LAUNCH = 2_000_000
 """The same under TESS_LAUNCH_LOW_LATENCY."""
 WAVE = 2_000_000
 """One block from its start to its end, and so a wave of them that run side by side."""
 COPY = 1_500_000
-"""Getting a copy going."""
+"""Starting a copy."""
 
 THREADS = 2048
 """Threads that a multiprocessor holds, on each of the targets."""

@@ -1,8 +1,8 @@
 """The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
 
-What is due at one instant becomes ready together; which of the ready goes on first is the one choice there is, and a
-`Choices` resolves it. A process waits for a time, a signal or a place in a resource. When nothing is due and something
-still waits, that is a deadlock, and the report names who waits for whom.
+What is due at one instant becomes ready together; which of the ready goes on first is the only choice, and a `Choices`
+makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process still waits,
+that is a deadlock, and the report names which process waits for which.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Engine:
         return process
 
     def end(self, process: Process) -> None:
-        """Let a process go that is idle or has not begun; nothing that comes later depends on it."""
+        """End a process that is idle or has not begun."""
         if not process.done:
             process.done = True
             process.coroutine.close()
@@ -135,7 +135,7 @@ class Engine:
             wait.suspend(process)
 
 
-class Turn:
+class Turn(Wait):
     """A wait that is over at once: the process is ready again, as one of all that are."""
 
     __slots__ = ("engine",)
@@ -147,20 +147,16 @@ class Turn:
         yield self
 
     def suspend(self, process: Process) -> None:
-        """Stand in line behind those that are ready."""
+        """Make it ready, behind those that are."""
         self.engine.wake(process)
 
-    def wakers(self) -> Iterable[Process]:
-        """Nobody has to do anything."""
-        return ()
-
     def describe(self) -> str:
-        """What it is."""
+        """The next turn."""
         return "its turn"
 
 
-class Signal:
-    """Set once, or failed once; whoever waits then goes on, whoever comes later does not wait."""
+class Signal(Wait):
+    """Set once, or failed once: processes that wait then go on, and later ones do not wait."""
 
     __slots__ = ("engine", "error", "is_set", "name", "setters", "waiting")
 
@@ -197,16 +193,16 @@ class Signal:
         self.waiting.append(process)
 
     def wakers(self) -> Iterable[Process]:
-        """Who is to set it."""
+        """The processes that are to set it."""
         return self.setters
 
     def describe(self) -> str:
-        """What it says."""
+        """Its name."""
         return self.name
 
 
-class Mailbox:
-    """Work for one process, in order. Waiting for it is being idle."""
+class Mailbox(Wait):
+    """Work for one process, in order. A process that waits for it is idle: that is no deadlock."""
 
     __slots__ = ("engine", "name", "reader", "work")
 
@@ -233,17 +229,13 @@ class Mailbox:
         """Keep the process."""
         self.reader = process
 
-    def wakers(self) -> Iterable[Process]:
-        """Whoever queues work, which is no process."""
-        return ()
-
     def describe(self) -> str:
         """Its name."""
         return f"work in {self.name}"
 
 
 class Resource:
-    """So many places, handed on by priority, the larger the sooner, and then first come first served.
+    """A number of places, given by priority, the larger the sooner, and then in order of arrival.
 
     Priority is a hint (runtime spec 12): a policy that chooses otherwise may.
     """
@@ -262,20 +254,20 @@ class Resource:
         return Place(self, priority)
 
     def release(self) -> None:
-        """Hand a place on."""
+        """Give a place to the next process that waits, or free it."""
         if not self.queue:
             self.free += 1
             return
         _, _, process = self.queue.pop(self.engine.choose(len(self.queue)))
         self.engine.wake(process)
 
-    def line_up(self, priority: int, process: Process) -> None:
-        """Stand in line: before those of less priority, behind those of the same."""
+    def enqueue(self, priority: int, process: Process) -> None:
+        """Queue a process: before those of less priority, behind those of the same."""
         self._numbered += 1
         insort(self.queue, (-priority, self._numbered, process), key=itemgetter(0, 1))
 
 
-class Place:
+class Place(Wait):
     """A wait for a place in a resource."""
 
     __slots__ = ("priority", "resource")
@@ -291,12 +283,8 @@ class Place:
             yield self
 
     def suspend(self, process: Process) -> None:
-        """Stand in line."""
-        self.resource.line_up(self.priority, process)
-
-    def wakers(self) -> Iterable[Process]:
-        """Whoever holds the places, which is not noted."""
-        return ()
+        """Queue it for a place."""
+        self.resource.enqueue(self.priority, process)
 
     def describe(self) -> str:
         """The resource."""

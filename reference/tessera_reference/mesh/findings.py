@@ -1,4 +1,4 @@
-"""What the simulated machine noticed that a real one lets pass (runtime spec 9; AMB-RT-38, AMB-RT-53)."""
+"""Findings: wrong uses of memory that a real machine lets pass (runtime spec 9; AMB-RT-38, AMB-RT-53)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FindingKind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """One wrong use: of which kind, and what was done where."""
+    """One wrong use: its kind, and in words what was done where."""
 
     kind: FindingKind
     text: str
 
 
 class Findings:
-    """The findings in the order in which they were made, each told once; at most `most` are kept, the first ones."""
+    """The findings in the order in which they were made, without repetitions; the first `most` are kept."""
 
     def __init__(self, most: int = 1000) -> None:
         self.most = most
@@ -36,7 +36,7 @@ class Findings:
         return len(self._found)
 
     def add(self, kind: FindingKind, text: str) -> None:
-        """Note a finding, unless the same was noted before; beyond the most it is only counted."""
+        """Add a finding, unless the same was added before; beyond the most it is only counted."""
         finding = Finding(kind, text)
         if finding in self._found:
             return
@@ -46,6 +46,6 @@ class Findings:
             self.left_out += 1
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Remove all."""
         self._found.clear()
         self.left_out = 0

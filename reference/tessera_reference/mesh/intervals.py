@@ -9,7 +9,7 @@ __all__ = ["Intervals"]
 
 
 class Intervals:
-    """Half-open ranges that neither touch nor overlap: what is added is merged with what it meets."""
+    """Half-open ranges that neither touch nor overlap: a range that is added is merged with those that it touches."""
 
     __slots__ = ("_starts", "_stops")
 

@@ -1,7 +1,7 @@
 """The memory of the simulated machine: one address space of device and host allocations (runtime spec 4.4, 9).
 
-A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against what lies
-there; what is wrong is told in words and kept among the findings. When anything happens is for the engine to say.
+A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against the
+allocations; a wrong one is refused with an explanation and added to the findings. Time is the engine's business.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ class AddressSpaceMemory:
         return self._add(self._device, len(held), "tessMalloc", devices=devices, owner=owner, foreign=held)
 
     def free_device(self, pointer: int, owner: int = 0) -> Allocation:
-        """Free device memory of an owner (its mesh); gives back what that was.
+        """Free device memory of an owner (its mesh); returns the allocation.
 
         Raises `Failure` with TESS_ERR_INVALID_VALUE saying why not.
         """
         return self._free(self._device, pointer, owner, "tessFree")
 
     def free_host(self, pointer: int) -> None:
-        """Free memory of the host, or let go of what was adopted. Raises as `free_device`."""
+        """Free memory of the host, or release adopted memory. Raises as `free_device`."""
         self._free(self._host, pointer, 0, "tessHostFree")
 
     def release(self, owner: int) -> tuple[Allocation, ...]:
-        """Free all device memory that an owner still has (AMB-RT-50); gives back what that was."""
+        """Free all device memory that an owner still has (AMB-RT-50); returns the allocations."""
         held = tuple(each for each in self._device.live() if each.owner == owner)
         for allocation in held:
             self._forget(self._device, allocation)
         return held
 
     def live(self) -> tuple[Allocation, ...]:
-        """What is allocated: first of devices, then of the host, each by address."""
+        """The live allocations: first of devices, then of the host, each by address."""
         return self._device.live() + self._host.live()
 
     def find(self, address: int, bytes: int, function: str, argument: str, space: Wanted = "any") -> Region:
@@ -174,7 +174,7 @@ class AddressSpaceMemory:
         held.free(allocation)
 
     def _refusal(self, address: int, bytes: int, function: str, argument: str, space: Wanted) -> Failure:
-        """What is wrong with a pointer, which is noted too."""
+        """The failure for a wrong pointer, which is added to the findings."""
         found = diagnose(address, bytes, space, (self._device, self._host))
         if found.kind:
             self.findings.add(found.kind, f"{function}: {argument} is {found.text}")

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 __all__ = ["Process", "Wait"]
 
 
-class Wait(Protocol):
+class Wait:
     """What a process waits for."""
+
+    __slots__ = ()
 
     def suspend(self, process: Process) -> None:
         """Keep the process until it may go on."""
+        raise NotImplementedError
 
     def wakers(self) -> Iterable[Process]:
         """The processes that could let it go on, as far as is known."""
+        return ()
 
     def describe(self) -> str:
         """What is waited for, in words."""
+        raise NotImplementedError
 
 
 class Process:

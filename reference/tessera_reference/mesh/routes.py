@@ -49,7 +49,7 @@ class Routes:
         return self._found[key]
 
     def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """Dijkstra's algorithm; the names of a way's links tell it from every other, so that there are no ties."""
+        """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share."""
         waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
         done: set[End] = set()
         while waiting:

@@ -86,10 +86,6 @@ class Topology:
         """The node on which the application runs: the first one."""
         return self.nodes[0]
 
-    def has_device(self, number: int) -> bool:
-        """Whether there is a device of that id."""
-        return number in self._devices
-
     def device(self, number: int, function: str = "tessMeshCreate") -> Device:
         """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:

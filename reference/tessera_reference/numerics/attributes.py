@@ -82,5 +82,5 @@ def tree(operation: str, name: str, value: Any) -> Tree:
     try:
         return Tree.from_json(value)
     except MalformedTree as problem:
-        told = str(problem)
-        raise InvalidArgument(operation, name, value, f"a tree ({told[:200]})") from None
+        reason = str(problem)
+        raise InvalidArgument(operation, name, value, f"a tree ({reason[:200]})") from None

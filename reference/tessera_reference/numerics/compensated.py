@@ -1,4 +1,4 @@
-"""Kahan's compensated sum, computed only where it is asked for (canon of arithmetic, "sums")."""
+"""Kahan's compensated sum, used only where it is selected (canon of arithmetic, "sums")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Numbers as unevaluated sums of two float64, high + low: about 106 significant bits by IEEE-exact operations only.
+"""Double-double numbers: unevaluated sums of two float64, high + low, of about 106 significant bits.
+
+Only IEEE-exact operations are used.
 
 Error-free sums and products after Dekker (1971) and Knuth (TAOCP 2, 4.2.2); the operations on pairs are the usual
 ones, e.g. in Joldes, Muller, Popescu (2017). A pair is normal: its high part is the float64 nearest the sum. Nothing

@@ -117,35 +117,32 @@ class DType:
         return (1 << (self.bits - 1)) - 1
 
 
+@dataclass(eq=False, repr=False)
 class UnknownDType(NumericsFailure):
     """`name` is no dtype of the specifications."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    name: str
 
     def __str__(self) -> str:
         return f"unknown dtype {shown(self.name)}"
 
 
+@dataclass(eq=False, repr=False)
 class UnknownDTypeId(NumericsFailure):
     """`identifier` is no dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
 
-    def __init__(self, identifier: object) -> None:
-        super().__init__(identifier)
-        self.identifier = identifier
+    identifier: object
 
     def __str__(self) -> str:
         return f"unknown dtype id {self.identifier!r}: the ids are 1 to 13 (RT-19.B)"
 
 
+@dataclass(eq=False, repr=False)
 class UnsupportedDType(NumericsFailure):
     """`operation` is not defined on `dtype`."""
 
-    def __init__(self, operation: str, dtype: DType) -> None:
-        super().__init__(operation, dtype)
-        self.operation = operation
-        self.dtype = dtype
+    operation: str
+    dtype: DType
 
     def __str__(self) -> str:
         return f"{self.operation} is not defined on {self.dtype}"

@@ -134,7 +134,7 @@ def _cosine_of_turn(turn: Fraction, component: DType) -> float:
     """Return cos(2 pi turn), correctly rounded; a zero is +0.
 
     The angle is brought into the first eighth of a turn, where neither function comes near zero but sin at angle 0.
-    By Niven's theorem the cosines that are rational are 0, +-1/2 and +-1; any other is told apart from the numbers
+    By Niven's theorem the cosines that are rational are 0, +-1/2 and +-1; any other is distinguished from the numbers
     and midpoints of `component` by enough digits.
     """
     turn %= 1

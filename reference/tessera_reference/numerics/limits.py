@@ -1,4 +1,4 @@
-"""How large a tensor and a result may be here, told before anything is computed.
+"""How large a tensor and a result may be here, checked before anything is computed.
 
 A shape is a few bytes of a request and can name more elements than any machine holds, or, where one extent is 0, none
 at all and yet more places along its axes than a loop can visit. What is refused for its size is no error of the

@@ -98,12 +98,12 @@ def max(x: Array, axis: int, keepdims: bool = False) -> Array:
 
     Raises `AxisOutOfRange`, `EmptyAxis`, `UnsupportedDType`.
     """
-    return _extreme("max", x, axis, keepdims, larger)
+    return _max_or_min("max", x, axis, keepdims, larger)
 
 
 def min(x: Array, axis: int, keepdims: bool = False) -> Array:
     """Return the smallest element along `axis`; a NaN wins, -0 is below +0. Raises as `max` does."""
-    return _extreme("min", x, axis, keepdims, smaller)
+    return _max_or_min("min", x, axis, keepdims, smaller)
 
 
 def argmax(x: Array, axis: int, keepdims: bool = False) -> Array:
@@ -201,7 +201,7 @@ def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmet
         return model.settle(tree.over(len(rows)).evaluate(lambda k: rows[k, ...], node, start))
 
 
-def _extreme(operation: str, x: Array, axis: int, keepdims: bool, combine: Combine) -> Array:
+def _max_or_min(operation: str, x: Array, axis: int, keepdims: bool, combine: Combine) -> Array:
     _require_kind(operation, x, "float", "int")
     axis = checked_axis(operation, x, axis, empty=False)
     return _result(Array(x.dtype, pairwise(x.values, axis, combine)), axis, keepdims)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..abi.cache_entry import CacheKey
-from ..mesh.costs import algorithms, collective_duration
+from ..mesh.collective_costs import algorithms, collective_duration
 from ..numerics.formats import DType
 from .code_cache import CodeCache
 from .meshes import Mesh
@@ -29,7 +29,7 @@ class Plan:
 
 def plan(mesh: Mesh, collective: str, count: int, dtype: DType, axis: str | None, cache: CodeCache) -> Plan:
     """The plan for a collective; a hint that not every group along the axis can follow is passed over (RT-08.1-11)."""
-    group, *others = _groups(mesh, axis)
+    group, *others = (tuple(mesh.devices[rank] for rank in group) for group in mesh.groups(axis))
     possible = algorithms(mesh.machine.topology, group)
     for other in others:
         follows = algorithms(mesh.machine.topology, other)
@@ -43,15 +43,8 @@ def plan(mesh: Mesh, collective: str, count: int, dtype: DType, axis: str | None
     return Plan(tuned, "autotuner") if tuned in possible else Plan(DEFAULT, "default")
 
 
-def _groups(mesh: Mesh, axis: str | None) -> list[tuple[int, ...]]:
-    """The devices that meet: all, or those of each group along an axis."""
-    if axis is None:
-        return [mesh.devices]
-    return [tuple(mesh.devices[rank] for rank in group) for group in mesh.axes.groups(axis)]
-
-
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
-    """What was asked for of the context, or what the module loaded last plans."""
+    """The algorithm that the context was given, or that the module loaded last plans."""
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
     plans = [each for module in mesh.context.plans.values() for each in module]

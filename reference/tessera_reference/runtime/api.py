@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .calls import (  # noqa: F401, each registers the functions of its section
-    capturing,
-    collectives,
-    contexts,
-    extensions,
-    memory,
-    meshes,
-    modules,
-    numerics,
-    planning,
-    profiling,
-    streams,
-)
+from . import calls  # noqa: F401, registers the functions
 from .entries import FUNCTIONS
 from .state import State
 

@@ -10,7 +10,8 @@ from ..abi.cache_entry import CacheKey, CacheTags
 from ..abi.cache_store import CacheStore
 from ..abi.fatbin import KernelEntry
 from ..abi.policy import NumericsPolicy
-from ..compilation.executables import Executable, executable_from, executables_of, specialise
+from ..compilation.compiler import Compiler
+from ..compilation.executables import Executable, executable_from, specialise
 from ..compilation.extents import shapes_of
 from .contexts import Context
 from .machine import Machine
@@ -21,9 +22,10 @@ __all__ = ["CodeCache"]
 
 @dataclass(eq=False)
 class CodeCache:
-    """Finds or makes what a launch runs; counts what the directory knew and what it did not."""
+    """Finds or makes the executable of a launch; counts hits and misses of the directory."""
 
     machine: Machine
+    compiler: Compiler
     hits: int = 0
     misses: int = 0
     _stores: dict[str, CacheStore] = field(default_factory=dict)
@@ -38,7 +40,7 @@ class CodeCache:
         return self._stores[directory]
 
     def tags(self, policy: NumericsPolicy) -> CacheTags:
-        """Under what results are valid now."""
+        """The tags under which results are valid now."""
         return CacheTags(self.machine.driver, self.machine.abi_hash, policy)
 
     def arch(self, *targets: str) -> tuple[str, ...]:
@@ -62,7 +64,7 @@ class CodeCache:
     ) -> Executable:
         store = self.store(module.context)
         if store is None:
-            return executables_of(module.fatbin, entry.name, target, extents)
+            return self.compiler.executable(module.fatbin, entry.name, target, extents)
         key = _key(module, entry, extents, self.arch(target))
         payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
         if payload is not None:

@@ -15,7 +15,7 @@ from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..collectives.groups import combine, share_of
 from ..mesh.allocations import Region
-from ..mesh.costs import collective_duration
+from ..mesh.collective_costs import collective_duration
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from .rendezvous import Rendezvous, require_connected

@@ -1,4 +1,4 @@
-"""Contexts: what tessInit hands out, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46)."""
+"""Contexts: what tessInit makes, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModulePolicy:
 
 @dataclass(eq=False)
 class Context:
-    """One context. `policy` is None until it is set: then modules and the environment have their say."""
+    """One context. `policy` is None until it is set: then that of the module or of the environment is in force."""
 
     handle: int
     environment: Environment
@@ -58,9 +58,9 @@ class Context:
             raise _violation("", given, allowed)
 
     def default(self) -> NumericsPolicy:
-        """What the environment asks for, or else the strict one."""
-        asked = self.environment.deterministic
-        return NumericsPolicy() if asked is None else NumericsPolicy(deterministic=int(asked))
+        """The policy of the environment, or else the strict one."""
+        deterministic = self.environment.deterministic
+        return NumericsPolicy() if deterministic is None else NumericsPolicy(deterministic=int(deterministic))
 
 
 def _violation(function: str, given: str, allowed: str) -> Failure:

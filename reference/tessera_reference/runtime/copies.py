@@ -27,10 +27,10 @@ class CopyWork(Work):
     destination: Region
     source: Region
     bytes: int
-    come: int = field(default=0, init=False)
-    """How many ranks have come to a copy to the host."""
+    arrived: int = field(default=0, init=False)
+    """Ranks that have reached a copy to the host."""
     signals: tuple[Signal, Signal] | None = field(default=None, init=False)
-    """Of a copy to the host: that all ranks have come, and that it is done."""
+    """Of a copy to the host: that all ranks have arrived, and that it is done."""
 
     def accesses(self) -> Sequence[Access]:
         """It reads the source and writes the destination."""
@@ -44,20 +44,20 @@ class CopyWork(Work):
             await self._copied(rank)
 
     async def _to_the_host(self, rank: int) -> None:
-        """Rank 0 copies when all ranks have come, and they go on when it has: other copies of the stream may read what
-        it writes, or have to have read it before (RT-06-01)."""
+        """Rank 0 copies when all ranks have arrived, and they go on when it has: the copies of other ranks come before
+        or after it as their work in the stream does (RT-06-01)."""
         engine = self.stream.mesh.machine.engine
         if self.signals is None:
             names = f"the ranks of {self.name}", f"the end of {self.name}"
             self.signals = Signal(engine, names[0], self.stream.workers), Signal(engine, names[1], self.stream.workers)
-        all_here, done = self.signals
-        self.come += 1
-        if self.come == len(self.ranks()):
-            all_here.set()
+        arrived, done = self.signals
+        self.arrived += 1
+        if self.arrived == len(self.ranks()):
+            arrived.set()
         if rank != 0:
             await done
             return
-        await all_here
+        await arrived
         try:
             await self._copied(rank)
         finally:

@@ -19,7 +19,7 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What the variables say; None where one is not set."""
+    """The settings of the variables; None where one is not set."""
 
     numerics: str | None = None
     deterministic: bool | None = None
@@ -29,7 +29,7 @@ class Environment:
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
-    """The settings of these variables; others are not ours. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    """The settings of these variables; others are ignored. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     for name, allowed in ALLOWED.items():
         if name in variables and variables[name] not in allowed:
             given = f"the environment variable {name} is {variables[name]!r}"

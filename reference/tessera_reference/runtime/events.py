@@ -11,7 +11,7 @@ from .meshes import Mesh
 from .streams import Stream
 from .work import Work
 
-__all__ = ["Event", "RecordWork", "Recording", "Recordings", "WaitWork"]
+__all__ = ["Event", "RecordWork", "Recording", "WaitWork", "recording_on"]
 
 
 @dataclass(eq=False)
@@ -67,16 +67,8 @@ class WaitWork(Work):
         self.profile(rank, start, flow_in=self.recording.number)
 
 
-@dataclass(eq=False)
-class Recordings:
-    """Numbers recordings."""
-
-    given_out: int = field(default=0)
-
-    def new(self, stream: Stream, capture: Capture | None) -> Recording:
-        """A recording on a stream, which none of its ranks has reached."""
-        self.given_out += 1
-        name = f"recording {self.given_out} on stream {stream.handle}"
-        ranks = len(stream.mesh.devices)
-        signal = Signal(stream.mesh.machine.engine, name, stream.workers)
-        return Recording(self.given_out, stream.mesh, signal, ranks, capture)
+def recording_on(stream: Stream, number: int, capture: Capture | None) -> Recording:
+    """A recording on a stream, which none of its ranks has reached."""
+    name = f"recording {number} on stream {stream.handle}"
+    reached = Signal(stream.mesh.machine.engine, name, stream.workers)
+    return Recording(number, stream.mesh, reached, len(stream.mesh.devices), capture)

@@ -1,4 +1,4 @@
-"""Fault plans: which launch fails, hangs or is slow, which allocation finds nothing, which link is cut (AMB-RT-81)."""
+"""Fault plans: which launch fails, hangs or is slow, which allocation fails, which link is cut (AMB-RT-81)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Fault:
 
 @dataclass(eq=False)
 class FaultPlan:
-    """Faults that are still to come, and how often each kernel and tessMalloc were called since."""
+    """The faults of a context, and how often each kernel and tessMalloc were called since they were set."""
 
     faults: Sequence[Fault] = ()
     launches: dict[str, int] = field(default_factory=dict)
     allocations: int = 0
 
     def of_launch(self, kernel: str) -> tuple[Fault, ...]:
-        """Count a launch; the faults that befall it."""
+        """Count a launch; returns its faults."""
         if not self.faults:
             return ()
         self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
@@ -52,7 +52,7 @@ class FaultPlan:
         return tuple(each for each in found if each.kernel in (None, kernel))
 
     def of_allocation(self) -> bool:
-        """Count an allocation; whether it is to find nothing."""
+        """Count an allocation; returns whether it is to fail."""
         self.allocations += 1
         return any(each.kind == "out_of_memory" and each.nth == self.allocations for each in self.faults)
 

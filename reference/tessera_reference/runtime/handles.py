@@ -1,7 +1,7 @@
-"""Handles: what stands for contexts, meshes, streams and the rest outside (runtime spec 4; AMB-RT-38).
+"""Handles: the numbers that stand for contexts, meshes, streams and so on (runtime spec 4; AMB-RT-38).
 
-All kinds are numbered together and no number is given out twice, so that a handle that is NULL, foreign, of another
-kind or dead is known for what it is.
+All kinds are numbered together and no number is given twice, so that a handle that is NULL, unknown, of another kind
+or dead is recognised.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["Handles"]
 Held = TypeVar("Held")
 
 WITHOUT = frozenset({"context", "mesh"})
-"""Kinds without which nothing is initialized: a bad one is TESS_ERR_NOT_INITIALIZED."""
+"""Kinds of which a NULL or dead handle is TESS_ERR_NOT_INITIALIZED."""
 
 
 class Handles:
-    """What is live, by handle, and what kind each handle that has died was of."""
+    """The live objects, by handle, and the kinds of the dead handles."""
 
     def __init__(self) -> None:
         self._live: dict[int, tuple[str, Any]] = {}
@@ -29,7 +29,7 @@ class Handles:
         self._last = 0
 
     def give(self, kind: str, held: Any) -> int:
-        """A handle for something."""
+        """Give an object a handle."""
         self._last += 1
         self._live[self._last] = (kind, held)
         self._of_kind.setdefault(kind, {})[self._last] = held
@@ -42,7 +42,7 @@ class Handles:
         self._dead[handle] = kind
 
     def find(self, kind: str, of: type[Held], handle: Any, function: str = "") -> Held:
-        """What a handle stands for.
+        """The object of a handle.
 
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
         TESS_ERR_INVALID_VALUE.
@@ -66,5 +66,5 @@ class Handles:
         return Failure(status, function, f"{kind} is {what}{was}", f"the handle of a live {kind}")
 
     def live(self, kind: str) -> list[tuple[int, Any]]:
-        """Everything of a kind that is live, in the order in which it was made."""
+        """The live objects of a kind with their handles, in the order in which they were made."""
         return list(self._of_kind.get(kind, {}).items())

@@ -1,4 +1,4 @@
-"""The log of a runtime: as much as TESS_LOG_LEVEL asks for (runtime spec, Appendix C)."""
+"""The log of a runtime: the lines up to the level of TESS_LOG_LEVEL (runtime spec, Appendix C)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 __all__ = ["LEVELS", "Line", "Log"]
 
 LEVELS = ("info", "debug", "trace")
-"""From the least to the most that is told."""
+"""From the fewest lines to the most."""
 
 MOST_LINES = 10_000
-"""Of which the last are kept."""
+"""Lines that are kept: the last ones."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line: at which level, and what."""
+    """One line, with its level."""
 
     level: str
     text: str

@@ -2,7 +2,7 @@
 
 The host runs ahead: work that is queued is done when a call waits for it. Each call takes a little of the host's own
 virtual time, so that work is never done before it was queued. A machine that is `untimed` lets everything happen at one
-instant, where the policy of choices then may put it into every order that streams and events allow (design, section 6).
+instant, in any order that streams and events allow, as the policy of choices decides (design, section 6).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SimulatedDevice:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Something waited for that may never come, and what is then to be said; the lower its turn, the sooner."""
+    """A wait that may never end, and the failure that then ends it; the lower its turn, the sooner."""
 
     signal: Signal
     turn: int
@@ -79,18 +79,18 @@ class Machine:
             self.host_time += HOST_CALL
 
     async def turn(self) -> None:
-        """Where nothing takes time, let others go first if the policy of choices wants it."""
+        """On an untimed machine, let the policy of choices decide which process goes on."""
         if not self.timed:
             await self.engine.turn()
 
     def lasting(self, duration: int) -> int:
-        """How long something takes here."""
+        """The time that a duration takes: none on an untimed machine."""
         return duration if self.timed else 0
 
     def settle(self, until: Callable[[], bool], workers: Iterable[Process] = ()) -> None:
-        """Go on until a condition holds, which these workers bring about.
+        """Run the engine until a condition holds, which these workers bring about.
 
-        What they wait for and can never come is failed, so that this always ends.
+        Waits of theirs that can never end are failed, so that this always returns.
         """
         waiting = tuple(workers)
         while not until():
@@ -103,9 +103,9 @@ class Machine:
             self.host_time = max(self.host_time, self.engine.now)
 
     def _give_up(self, workers: Sequence[Process]) -> bool:
-        """Fail what is waited for in vain: of the earliest turn, all. Whether there was any.
+        """Fail the waits that nothing can end: all of the lowest turn. Returns whether there was any.
 
-        Only what holds up these workers is given up; where that cannot be told, everything.
+        Only waits that hold up these workers are failed; where none is known to, all are.
         """
         in_vain = [each for each in self.pending if not each.signal.is_set]
         holding = set(map(id, held_up_by(workers)))

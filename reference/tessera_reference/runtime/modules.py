@@ -13,14 +13,14 @@ __all__ = ["Kernel", "LoadedModule"]
 
 @dataclass(eq=False)
 class LoadedModule:
-    """A module of a context, and what its kernels were made into: by kernel, target, extents and policy."""
+    """A module of a context, and its executables by kernel, target, extents and policy."""
 
     handle: int
     context: Context
     fatbin: Fatbin
     executables: dict[tuple[object, ...], Executable] = field(default_factory=dict)
     kernels: dict[str, int] = field(default_factory=dict)
-    """Handles that were given out, by name."""
+    """The handles of its kernels, by name."""
 
     def entry(self, name: str) -> KernelEntry | None:
         """The entry descriptor of a kernel, or None."""

@@ -1,7 +1,7 @@
-"""What a profiler notes: one record for each thing that ran on a rank (runtime spec 4.8, 17).
+"""The records of a profiler: one for each piece of work that ran on a rank (runtime spec 4.8, 17).
 
-Times are those of the simulated machine, in whole picoseconds. How a trace is made of the records is in `trace`; which
-profilers run, and what they are told, is the runtime's business.
+Times are those of the simulated machine, in whole picoseconds. `trace` makes a trace of the records;
+work adds them.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Record:
 
 
 class Profiler:
-    """The records noted since tessProfilerStart, in the order in which they were added."""
+    """The records since tessProfilerStart, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
     def add(self, record: Record) -> None:
-        """Note a record, after those that it followed: in its stream, and the recording of the event it waited for."""
+        """Add a record, after those that it followed: in its stream, and the recording of the event it waited for."""
         self.records.append(record)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..abi.status import Failure, Status
+from ..compilation.compiler import Compiler
 from ..mesh.choice_policies import Choices
 from ..mesh.topology import Topology, default
 from .capture import Capture, capture_of
 from .code_cache import CodeCache
 from .collectives import Issued
 from .contexts import Context
-from .events import Recordings
 from .handles import Handles
 from .log import Log
 from .machine import Machine
@@ -34,16 +35,18 @@ class State:
         *,
         choices: Choices | None = None,
         timed: bool = True,
+        compiler: Compiler | None = None,
     ) -> None:
         self.environment = dict(environment or {})
         self.machine = Machine(topology or default(), choices, timed)
         self.handles = Handles()
-        self.recordings = Recordings()
+        self.recordings = count(1)
+        """The numbers of recordings to come."""
         self.captures: list[Capture] = []
         """Those that have not ended."""
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()
         self.log = Log()
-        self.code = CodeCache(self.machine)
+        self.code = CodeCache(self.machine, compiler or Compiler())
         self.last_error = ""
 
     def context(self, handle: Any, function: str = "") -> Context:

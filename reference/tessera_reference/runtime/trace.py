@@ -152,7 +152,7 @@ def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int
 
 
 def _occupancy(records: Iterable[Record]) -> Iterator[Timed]:
-    """How much of each device the kernels on it take together, told whenever it changes; summed exactly."""
+    """The part of each device that its kernels take together, whenever it changes; summed exactly."""
     changes: dict[int, dict[int, Fraction]] = {}
     for record in records:
         if record.occupancy is not None and record.stop > record.start:

@@ -74,7 +74,7 @@ class _Group:
 
 
 class Rows:
-    """Gives out the rows of one trace. `records` are all that it will be asked for, in order of their start."""
+    """The rows of one trace. `records` are all those that are placed, in order of their start."""
 
     def __init__(self, records: Iterable[Record], names: Names) -> None:
         records = list(records)

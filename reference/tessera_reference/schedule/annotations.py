@@ -1,4 +1,4 @@
-"""What the schedule operations of a function say, by the values that they are about (section 6.1)."""
+"""The schedule operations of a function, by the values that they are about (section 6.1)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .casts import LayoutCast
 from .operations import Fuse, Pipeline, Prefetch, ScheduleOperation, Tile
 
 Fusion = tuple[Instruction, tuple[Value, ...]]
-"""The instruction that asks for it, and the values whose producers it is about."""
+"""The instruction that asks for a fusion, and the values whose producers it fuses."""
 
 
 class Annotations:
-    """The schedule of one function. A schedule operation hands a value on; its *root* is what was there before any."""
+    """The schedule of one function. Schedule operations return an operand; a value's *root* is the one before any."""
 
     def __init__(self, function: Function) -> None:
         self.tiles: dict[Value, Tile] = {}
@@ -41,16 +41,16 @@ class Annotations:
             self.fusions.append((instruction, tuple(self.root(value) for value in instruction.operands)))
 
     def root(self, value: Value) -> Value:
-        """The value that schedule operations have handed on."""
+        """The value before any schedule operation."""
         return self._roots.get(value, value)
 
     def prefetch_of(self, value: Value) -> Instruction | None:
-        """The last prefetch that a value has been handed on by."""
+        """The last prefetch on the way from the root to a value."""
         return self._prefetches.get(value)
 
 
 def is_alias(instruction: Instruction) -> bool:
-    """Whether an instruction only hands its last operand on: every schedule operation but a layout cast."""
+    """Whether an instruction only returns its last operand: every schedule operation but a layout cast."""
     operation = instruction.operation
     return isinstance(operation, ScheduleOperation) and not isinstance(operation, LayoutCast)
 

@@ -1,4 +1,4 @@
-"""What is chosen for one operation: tile sizes, prefetched operands, the depth of its pipeline (section 8.2)."""
+"""The schedule chosen for one operation: tile sizes, prefetched operands, depth of the pipeline (section 8.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .row_tiles import rows_on_result
 from .tiling import needed_padding
 
 DEPTH = 2
-"""Of pipelines: one tile is loaded while another is computed with."""
+"""The default depth of pipelines: one tile is loaded while another is computed with."""
 
 TileChoice = tuple[int, int, int | None, tuple[int, ...] | None]
 """m, n, k and the padding of each, where any is needed."""
@@ -22,7 +22,7 @@ TileChoice = tuple[int, int, int | None, tuple[int, ...] | None]
 
 @dataclass(frozen=True)
 class Choices:
-    """For one operation; `prefetched` are positions among its operands."""
+    """The schedule of one operation; None where there is nothing to choose. `prefetched` are positions of operands."""
 
     tile: TileChoice | None = None
     depth: int | None = None
@@ -33,7 +33,7 @@ class Choices:
     def of(
         cls, instruction: Instruction, target: Target, options: Options, directed: set[tuple[str, Value]]
     ) -> Choices:
-        """The choices, but for those that directives make."""
+        """The choices for an instruction, without those that a directive in `directed` already makes."""
         kind = kind_of(instruction)
         result = instruction.results[0] if instruction.results else None
         if kind is None or result is None or not isinstance(result.type, Tensor):

@@ -1,4 +1,4 @@
-"""Tile sizes where nobody asks for any: as large as the target's memory and registers allow (section 8.2).
+"""Default tile sizes: as large as the target's memory and registers allow (section 8.2).
 
 They never change a bit (LANG-08.2-01); a schedule that names sizes replaces them.
 """

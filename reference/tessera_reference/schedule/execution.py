@@ -1,7 +1,7 @@
 """Executing Schedule IR: nest by nest, tile by tile, through stages and buffers (spec sections 4, 6).
 
-Nests take the place of their instructions in the function, which the machine of Graph IR then runs: control flow,
-collectives and all else that is in no nest is the same at every level, and so are ranks.
+Each nest becomes one instruction of the function, which the interpreter of Graph IR then runs. So control flow,
+collectives, ranks and whatever else is in no nest work as at the Graph level.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ..ir.operation import Environment, Operation
 from ..ir.targets import Target
 from ..ir.types import Type
 from ..numerics.array import Array
-from .nest_executor import carry_out
+from .nest_executor import execute_nest
 from .nests import Nest
 from .rewriting import with_nests_replaced
-from .staging import Event, Observer, Told
+from .staging import Event, Observer, Tracer
 
 __all__ = ["Event", "Observer", "execute", "execute_on_mesh", "runnable"]
 
 
 @dataclass(frozen=True)
 class RunNest(Operation):
-    """Carries one nest out. It is made here, stands in no text and has no name there."""
+    """Executes one nest. It is made here only, and has no spelling in IR text."""
 
     nest: Nest
-    told: Told
+    tracer: Tracer
 
     name: ClassVar[str] = "tessera.schedule.nest"
     clauses: ClassVar[tuple[str, ...]] = ()
-    roles = {}  # noqa: RUF012  # as declared operations have them; nothing of it shows
+    roles = {}  # noqa: RUF012  # as declared operations have them
     kinds = {}  # noqa: RUF012
 
     def infer(self) -> tuple[Type, ...]:
@@ -43,7 +43,7 @@ class RunNest(Operation):
 
     def execute(self, *inputs: Array, env: Environment) -> tuple[Array, ...]:
         """The outputs, from the inputs."""
-        return carry_out(self.nest, inputs, env, self.told)
+        return execute_nest(self.nest, inputs, env, self.tracer)
 
 
 def runnable(module: Module, target: Target, observer: Observer | None = None) -> Module:
@@ -51,7 +51,7 @@ def runnable(module: Module, target: Target, observer: Observer | None = None) -
     numbers = count()
 
     def replacement(nest: Nest) -> tuple[Instruction, ...]:
-        operation = RunNest(nest, Told(next(numbers), observer))
+        operation = RunNest(nest, Tracer(next(numbers), observer))
         return (Instruction(operation, nest.inputs, nest.outputs, nest.location),)
 
     return with_nests_replaced(module, target, replacement)

@@ -1,8 +1,8 @@
-"""Which operations are fused: elementwise ones into what produces their operands, and what directives ask for.
+"""Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
 
-An operation joins the group of an operand of its own shape when nothing else that it needs comes, outside the group,
-from that group; so no fusion that is chosen is ever refused (LANG-08.2-13). A directive names some values; elementwise
-operations that lie between them, which in the source need not have names, are fused with them (AMB-LANG-219).
+An operation joins the group of an operand of its own shape, unless another operand depends on that group through
+operations outside it: so no fusion that is chosen here is ever refused (LANG-08.2-13). A directive names some values;
+elementwise operations between them, which need no names in the source, are fused with them (AMB-LANG-219).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LARGEST = 16
 """Operations of one group, so that a thread has registers for the values between them."""
 
 
-class Fusing:
-    """The groups of one block as it is gone through; a group is named by its first place."""
+class FusionGroups:
+    """The groups of one block while its instructions are visited in order; a group is known by its first position."""
 
     def __init__(self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]]) -> None:
         self.place = {instruction: position for position, instruction in enumerate(instructions)}
@@ -34,7 +34,7 @@ class Fusing:
         self.barriers = [position for each, position in self.place.items() if isinstance(each.operation, Barrier)]
 
     def into(self, instruction: Instruction) -> Value | None:
-        """The operand into whose producer an instruction is fused, if it is."""
+        """The operand with whose producer an instruction is fused, if it is fused."""
         place = self._place_of(instruction)
         if place is None or not self._may_join(instruction):
             return None
@@ -57,7 +57,7 @@ class Fusing:
         )
 
     def _takes(self, group: int, value: Value, instruction: Instruction, place: int) -> bool:
-        """Whether a group takes an instruction that uses a value of it."""
+        """Whether an instruction that uses a value of a group may join it."""
         lead = self.instructions[group]
         fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and is_elementwise(lead.operation))
         shape = instruction.results[0].type
@@ -69,11 +69,11 @@ class Fusing:
             and len(self.members[group]) < LARGEST
             and ("schedule.fuse", value) not in self.directed
             and not any(group < barrier < place for barrier in self.barriers)
-            and not self._comes_back(group, instruction)
+            and not self._depends_from_outside(group, instruction)
         )
 
-    def _comes_back(self, group: int, instruction: Instruction) -> bool:
-        """Whether something outside the group needs the group and is needed by the instruction."""
+    def _depends_from_outside(self, group: int, instruction: Instruction) -> bool:
+        """Whether the instruction depends on the group through something outside it."""
         pending = [self.produced[value] for value in instruction.operands if value in self.produced]
         seen: set[int] = {group}
         pending = [place for place in pending if self.group[place] != group]
@@ -93,7 +93,7 @@ class Fusing:
         return False
 
     def _last_of(self, group: int, instruction: Instruction) -> Value:
-        """The operand that is made by the group; there is one."""
+        """The first operand that the group produces; there is one."""
         made = [value for value in instruction.operands if value in self.produced]
         return next(value for value in made if self.group[self.produced[value]] == group)
 

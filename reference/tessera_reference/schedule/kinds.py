@@ -1,7 +1,7 @@
 """Which operations of Graph IR become which loop nests, and which stay in the host function (section 6, AMB-LANG-214).
 
-What draws, meets other ranks, owns regions, calls, keeps state or asserts stays; so does arithmetic on scalars and
-whatever has an extent that is not known.
+Random draws, collectives, operations with regions, calls, state and assertions stay; so do arithmetic on scalars and
+operations with an extent that is not known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOVEMENTS = (
     Transpose,
     Update,
 )
-"""Operations whose elements are elements of their operands, or positions."""
+"""Operations whose result consists of elements of their operands, or of positions."""
 
 ROWS = (Reduction, Softmax, FourierTransform)
 """Operations on independent rows along one axis."""
@@ -59,7 +59,7 @@ def kind_of(instruction: Instruction) -> Kind | None:
     if not all(map(is_known, types)) or len(results) != 1:
         return None
     if isinstance(operation, Update) and any(":" in part and "$" in part for part in operation.spec):
-        return None  # which elements it writes is known only once it runs
+        return None  # which elements it writes is known only when it runs
     if isinstance(operation, MatMul):
         return "contract"
     if isinstance(operation, ROWS):
@@ -75,7 +75,7 @@ def is_fusible(instruction: Instruction) -> bool:
 
 
 def is_elementwise(operation: Operation) -> bool:
-    """Whether it can share a nest with others over the same shape."""
+    """Whether an operation is elementwise, so that it can share a nest with others over the same shape."""
     return isinstance(operation, ELEMENTWISE)
 
 
@@ -87,7 +87,7 @@ def is_known(type_: Type) -> bool:
 
 
 def row_axis(operation: Operation) -> int:
-    """The axis of the operand along which an operation on rows works."""
+    """The axis of the operand along which the rows of an operation on rows lie."""
     axis = operation.attributes.get("axis", -1)
     (_, type_), *_ = operation.operand_types
     assert isinstance(axis, int) and isinstance(type_, Tensor)

@@ -18,12 +18,12 @@ from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Operation, Refusal
 from ..ir.targets import Target
-from ..ir.trampoline import Walk, descend
+from ..ir.trampoline import Walk, trampoline
 from .annotations import host_functions
 from .casts import LayoutCast
 from .choices import Choices
 from .expansion import expanded, names_of
-from .fusion import Fusing, directed_fusions
+from .fusion import FusionGroups, directed_fusions
 from .operations import Fuse, Pipeline, Prefetch, Tile
 from .options import Options, annotated
 from .specialize import lowering_refused
@@ -61,7 +61,7 @@ def to_schedule(module: Module, target: Target, options: Options | None = None) 
 
 
 class Scheduling:
-    """Schedules one function; `now` is what each value is read as, behind the schedule operations so far."""
+    """Schedules one function; `now` maps each value to the result of the last schedule operation on it so far."""
 
     def __init__(self, source: Function, target: Target, options: Options, host: bool) -> None:
         self.source = source
@@ -84,7 +84,7 @@ class Scheduling:
 
     def function(self) -> Function:
         """The scheduled function. Raises `Rejection`."""
-        body = descend(self._block(self.source.body))
+        body = trampoline(self._block(self.source.body))
         kept = {name: value for name, value in self.source.attributes.items() if name != "schedule"}
         return replace(self.source, body=body, attributes=kept)
 
@@ -95,7 +95,7 @@ class Scheduling:
         for directive, values in directed_fusions(instructions).items():
             self.fused[directive] = values
             self.directed |= {("schedule.fuse", value) for value in values}
-        fusing = Fusing(instructions, self.directed) if self.options.fuse and not self.host else None
+        groups = FusionGroups(instructions, self.directed) if self.options.fuse and not self.host else None
         for instruction in instructions:
             if isinstance(instruction.operation, Directive):
                 self._direct(instruction)
@@ -105,7 +105,7 @@ class Scheduling:
                 regions = []
                 for region in instruction.regions:
                     regions.append((yield self._block(region)))
-                self._schedule(replace(instruction, regions=tuple(regions)), fusing)
+                self._schedule(replace(instruction, regions=tuple(regions)), groups)
         made, self.made = self.made, outer
         results, self.now = self._read(block.results), around
         return Block(block.arguments, tuple(made), results, block.exit)
@@ -115,8 +115,8 @@ class Scheduling:
 
     # What is chosen
 
-    def _schedule(self, instruction: Instruction, fusing: Fusing | None) -> None:
-        """An instruction with what is chosen for its operands before it, and for its result behind it."""
+    def _schedule(self, instruction: Instruction, groups: FusionGroups | None) -> None:
+        """Add an instruction, the prefetches of its operands before it and the schedule of its result behind it."""
         if self.host:
             self.made.append(replace(instruction, operands=self._read(instruction.operands)))
             return
@@ -129,7 +129,7 @@ class Scheduling:
         if not instruction.results:
             return
         result = instruction.results[0]
-        producer = fusing.into(instruction) if fusing is not None else None
+        producer = groups.into(instruction) if groups is not None else None
         if choices.tile is not None and producer is None:
             m, n, k, pad = choices.tile
             sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "pad": pad}
@@ -143,7 +143,7 @@ class Scheduling:
     # What is directed
 
     def _direct(self, instruction: Instruction) -> None:
-        """A directive as the operation that it asks for; the value stands for the result from here on."""
+        """Add the operation that a directive asks for; from here on its result is read in place of the value."""
         directive = instruction.operation
         assert isinstance(directive, Directive)
         operation = DIRECTIVES.get(directive.directive)
@@ -163,7 +163,7 @@ class Scheduling:
                 )
 
     def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
-        """The sizes of a tile directive, and for those that it leaves open what would have been chosen."""
+        """The sizes of a tile directive; those that it leaves open are the ones that would have been chosen."""
         producer = next((each for each in self.made if subject in each.results), None)
         chosen = Choices.of(producer, self.target, self.options, set()).tile if producer is not None else None
         m, n, k, pad = chosen or (1, 1, None, None)
@@ -200,14 +200,7 @@ class Scheduling:
         try:
             (type_,) = made.results()
         except Refusal as refusal:
-            told = Refusal(
-                refusal.category,
-                f"{made.short_name}: {refusal.message}",
-                refusal.requirement,
-                refusal.clause,
-                refusal.remedy,
-            )
-            raise lowering_refused(told, at.location) from refusal
+            raise lowering_refused(refusal.by(made), at.location) from refusal
         result = Value(self.names.unique(name), type_)
         self.made.append(Instruction(made, operands, (result,), at.location))
         return result

@@ -1,6 +1,7 @@
-"""Where the elements of a result come from, for operations that only move elements.
+"""For operations that only move elements: which operand element each element of the result is.
 
-The operation itself says so, executed on the places of its operands' elements instead of the elements.
+The operation itself is executed once on positions instead of elements: its result holds, for each element, the position
+that it comes from.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from ..numerics.formats import dtype
 from .staging import Values
 
 FILLER = -1
-"""The place of what comes from nowhere: the frame of a pad."""
+"""The position that stands for the filler of a pad, which is no element of an operand."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The elements of all operands in one line, and for each element of the result its place there."""
+    """The elements of all operands one after another, and for each element of the result its position among them."""
 
     line: Values
     places: Values
     filler: Any
 
     def elements(self, places: Values) -> Values:
-        """The elements at places."""
+        """The elements at these positions."""
         if self.line.size == 0:
             return np.full(places.shape, self.filler, self.line.dtype)
         framed = places == FILLER
@@ -41,7 +42,7 @@ class Moved:
 
 
 def moved(instruction: Instruction, operands: Sequence[Array], env: Environment) -> Moved:
-    """Where each element of an instruction's result comes from. Raises as its operation."""
+    """The source positions of an instruction's result. Raises what its operation raises."""
     operation = instruction.operation
     if isinstance(operation, Iota):
         counted: Array = operation.execute(env=env)
@@ -63,7 +64,7 @@ def moved(instruction: Instruction, operands: Sequence[Array], env: Environment)
 
 
 def data_operands(operation: Operation, count: int) -> int:
-    """How many of the first operands are moved; the others say where."""
+    """How many of the first operands hold the elements that are moved; the others are indices."""
     if isinstance(operation, Concat):
         return count
     if isinstance(operation, Update):

@@ -1,8 +1,8 @@
-"""Carrying nests out: loops over tiles, through buffers, into memory (sections 6.1, 6.2; LANG-06.2-01).
+"""The executor of loop nests: tile by tile, through buffers, into memory (sections 6.1, 6.2; LANG-06.2-01).
 
-Contractions add up the tiles of k in ascending order in the accumulator, from which the fold over all of k follows to
-the bit: the padding's products are +0, and no sum that starts at +0 is changed by one. Epilogues and maps compute on
-what a tile covers and never on padding, so that padding cannot fail.
+A contraction adds the tiles of k to its accumulator in ascending order, which gives the bits of the fold over all of k:
+products of padding are +0, and adding +0 changes no sum that starts at +0. Epilogues and maps compute only the elements
+that a tile covers, so that padding cannot cause a failure.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from .kinds import is_elementwise, row_axis
 from .movement import Moved, moved
 from .nests import Nest
 from .resources import tile_of
-from .staging import Grid, Place, Ring, Told, Values, pipelined, poisoned, shape_of
+from .staging import Grid, Place, Ring, Tracer, Values, pipelined, poisoned, shape_of
 
 Memory = Mapping[Value, Array]
 
 
-def carry_out(nest: Nest, inputs: Sequence[Array], env: Environment, told: Told) -> tuple[Array, ...]:
+def execute_nest(nest: Nest, inputs: Sequence[Array], env: Environment, tracer: Tracer) -> tuple[Array, ...]:
     """The outputs of a nest. Raises `Rejection` where an operation fails."""
     memory = dict(zip(nest.inputs, inputs, strict=True))
     if nest.kind == "contract":
-        return Contraction(nest, memory, env, told).run()
+        return Contraction(nest, memory, env, tracer).run()
     if nest.kind == "rows":
-        return rows(nest, memory, env, told)
+        return rows(nest, memory, env, tracer)
     if is_elementwise(nest.lead.operation):
-        return elementwise(nest, memory, env, told)
-    return movement(nest, memory, env, told)
+        return elementwise(nest, memory, env, tracer)
+    return movement(nest, memory, env, tracer)
 
 
 def executed(instruction: Instruction, operation: Operation, operands: Sequence[Array], env: Environment) -> Array:
@@ -57,7 +57,7 @@ def executed(instruction: Instruction, operation: Operation, operands: Sequence[
 
 
 class Outputs:
-    """What a nest writes: poison until it is written."""
+    """The memory that a nest writes; an element holds poison until it is written."""
 
     def __init__(self, nest: Nest, grid: Grid) -> None:
         self.nest = nest
@@ -81,7 +81,7 @@ class Staged:
     memory: Memory
     grid: Grid
     depth: int
-    told: Told
+    tracer: Tracer
 
     def __post_init__(self) -> None:
         inside = {value for each in self.nest.instructions for value in each.results}
@@ -99,7 +99,7 @@ class Staged:
         for value, ring in self.rings.items():
             ring.fill(step, self.grid.part(self.memory[value].values, covered))
         if self.rings:
-            self.told("stage", place, step % self.depth)
+            self.tracer("stage", place, step % self.depth)
 
     def operands(self, step: int, covered: tuple[slice, ...]) -> dict[Value, Array]:
         """What the operations of a tile read."""
@@ -119,11 +119,11 @@ def apply_all(nest: Nest, known: dict[Value, Array], env: Environment) -> None:
             known[each.results[0]] = executed(each, each.operation, operands, env)
 
 
-def elementwise(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[Array, ...]:
+def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
     """Elementwise operations over one shape: tile by tile, staged ahead over all of them."""
     m, n, _ = nest.tile
     grid = Grid.over(_extents(nest.lead.results[0]), m, n)
-    outputs, staged = Outputs(nest, grid), Staged(nest, memory, grid, nest.depth, told)
+    outputs, staged = Outputs(nest, grid), Staged(nest, memory, grid, nest.depth, tracer)
     tiles = list(grid.tiles())
 
     def stage(step: int) -> None:
@@ -133,16 +133,16 @@ def elementwise(nest: Nest, memory: Memory, env: Environment, told: Told) -> tup
         place, covered = tiles[step]
         known = staged.operands(step, covered)
         apply_all(nest, known, env)
-        told("compute", place, step % nest.depth)
+        tracer("compute", place, step % nest.depth)
         outputs.store(covered, known)
-        told("store", place)
+        tracer("store", place)
 
     pipelined(len(tiles), nest.depth, stage, compute)
     return outputs.results()
 
 
-def movement(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[Array, ...]:
-    """An operation that moves elements: each tile of the result is fetched from where its elements come from."""
+def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
+    """An operation that moves elements: each tile of the result is gathered from the places that `moved` gives."""
     m, n, _ = nest.tile
     result = nest.lead.results[0]
     grid = Grid.over(_extents(result), m, n)
@@ -160,21 +160,21 @@ def movement(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[
         place, covered = tiles[step]
         ring.fill(step, source.elements(places[covered]))
         if nest.staged:
-            told("stage", place, step % nest.depth)
+            tracer("stage", place, step % nest.depth)
 
     def compute(step: int) -> None:
         place, covered = tiles[step]
         values = ring.read(step, shape_of(covered))
-        told("compute", place, step % nest.depth)
+        tracer("compute", place, step % nest.depth)
         outputs.store(covered, {result: Array(_type(result).dtype, values)})
-        told("store", place)
+        tracer("store", place)
 
     pipelined(len(tiles), nest.depth, stage, compute)
     return outputs.results()
 
 
-def rows(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[Array, ...]:
-    """An operation on rows: some rows together, of which so many elements are staged at a time, then computed."""
+def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
+    """An operation on rows: a block of rows at a time, staged chunk by chunk, then computed as a whole."""
     lead = nest.lead
     x, axis = memory[lead.operands[0]], row_axis(lead.operation)
     lined = np.moveaxis(x.values, axis, -1)
@@ -194,18 +194,18 @@ def rows(nest: Nest, memory: Memory, env: Environment, told: Told) -> tuple[Arra
         def stage(step: int, number: int = number, block: Values = block, ring: Ring = ring) -> None:
             if is_staged:
                 ring.fill(step, block[:, step * chunk : (step + 1) * chunk])
-                told("stage", (number, step), step % nest.depth)
+                tracer("stage", (number, step), step % nest.depth)
 
         def compute(
             step: int, number: int = number, block: Values = block, ring: Ring = ring, held: Values = held
         ) -> None:
             part = block[:, step * chunk : (step + 1) * chunk]
             held[:, step * chunk : (step + 1) * chunk] = ring.read(step, part.shape) if is_staged else part
-            told("compute", (number, step), step % nest.depth)
+            tracer("compute", (number, step), step % nest.depth)
 
         pipelined(-(-length // chunk), nest.depth, stage, compute)
         out[start : start + taken] = executed(lead, operation, [Array(x.dtype, held)], env).values
-        told("store", (number,))
+        tracer("store", (number,))
     shaped = out.reshape(_extents(result)) if reduces else np.moveaxis(out.reshape(*around, length), -1, axis)
     return (Array(_type(result).dtype, np.array(shaped, order="C")),)
 
@@ -220,18 +220,18 @@ def _on_last_axis(operation: Operation) -> Operation:
 class Contraction:
     """A product and its epilogue: for every tile of the result a loop over k, then the epilogue."""
 
-    def __init__(self, nest: Nest, memory: Memory, env: Environment, told: Told) -> None:
+    def __init__(self, nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> None:
         assert isinstance(nest.lead.operation, MatMul)
         self.nest = nest
         self.product: MatMul = nest.lead.operation
         self.env = env
-        self.told = told
+        self.tracer = tracer
         self.m, self.n, self.k = nest.tile
         self.operands = [memory[value] for value in nest.lead.operands]
         self.grid = Grid.over(_extents(nest.lead.results[0]), self.m, self.n)
         self.steps = -(-self.operands[0].shape[-1] // self.k)
         self.outputs = Outputs(nest, self.grid)
-        self.epilogue = Staged(nest, memory, self.grid, 1, told)
+        self.epilogue = Staged(nest, memory, self.grid, 1, tracer)
 
     def run(self) -> tuple[Array, ...]:
         """The outputs."""
@@ -240,7 +240,7 @@ class Contraction:
             known[self.nest.lead.results[0]] = self.tile(place, covered)
             apply_all(self.nest, known, self.env)
             self.outputs.store(covered, known)
-            self.told("store", place)
+            self.tracer("store", place)
         return self.outputs.results()
 
     def epilogue_operands(self, place: Place, covered: tuple[slice, ...]) -> dict[Value, Array]:
@@ -271,7 +271,7 @@ class Contraction:
                 if is_staged[side]:
                     rings[side].fill(step, of_step(side, step), 0)
             if any(is_staged):
-                self.told("stage", (*place, step), step % self.nest.depth)
+                self.tracer("stage", (*place, step), step % self.nest.depth)
 
         def compute(step: int) -> None:
             dtype = self.operands[0].dtype
@@ -282,7 +282,7 @@ class Contraction:
             a, b = (Array(dtype, values) for values in taken)
             accum = self.product.accum
             held[0] = matmul(a, b, accum, addend=held[0], accumulator=accum)
-            self.told("compute", (*place, step), step % self.nest.depth)
+            self.tracer("compute", (*place, step), step % self.nest.depth)
 
         pipelined(self.steps, self.nest.depth, stage, compute)
         out = self.product.out or self.product.a.dtype

@@ -1,6 +1,6 @@
 """The loop nests of a scheduled function: what is computed together, tile by tile, through which memory (section 6).
 
-`nests_of` is what execution and Tile lowering both follow. Schedule operations are gone in its answer: operands are the
+Execution and Tile lowering both follow `nests_of`. Schedule operations are gone in its answer: operands are the
 values behind them. Composites are written out first. A function that differentiates has no nests, nor has any that it
 calls: see `annotations.host_functions`.
 """
@@ -42,7 +42,7 @@ class Nest:
     inputs: tuple[Value, ...]
     """What is read from memory, in order of first use."""
     outputs: tuple[Value, ...]
-    """What is written to memory: values used outside, and those used by nobody."""
+    """What is written to memory: values used outside, and those that nothing uses."""
     tile: TileSizes
     """m, n and k; k is 1 without a contraction. Of `rows`: m rows together, n of their elements at a time."""
     depth: int
@@ -73,7 +73,7 @@ Planned = tuple[Nest | Instruction, ...]
 def nests_of(function: Function, target: Target) -> Planned:
     """The nests of a function's body, and what stays, in an order in which they can run. Raises `Rejection`.
 
-    What stays may own regions, whose nests `Plan.block` tells; `rewriting.with_nests_replaced` goes through them all.
+    What stays may own regions, whose nests `Plan.block` finds; `rewriting.with_nests_replaced` visits them all.
     """
     return Plan(function, target).block(function.body)
 
@@ -221,7 +221,7 @@ def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction,
 
 
 def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> Planned:
-    """Constants that only stand inside nests are not computed outside."""
+    """Leave out constants that only nests use, which hold copies of them."""
     every = tuple(planned)
     used = set(foreign)
     for each in every:

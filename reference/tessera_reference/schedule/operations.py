@@ -1,7 +1,7 @@
 """`tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: what a schedule says of a value (spec section 6.1).
 
-Each hands on its last operand unchanged; whoever reads the result reads the value under that schedule. What can only be
-judged of a whole function, as whether a value is a contraction, `verifier` judges.
+Each returns its last operand unchanged; what reads the result reads the value under that schedule. Whatever depends on
+more than the operands, such as whether a value is a contraction, is for `verifier`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class ScheduleOperation(Operation):
-    """What all schedule operations share: any layout goes, and the last operand is the result."""
+    """What all schedule operations share: operands of any layout, and the last operand as the result."""
 
     layouts = frozenset(LAYOUTS)
 

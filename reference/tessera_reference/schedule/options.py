@@ -1,4 +1,4 @@
-"""What a schedule is asked for: by whoever lowers, by `@schedule(...)`, by directives (sections 2, 2.3, 6.1).
+"""Options of scheduling, from the caller and from `@schedule(...)` (sections 2, 2.3, 6.1).
 
 A directive is about its values and is followed as it stands, or refused. Options and annotations are about a whole
 function: sizes are clipped to each shape and padded where they do not divide it (AMB-LANG-216).

@@ -1,4 +1,4 @@
-"""Functions with every nest replaced by what carries it out: how execution and Tile lowering take a schedule along."""
+"""Functions with every nest replaced by instructions: one that executes it, or the launch of its kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.module import Block, Function, Instruction, Module
 from ..ir.targets import Target
-from ..ir.trampoline import Walk, descend
+from ..ir.trampoline import Walk, trampoline
 from .annotations import host_functions
 from .nests import Nest, Plan
 
@@ -18,7 +18,7 @@ Replacement = Callable[[Nest], Sequence[Instruction]]
 def with_nests_replaced(module: Module, target: Target, replacement: Replacement) -> Module:
     """A module without schedule operations and composites, each nest replaced; device kernels stay as they are.
 
-    Raises `Rejection` for a fusion that no order carries out.
+    Raises `Rejection` for a fusion that no order of execution allows.
     """
     host = host_functions(module)
     functions = {
@@ -30,7 +30,7 @@ def with_nests_replaced(module: Module, target: Target, replacement: Replacement
 
 def rewritten(function: Function, plan: Plan, replacement: Replacement) -> Function:
     """A function with the nests of its plan replaced."""
-    return replace(function, body=descend(_block(function.body, plan, replacement)))
+    return replace(function, body=trampoline(_block(function.body, plan, replacement)))
 
 
 def _block(block: Block, plan: Plan, replacement: Replacement) -> Walk[Block]:

@@ -1,8 +1,9 @@
 """Programs for the shapes of given inputs: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
 
 Result types are inferred again from the parameters on, through regions and calls; a function that is called with
-several shapes becomes several functions. What no shape of the inputs tells, as the extent of a slice between computed
-bounds or of a value that changes its shape in a loop, is refused: Tile IR has no unknown dimensions (AMB-LANG-49).
+several shapes becomes several functions. An extent that does not follow from the shapes of the inputs, such as that of
+a slice between computed bounds or of a value that changes its shape in a loop, is refused: Tile IR has no unknown
+dimensions (AMB-LANG-49).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..ir.dimensions import Dims, fits, substituted
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Operation, Refusal, Role, Shown, require
 from ..ir.refusals import diagnostic_of
-from ..ir.trampoline import Walk, descend
+from ..ir.trampoline import Walk, trampoline
 from ..ir.types import Tensor, Type
 from .kinds import is_known
 
@@ -36,7 +37,7 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
     made = Specializer(module)
     try:
         types = tuple(_type_of(entry, parameter, input_shapes) for parameter in entry.parameters)
-        descend(made.function(function, types))
+        trampoline(made.function(function, types))
     except Refusal as refusal:
         raise lowering_refused(refusal, entry.location) from refusal
     return replace(module, functions={**module.functions, **made.functions})
@@ -44,7 +45,7 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
     """A refusal while lowering, at its place."""
-    return Rejection([replace(diagnostic_of(refusal, location), phase="lower")])
+    return Rejection([diagnostic_of(refusal, location, phase="lower")])
 
 
 def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
@@ -89,7 +90,7 @@ class Specializer:
         return free
 
     def _results(self, function: Function, dims: Dims) -> tuple[Type, ...]:
-        """What a function returns: its signature, in which every return now says the extents."""
+        """The result types of a function, in which every return now has known extents."""
         for types in self._returned:
             require(
                 types == self._returned[0],
@@ -113,14 +114,7 @@ class Specializer:
             try:
                 made.append((yield self._instruction(instruction, known)))
             except Refusal as refusal:
-                told = Refusal(
-                    refusal.category,
-                    f"{instruction.operation.short_name}: {refusal.message}",
-                    refusal.requirement,
-                    refusal.clause,
-                    refusal.remedy,
-                )
-                raise lowering_refused(told, instruction.location) from refusal
+                raise lowering_refused(refusal.by(instruction.operation), instruction.location) from refusal
         results = tuple(known[value] for value in block.results)
         if block.exit == "return":
             self._returned.append(tuple(value.type for value in results))

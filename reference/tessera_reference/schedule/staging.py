@@ -1,7 +1,7 @@
 """Buffers between memory and computation: a ring of stages, and a pipeline that fills them ahead (section 6.1).
 
-A buffer that nothing has been copied into holds poison, NaN where the dtype has one, so that a stage that is missing or
-stale shows in the result.
+A buffer holds poison, NaN where the dtype has one, until a tile is copied into it, so that a missing or stale copy
+shows in the result.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Observer = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
-class Told:
-    """Whom a nest tells of its steps, and under which number."""
+class Tracer:
+    """Reports the steps of one nest to an observer, under the number of the nest."""
 
     nest: int
     observer: Observer | None
 
     def __call__(self, kind: Literal["stage", "compute", "store"], tile: Place, slot: int = -1) -> None:
-        """Tell of a step."""
+        """Report a step."""
         if self.observer is not None:
             self.observer(Event(kind, self.nest, tile, slot))
 
@@ -79,7 +79,7 @@ def pipelined(steps: int, depth: int, stage: Callable[[int], None], compute: Cal
 
 
 def poisoned(shape: tuple[int, ...], dtype: DType) -> Values:
-    """Memory that nobody has written."""
+    """Memory as it is before anything is written to it."""
     filler: Any = {"bool": True, "int": dtype.int_min if dtype.kind == "int" else 0}.get(dtype.kind, np.nan)
     return np.full(shape, filler, dtype.carrier)
 
@@ -115,7 +115,7 @@ class Grid:
             )
 
     def part(self, values: Values, covered: tuple[slice, ...]) -> Values:
-        """The part of an operand that a tile takes; the operand broadcasts to the shape, a scalar stays one."""
+        """The part of an operand that a tile reads; the operand broadcasts to the shape, and a scalar is read whole."""
         if values.ndim == 0:
             return values
         spread = values.reshape((1,) * (len(self.shape) - values.ndim) + values.shape)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..graph.matmul import MatMul
 from ..ir.diagnostics import Category, Diagnostic, Rejection
 from ..ir.module import Function, Instruction, Value
-from ..ir.operation import Composite, Operation, Refusal
+from ..ir.operation import Composite, Refusal
 from ..ir.refusals import diagnostic_of
 from ..ir.targets import Target
 from ..ir.types import Tensor, layout_of
@@ -67,7 +67,7 @@ class Legality:
         if needed > limit:
             alone = next((value for value, size in buffers(nest) if size // nest.depth > limit), None)
             what = f"one tile of %{alone.name}" if alone is not None else "its stages"
-            yield self._told(
+            yield self._finding(
                 nest.lead,
                 f"{what} takes more shared memory than a block of {self.target.name} has: {needed} of {limit} bytes",
                 f"at most {limit} bytes for all buffers",
@@ -76,7 +76,7 @@ class Legality:
             )
         estimate = registers(nest, self.target)
         if estimate > self.target.registers:
-            yield self._told(
+            yield self._finding(
                 nest.lead,
                 f"a thread is estimated to need {estimate} registers, and one of {self.target.name} has "
                 f"{self.target.registers}",
@@ -103,7 +103,7 @@ class Legality:
         nest = self.nests.get(root)
         lead = nest.lead if nest is not None and nest.kind == "contract" else producer
         if lead is None or not isinstance(lead.operation, MatMul | Composite):
-            yield self._told(
+            yield self._finding(
                 instruction,
                 f"k tiles a contraction, and %{root.name} is none",
                 "k on the result of a matmul only",
@@ -116,12 +116,12 @@ class Legality:
             try:
                 require_cover(2, tile.k, left.shape[-1], tile.pad)
             except Refusal as refusal:
-                yield diagnostic_of(_named(tile, refusal), instruction.location)
+                yield diagnostic_of(refusal.by(tile), instruction.location)
 
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
         """What is fetched is read by something that computes (AMB-LANG-218)."""
         if not any(not is_alias(each) for each in self._uses(instruction.results[0])):
-            yield self._told(
+            yield self._finding(
                 instruction,
                 f"no operation reads %{instruction.results[0].name}",
                 "a prefetch of what is computed with",
@@ -130,7 +130,7 @@ class Legality:
             )
 
     def _uses(self, value: Value) -> Iterator[Instruction]:
-        """Whoever reads a value, or what schedule operations make of it."""
+        """The instructions that read a value, directly or through schedule operations."""
         pending = [value]
         while pending:
             read = pending.pop()
@@ -148,7 +148,7 @@ class Legality:
         producer = self.producers.get(root)
         if producer is None or layout.name not in producer.operation.layouts:
             maker = f"@{self.function.name}'s caller" if producer is None else producer.operation.short_name
-            yield self._told(
+            yield self._finding(
                 instruction,
                 f"{maker} makes %{root.name}, and does not write {layout} itself",
                 "a cast that producer and consumers support, or a materialized copy",
@@ -157,7 +157,7 @@ class Legality:
                 "layouts",
             )
 
-    def _told(
+    def _finding(
         self,
         instruction: Instruction,
         message: str,
@@ -168,10 +168,4 @@ class Legality:
     ) -> Diagnostic:
         refusal = Refusal(category, message, requirement, clause, remedy)
         operands = tuple(f"%{value.name} is {value.type}" for value in instruction.operands)
-        return diagnostic_of(_named(instruction.operation, refusal), instruction.location, operands)
-
-
-def _named(operation: Operation, refusal: Refusal) -> Refusal:
-    """A refusal that names its operation."""
-    message = f"{operation.short_name}: {refusal.message}"
-    return Refusal(refusal.category, message, refusal.requirement, refusal.clause, refusal.remedy)
+        return diagnostic_of(refusal.by(instruction.operation), instruction.location, operands)

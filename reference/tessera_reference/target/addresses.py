@@ -9,18 +9,16 @@ floats side by side (AMB-LANG-221).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..numerics.array import Array
 from ..numerics.formats import DType
+from ..tile.block import BlockState
 from ..tile.faults import KernelFault, Misaligned
 from ..tile.storage import Offsets, Storage
-
-if TYPE_CHECKING:
-    from ..tile.block import BlockState
 
 
 @dataclass(frozen=True, eq=False)

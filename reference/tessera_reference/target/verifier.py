@@ -1,4 +1,4 @@
-"""What the Target level asks of a kernel: its entry, its vendor's intrinsics, its memory (LANG-08.1-*, -11-10, -16-*).
+"""Verification of kernels of Target IR: entry, intrinsics, memory (LANG-08.1-*, -11-10, -16-*).
 
 The core verifier has seen to definitions, uses and types; the entry is checked as that of Tile IR is.
 """

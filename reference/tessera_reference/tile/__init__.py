@@ -1,4 +1,4 @@
-"""Tile IR, `tessera.tile`: one module per family of operations, and a machine that runs kernels (spec sections 7, 8.3).
+"""Tile IR, `tessera.tile`: one module per family of operations, and the interpreter of kernels (spec sections 7, 8.3).
 
 Importing the package imports every module in it, and with that declares every operation; not the package `lowering`,
 which stands on it and on Schedule IR.

@@ -1,4 +1,4 @@
-"""One block of a grid at work: its lanes, their mask, its shared memory, and how they reach memory and each other.
+"""The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
 
 This is all that an operation of a kernel sees (spec sections 7.2, 8.3). Offsets count elements of a memory from its
 first one; an argument "for each lane" has shape [lanes], or [lanes, n], and what it holds in inactive lanes is ignored.
@@ -6,8 +6,6 @@ first one; an argument "for each lane" has shape [lanes], or [lanes, n], and wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,43 +17,25 @@ from ..ir.targets import Target
 from ..ir.types import Memref
 from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
-from .clock import Clock
 from .exchange import by_warp, exchanged, whole_warps
 from .faults import Address, Misaligned, OutOfBounds, PartialBarrier, Place, Who
-from .fragment_uses import FragmentUse
-from .operation import INT32
+from .lanes import Lanes
 from .pending_copies import PendingCopies
-from .program import Code, Program
+from .program import Code, FragmentUse, Program
 from .reports import Budget, failed
 from .storage import Offsets, SharedStorage, Storage, Values
 
-Mask = npt.NDArray[np.bool_] | None
 
+class BlockState(Lanes):
+    """The state of a block: its lanes, memory, and the values of a kernel that runs in it.
 
-class BlockState:
-    """The state of a block.
-
-    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` say where it is; `threads` has the x, y
-    and z of each lane, `every_lane` their numbers. `mask` tells which lanes are active, None when all are; `active` has
-    the numbers of those. `regions` and `instruction` are those of what runs now.
+    `regions` and `instruction` are those of what runs now.
     """
 
     def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
+        super().__init__(grid, extents, target.warp)
         self.program = program
         self.target = target
-        self.grid = grid
-        self.extents = extents
-        self.warp = target.warp
-        self.clock = Clock(grid, extents, target.warp)
-        self.lanes = self.clock.lanes
-        self.warps = self.clock.warps
-        self.position: Place = (0, 0, 0)
-        self.every_lane: Offsets = np.arange(self.lanes, dtype=np.int64)
-        x, y, _ = extents
-        at = (self.every_lane % x, self.every_lane // x % y, self.every_lane // (x * y))
-        self.threads = tuple(Array(INT32.dtype, each.astype(np.int32)) for each in at)
-        self.mask: Mask = None
-        self.active = self.every_lane
         self.copies = PendingCopies(self.lanes)
         self.shared: dict[Instruction, SharedStorage] = {}
         self.frame: list[Any] = [None] * program.places
@@ -66,8 +46,7 @@ class BlockState:
 
     def begin(self, number: int) -> None:
         """Become the block of that number, with nothing in shared memory."""
-        self.clock.begin(number)
-        self.position = self.clock.place_of(number)
+        super().begin(number)
         self.copies.clear()
         for storage in self.shared.values():
             storage.clear()
@@ -102,17 +81,6 @@ class BlockState:
                 frame[place] = made
         return tuple([frame[place] for place in code.results])
 
-    @contextmanager
-    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
-        """Let only the lanes of `outer` be active where the condition holds."""
-        before, active = self.mask, self.active
-        self.mask = condition if outer is None else condition & outer
-        self.active = np.flatnonzero(self.mask)
-        try:
-            yield
-        finally:
-            self.mask, self.active = before, active
-
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
         """For each lane what it has of `a` where the condition holds, of `b` elsewhere; a fragment as a whole."""
         if not isinstance(a, Array):
@@ -122,22 +90,6 @@ class BlockState:
             chosen = by_warp(self, "the choice of a fragment", condition.astype(np.int64)).astype(bool)
         shape = (-1,) + (1,) * (a.rank - 1)
         return Array(a.dtype, np.where(chosen.reshape(shape), a.values, b.values))
-
-    def uniform(self, number: int) -> Array:
-        """One int32 in all lanes."""
-        return Array(INT32.dtype, np.full(self.lanes, number, np.int32))
-
-    def spread(self, values: Values) -> Values:
-        """A value for each active lane as one for each lane."""
-        if self.mask is None:
-            return values
-        made = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
-        made[self.active] = values
-        return made
-
-    def thread(self, lane: int) -> Who:
-        """A lane as messages name it."""
-        return self.clock.thread(int(lane))
 
     # Memory
 
@@ -212,10 +164,10 @@ class BlockState:
             lane, at = int(lanes[odd][0]), int(offsets[odd][0])
             raise Misaligned(self.thread(lane), memory.address(at), at * memory.dtype.storage_bytes, alignment)
 
-    # Each other
+    # Synchronization
 
     def barrier(self) -> None:
-        """All threads meet. Raises `PartialBarrier`."""
+        """Let all threads arrive. Raises `PartialBarrier` where some do not."""
         if self.mask is not None:
             missing = np.flatnonzero(~self.mask)
             if missing.size:
@@ -226,10 +178,6 @@ class BlockState:
     def whole_warps(self, what: str) -> Offsets:
         """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where lanes of one do not."""
         return whole_warps(self, what)
-
-    def exchange(self, values: Values, sources: Offsets, mask: int | None = None) -> Values:
-        """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`."""
-        return exchanged(self, values, sources, mask)
 
     def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
         """What lane i + delta of the warp holds, its own beyond the end (AMB-LANG-63). Raises `AbsentLane`."""

@@ -1,4 +1,4 @@
-"""Who did what when, in one number: the stamps by which races are found (section 8.3).
+"""Access stamps: block, epoch and thread of an access as one number, by which races are found (section 8.3).
 
 An epoch is what lies between two barriers of a block; blocks run one after another, and no epoch number is used twice.
 A stamp is an epoch and someone: a lane, a warp as a whole, several lanes, or a lane by an asynchronous copy. Stamps of

@@ -6,17 +6,13 @@ one operation. A kernel computes it step by step. Their names are ours (AMB-LANG
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.operation import Attribute, Operand, operation, require
 from ..ir.types import Scalar
 from ..numerics import complex_numbers
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES
+from .block import BlockState
 from .operation import KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 PARTS = ("real", "imaginary")
 

@@ -5,7 +5,7 @@ Their names are ours. A region runs for all lanes that take it at once; a lane t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from ..ir.dimensions import joined_all, loosened_all
 from ..ir.operation import Hidden, Operand, Operands, Shown, operation, require
 from ..ir.types import LAYOUTS, Memref, Scalar, Type
 from ..numerics.array import Array
+from .block import BlockState
 from .faults import NotUniform
 from .operation import INT32, KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 
 def _refuse_memory(types: tuple[Type, ...]) -> None:

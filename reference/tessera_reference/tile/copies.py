@@ -6,16 +6,14 @@ copied, and a barrier after it to the others. A barrier alone finishes what no g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from ..ir.operation import Attribute, Operand, Operands, operation, require
 from ..ir.types import Memref, Scalar
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import KernelOperation, require_indices
-
-if TYPE_CHECKING:
-    from .block import BlockState
-    from .storage import Storage
+from .storage import Storage
 
 SIZES = (4, 8, 16)
 """Bytes that one copy may move."""
@@ -72,9 +70,9 @@ class CopyAsync(KernelOperation):
         return ()
 
 
-@operation("tessera.tile.cp.async.commit", clauses=("LANG-07.2-04",))
-class CopyCommit(KernelOperation):
-    """Makes a group of what each thread has copied since its last one."""
+@dataclass(frozen=True)
+class GroupCommit(KernelOperation):
+    """Makes a group of what each thread has copied since its last one, in Tile and Target IR."""
 
     effects = frozenset({"memory"})
 
@@ -86,6 +84,11 @@ class CopyCommit(KernelOperation):
         """Close the group."""
         block.copies.commit(block)
         return ()
+
+
+@operation("tessera.tile.cp.async.commit", clauses=("LANG-07.2-04",))
+class CopyCommit(GroupCommit):
+    """Makes a group of what each thread has copied since its last one."""
 
 
 @operation("tessera.tile.cp.async.wait", clauses=("LANG-07.2-04",))

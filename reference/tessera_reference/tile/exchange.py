@@ -1,19 +1,15 @@
-"""What the lanes of a warp know of each other: whole warps, values that agree, values read from another lane."""
+"""Checks and exchanges in a warp: whole warps, values that agree, values read from another lane."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .faults import AbsentLane, NotUniform, PartialWarp
+from .lanes import Lanes
 from .storage import Offsets, Values
 
-if TYPE_CHECKING:
-    from .block import BlockState
 
-
-def whole_warps(block: BlockState, what: str) -> Offsets:
+def whole_warps(block: Lanes, what: str) -> Offsets:
     """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where only some of one do."""
     if block.mask is None and block.lanes % block.warp == 0:
         return np.arange(block.warps)
@@ -27,14 +23,14 @@ def whole_warps(block: BlockState, what: str) -> Offsets:
     return np.flatnonzero(active)
 
 
-def _rows(block: BlockState, values: Values) -> Values:
+def _rows(block: Lanes, values: Values) -> Values:
     """The lanes of each warp as a row; threads that the block does not have are zeros."""
     every = np.zeros(block.warps * block.warp, values.dtype)
     every[: block.lanes] = values
     return every.reshape(block.warps, block.warp)
 
 
-def by_warp(block: BlockState, what: str, values: Offsets) -> Offsets:
+def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
     """What the lanes of each warp agree on; in inactive warps anything. Raises `PartialWarp` and `NotUniform`."""
     active = whole_warps(block, what)
     lanes = _rows(block, values)
@@ -45,7 +41,7 @@ def by_warp(block: BlockState, what: str, values: Offsets) -> Offsets:
     return lanes[:, 0]
 
 
-def exchanged(block: BlockState, values: Values, sources: Offsets, mask: int | None = None) -> Values:
+def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None = None) -> Values:
     """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`.
 
     Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.

@@ -1,6 +1,6 @@
-"""What goes wrong while a kernel runs, as types with fields: which threads, which element, what they did.
+"""Errors of running kernels, as types with fields: which threads, which element, what they did.
 
-The machine makes a diagnostic of each, of category tile, at the instruction that failed.
+The interpreter reports each as a diagnostic of category tile, at the instruction that failed.
 """
 
 from __future__ import annotations

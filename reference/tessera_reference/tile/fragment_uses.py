@@ -7,34 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ..ir.module import Function, Instruction, Value
 from ..ir.types import Fragment
-from ..numerics.formats import DType
 from .control import For
 from .fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
-
-Part = Literal["a", "b", "c"]
-
-
-@dataclass(frozen=True)
-class FragmentUse:
-    """One of the operands of mma.sync; an accumulator has its dtype."""
-
-    part: Part
-    accum: DType | None = None
-
-    def shape(self, fragment: Fragment) -> tuple[int, int]:
-        """Rows and columns."""
-        return {
-            "a": (fragment.m, fragment.k),
-            "b": (fragment.k, fragment.n),
-            "c": (fragment.m, fragment.n),
-        }[self.part]
-
-    def __str__(self) -> str:
-        return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()
+from .program import FragmentUse
 
 
 @dataclass(frozen=True)

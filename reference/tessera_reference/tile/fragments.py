@@ -6,7 +6,7 @@ accumulator, m by n in another dtype, follows from its use (AMB-LANG-34, AMB-LAN
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from ..ir.types import Fragment, Memref, Scalar
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
+from .block import BlockState
 from .exchange import by_warp
 from .matrices import load_matrices, require_aligned, store_matrices
 from .operation import KernelOperation, require_indices
-
-if TYPE_CHECKING:
-    from .block import BlockState
-    from .storage import Storage
+from .storage import Storage
 
 ALIGNMENT = 16
 """Bytes to which each row that ldmatrix reads is aligned (LANG-07.3-01, LANG-16-05, LANG-16-06; AMB-LANG-36)."""

@@ -6,17 +6,14 @@ Threads are counted with x fastest; each run of as many as a warp is wide is one
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..ir.operation import Attribute, operation, require
 from ..ir.types import Scalar
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import INT32, KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 AXES = ("x", "y", "z")
 

@@ -21,7 +21,8 @@ from ..numerics.errors import TooLarge
 from ..numerics.formats import DType
 from .block import BlockState
 from .faults import Place, Unwritten
-from .program import Program, prepare
+from .preparation import prepare
+from .program import Program
 from .reports import MOST_STEPS, Budget, too_many_steps, unwritten
 from .storage import GlobalStorage
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .block import BlockState
 from .faults import Address, Misaligned, OutOfBounds
 from .storage import Offsets, Storage, Values
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 
 def load_matrices(block: BlockState, memory: Storage, corners: Offsets, shape: tuple[int, int], stride: int) -> Values:

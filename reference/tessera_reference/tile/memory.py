@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ir.operation import Hidden, Operand, Operands, Shown, operation, require
 from ..ir.types import Memref, Scalar, is_unknown
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import KernelOperation, require_indices
-
-if TYPE_CHECKING:
-    from .block import BlockState
-    from .storage import Storage
+from .storage import Storage
 
 
 def require_known(memory: Memref) -> None:

@@ -7,14 +7,12 @@ A scalar of a kernel has one value for each lane: an `Array` of shape [lanes]. A
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ir.operation import Operation, require
 from ..ir.types import Scalar
 from ..numerics.formats import dtype
-
-if TYPE_CHECKING:
-    from .block import BlockState
+from .block import BlockState
 
 INT32 = Scalar(dtype("int32"))
 """The type of every index."""

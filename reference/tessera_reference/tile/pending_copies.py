@@ -1,18 +1,15 @@
-"""Asynchronous copies on their way: which thread made them, and in which of its groups (AMB-LANG-64, AMB-LANG-201)."""
+"""Asynchronous copies that are not finished, each with its thread and group (AMB-LANG-64, AMB-LANG-201)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from .lanes import Lanes
 from .storage import Offsets, Storage
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,11 @@ class PendingCopies:
         """Copies that the lanes have begun, each to the elements of its row."""
         self.copies.append(Copy(storage, at, lanes, self.committed[lanes]))
 
-    def commit(self, block: BlockState) -> None:
+    def commit(self, block: Lanes) -> None:
         """Close a group of each active lane."""
         self.committed[block.active] += 1
 
-    def wait(self, block: BlockState, pending: int) -> None:
+    def wait(self, block: Lanes, pending: int) -> None:
         """Finish, for each active lane, all its groups but the newest `pending`."""
         done = np.full(self.committed.size, -1, np.int64)
         done[block.active] = self.committed[block.active] - pending

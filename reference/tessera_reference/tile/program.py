@@ -1,74 +1,37 @@
-"""A kernel prepared to run: values as places in a frame, operations as what is called for all lanes (section 7).
-
-What can be decided once is decided here, so that a block pays for each instruction a call and little more.
-"""
+"""A kernel that is ready to run: its instructions as calls, its values as places in a frame (spec section 7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from ..graph.cast import Cast
-from ..graph.constant import Constant
-from ..graph.elementwise import (
-    Add,
-    ElementwiseBinary,
-    Equal,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    Multiply,
-    Negate,
-    NotEqual,
-    Subtract,
-)
-from ..graph.functions import FloatFunction
-from ..graph.identity import Identity
-from ..graph.selection import Abs, Clamp, Select
-from ..ir.module import Block, Function, Instruction, Value
-from ..ir.operation import Operation
-from ..ir.types import Memref, dtype_of
-from ..numerics.array import Array
-from .fragment_uses import FragmentUse, fragment_uses
-from .fragments import FragmentStore
-from .memory import Store
-from .operation import KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
-
-LANEWISE: tuple[type[Operation], ...] = (
-    ElementwiseBinary,
-    FloatFunction,
-    Negate,
-    Cast,
-    Select,
-    Clamp,
-    Abs,
-    Identity,
-    Constant,
-)
-"""The operations of Graph IR that a kernel may hold, on scalars: they do the same in each lane."""
+from ..ir.module import Instruction, Value
+from ..ir.types import Fragment
+from ..numerics.formats import DType
 
 Call: TypeAlias = Callable[..., Any]
 
-ON_INDICES: Mapping[type[Operation], Call] = {
-    Add: np.add,
-    Subtract: np.subtract,
-    Multiply: np.multiply,
-    Equal: np.equal,
-    NotEqual: np.not_equal,
-    Less: np.less,
-    LessEqual: np.less_equal,
-    Greater: np.greater,
-    GreaterEqual: np.greater_equal,
-}
-"""What numpy does on integers just as the canon has it: most of a kernel is index arithmetic, which this keeps fast."""
+Part = Literal["a", "b", "c"]
+
+
+@dataclass(frozen=True)
+class FragmentUse:
+    """One of the operands of mma.sync; an accumulator has its dtype."""
+
+    part: Part
+    accum: DType | None = None
+
+    def shape(self, fragment: Fragment) -> tuple[int, int]:
+        """Rows and columns."""
+        return {
+            "a": (fragment.m, fragment.k),
+            "b": (fragment.k, fragment.n),
+            "c": (fragment.m, fragment.n),
+        }[self.part]
+
+    def __str__(self) -> str:
+        return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()
 
 
 @dataclass(frozen=True)
@@ -99,70 +62,3 @@ class Program:
     places: int
     uses: Mapping[Value, FragmentUse]
     written: frozenset[Value]
-
-
-@lru_cache(maxsize=256)
-def prepare(function: Function, lanes: int) -> Program:
-    """The program of a kernel for blocks of so many lanes."""
-    places: dict[Value, int] = {}
-    code = _code(function.body, places, lanes)
-    return Program(code, len(places), fragment_uses(function)[0], _written(function))
-
-
-def _code(block: Block, places: dict[Value, int], lanes: int) -> Code:
-    arguments = _places(block.arguments, places)
-    steps = []
-    for instruction in block.instructions:
-        operands = _places(instruction.operands, places)
-        regions = tuple([_code(region, places, lanes) for region in instruction.regions])
-        call = _call(instruction.operation, lanes)
-        steps.append(Step(call, operands, _places(instruction.results, places), instruction, regions))
-    return Code(tuple(steps), arguments, _places(block.results, places))
-
-
-def _places(values: tuple[Value, ...], places: dict[Value, int]) -> tuple[int, ...]:
-    return tuple([places.setdefault(value, len(places)) for value in values])
-
-
-def _call(operation: Operation, lanes: int) -> Call:
-    """How an operation is run."""
-    if isinstance(operation, KernelOperation):
-        return operation.run
-    if isinstance(operation, Constant):
-        one = operation.execute(env=None)  # type: ignore[arg-type]  # it asks nothing of its surroundings
-        everywhere = Array(one.dtype, np.broadcast_to(one.values, lanes))
-        return lambda block: everywhere
-    if type(operation) in ON_INDICES and operation.a.dtype.kind == "int":  # type: ignore[attr-defined]  # as binary
-        return _on_indices(operation)
-    if isinstance(operation, LANEWISE):
-        return _lanewise(operation)
-    raise TypeError(f"{operation.name} does not run in kernels")
-
-
-def _on_indices(operation: Operation) -> Call:
-    """Arithmetic that no value makes fail; in inactive lanes too."""
-    compute, made = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
-    assert made is not None
-    return lambda block, a, b: Array(made, compute(a.values, b.values))
-
-
-def _lanewise(operation: Operation) -> Call:
-    """An elementwise operation, of the active lanes only: what the others hold might not even have a result."""
-
-    def call(block: BlockState, *operands: Array) -> Array:
-        if block.mask is None:
-            made: Array = operation.execute(*operands, env=None)
-            return made
-        active = block.active
-        made = operation.execute(*[Array(each.dtype, each.values[active]) for each in operands], env=None)
-        return Array(made.dtype, block.spread(made.values))
-
-    return call
-
-
-def _written(function: Function) -> frozenset[Value]:
-    """The parameters that instructions write; of Target IR, whose pointers move, all of them."""
-    if function.device != "tile":
-        return frozenset(function.parameters)
-    stores = [each for each in function.body.walk() if isinstance(each.operation, Store | FragmentStore)]
-    return frozenset(value for each in stores for value in each.operands if isinstance(value.type, Memref))

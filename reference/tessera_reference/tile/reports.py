@@ -1,17 +1,13 @@
-"""What is said of a kernel that fails while it runs: a diagnostic at the instruction (section 12), and the budget."""
+"""Diagnostics of kernels that fail while they run (section 12), and the limit on their instructions."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
 from ..ir.module import Function, Instruction
 from ..numerics.errors import DivisionByZero, NumericsFailure
 from .faults import KernelFault, Unwritten
-
-if TYPE_CHECKING:
-    from .block import BlockState
-    from .program import Code
+from .lanes import Lanes
+from .program import Code
 
 MOST_STEPS = 10_000_000
 """Instructions that one launch may run, each counted once for a block."""
@@ -56,12 +52,12 @@ def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
     )
 
 
-def failed(instruction: Instruction, failure: NumericsFailure, block: BlockState) -> Diagnostic:
+def failed(instruction: Instruction, failure: NumericsFailure, lanes: Lanes) -> Diagnostic:
     """What went wrong in an instruction."""
     operation, fault = instruction.operation, isinstance(failure, KernelFault)
     text = str(failure)
     if isinstance(failure, DivisionByZero):
-        text = f"integer division by zero in {block.thread(int(block.active[failure.index[0]]))}"
+        text = f"integer division by zero in {lanes.thread(int(lanes.active[failure.index[0]]))}"
     return Diagnostic(
         "tile" if fault else "numerics",
         "execute",

@@ -1,26 +1,22 @@
-"""Threads that meet: the barrier of a block and the shuffle of a warp (sections 7.2, 8.3; AMB-LANG-31, -63, -84)."""
+"""Synchronization: the barrier of a block, the shuffle of a warp (sections 7.2, 8.3; AMB-LANG-31, -63, -84)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from ..ir.operation import Attribute, Operand, operation, require
 from ..ir.types import Scalar
 from ..numerics.array import Array
+from .block import BlockState
 from .operation import KernelOperation
-
-if TYPE_CHECKING:
-    from .block import BlockState
 
 WIDEST = (1 << 64) - 1
 """A mask of as many lanes as the widest warp has."""
 
 
-@operation("tessera.tile.barrier", clauses=("LANG-07.2-05", "LANG-08.3-02", "LANG-08.3-03"))
-class Barrier(KernelOperation):
-    """Everything that any thread of the block did before it happens before everything after it."""
-
-    label: Attribute[str] = ""
+@dataclass(frozen=True)
+class BlockBarrier(KernelOperation):
+    """What the barriers of Tile and Target IR share."""
 
     effects = frozenset({"barrier"})
 
@@ -29,9 +25,16 @@ class Barrier(KernelOperation):
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
-        """All threads of the block meet. Raises `PartialBarrier` where some do not come."""
+        """Let all threads of the block arrive. Raises `PartialBarrier` where some do not."""
         block.barrier()
         return ()
+
+
+@operation("tessera.tile.barrier", clauses=("LANG-07.2-05", "LANG-08.3-02", "LANG-08.3-03"))
+class Barrier(BlockBarrier):
+    """Everything that any thread of the block did before it happens before everything after it."""
+
+    label: Attribute[str] = ""
 
 
 @operation("tessera.tile.shfl.sync", clauses=("LANG-07.2-06",))

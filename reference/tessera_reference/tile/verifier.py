@@ -1,7 +1,7 @@
-"""What Tile IR asks of a kernel besides well-formedness: its entry, its memory, and what the target has (7.3, 8.1, 11).
+"""Verification of kernels of Tile IR: entry, memory, and instructions that the target has (7.3, 8.1, 11).
 
-The core verifier has seen to definitions, uses and types. What depends on values that only running shows, the machine
-finds.
+The core verifier has seen to definitions, uses and types. What depends on values, the
+interpreter finds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .fragments import ALIGNMENT, LoadMatrix, MmaSync
 from .launch import Launch
 from .memory import SharedAlloc
 from .operation import KernelOperation
-from .program import LANEWISE
+from .preparation import LANEWISE
 
 MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
 """Blocks along x, y and z (AMB-LANG-203)."""

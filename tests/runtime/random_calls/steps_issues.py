@@ -76,7 +76,7 @@ def issue_together(session: Session) -> None:
 def issued(
     session: Session, mesh: Mesh, name: str, operator: int, axis: str | None, root: int, odd: bool
 ) -> tuple[dict[str, Any], set[Status]]:
-    """What one rank asks for, and how the meeting ends for it."""
+    """The parameters of one rank, and how the rendezvous ends for it."""
     named: dict[str, Any] = {"op": operator, "axis": axis, "root": root, "algorithm": "ring"}
     named |= {"descriptor": Descriptor(seed=3), "policy": NumericsPolicy(**STRICT)}
     if name not in ("all_reduce", "reduce_scatter"):
@@ -144,7 +144,7 @@ def complete(
     axis: str | None,
     root: int,
 ) -> None:
-    """Whatever became of the others, the last rank comes too: the numbers of the meetings agree again."""
+    """The last rank issues too, whatever became of the others: the counts of the ranks agree again."""
     named, _ = issued(session, on.mesh, name, operator, axis, root, False)
     if session.chance(70):
         session.judged("tessStreamSynchronize", {"stream": on.handle}, [MISMATCH, *ASYNCHRONOUS])

@@ -116,7 +116,7 @@ def kernel(mesh: Mesh, name: str, scalar: int, tensors: Sequence[Place], trapped
         if not tensors:
             return failed if trapped else []
         if name == "met":
-            return meeting()
+            return rendezvous()
         if shares(uses, mesh):
             return [*forgotten(uses), *(failed if trapped or KERNELS[name](scalar, [[0] * 8]) is None else [])]
         errors: list[Status] = []
@@ -129,7 +129,7 @@ def kernel(mesh: Mesh, name: str, scalar: int, tensors: Sequence[Place], trapped
                 errors += store(tensors[-1], tensors[-1].block.copy_on(device), 4, result)
         return errors
 
-    def meeting() -> Sequence[Status]:
+    def rendezvous() -> Sequence[Status]:
         if trapped:
             missing = [Status.TESS_ERR_COLLECTIVE_MISMATCH] if len(trapped) < len(mesh.devices) else []
             return [Status.TESS_ERR_LAUNCH_FAILED, *missing]
@@ -184,12 +184,12 @@ def collective(
     def apply() -> Sequence[Status]:
         if any(a in group and b in group for a, b in cut() for group in groups):
             return [Status.TESS_ERR_TIMEOUT if mesh.context.timeout else Status.TESS_ERR_LAUNCH_FAILED]  # AMB-RT-81
-        meeting = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in groups]
-        meeting = [(group, held) for group, held in meeting if len(group) > 1 and held]
-        written = [Use(place, True) for _, held in meeting for place in held]
+        members = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in groups]
+        members = [(group, held) for group, held in members if len(group) > 1 and held]
+        written = [Use(place, True) for _, held in members for place in held]
         if dtype not in WHOLE or shares(written, mesh) or any(use.place.block.read_only for use in written):
             return forgotten(written)
-        for group, held in meeting:
+        for group, held in members:
             meet(group, held)
         return []
 

@@ -105,8 +105,8 @@ def _obey(word: str, rest: str, macros: dict[str, str], conditions: _Conditions)
 
 
 def _holds(expression: str, macros: dict[str, str]) -> bool:
-    told = _DEFINED.sub(lambda found: str(int((found[1] or found[2]) in macros)), expression)
-    return bool(evaluate_text(_NAME.sub("0", expanded(told, macros)), {}))
+    replaced = _DEFINED.sub(lambda found: str(int((found[1] or found[2]) in macros)), expression)
+    return bool(evaluate_text(_NAME.sub("0", expanded(replaced, macros)), {}))
 
 
 def expanded(line: str, macros: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ class Types:
         return cls(found.typedefs, found.structures, found.enumerations, found.values)
 
     def structure(self, name: str) -> c_ast.Struct | None:
-        """The structure that a typedef, or a tag, names; None where its members are not told."""
+        """The structure that a typedef, or a tag, names; None where it is not defined."""
         node = self._meant(name)
         if isinstance(node, c_ast.Struct) and node.decls is None:
             node = self.structures.get(node.name)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tessera_conformance.arithmetic.fast_sums import Array
 from tessera_conformance.arithmetic.model import NodeArithmetic
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, value_of
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
-
-if TYPE_CHECKING:
-    from tessera_conformance.arithmetic.fast_sums import Array
 
 _SPECIAL = {NAN: np.nan, INFINITY: np.inf, NEGATIVE_INFINITY: -np.inf, NEGATIVE_ZERO: -0.0}
 

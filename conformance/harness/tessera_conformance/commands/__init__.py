@@ -1,1 +1,1 @@
-"""The subcommands of `tessera-conformance` that no tool of its own holds, and how foreseen errors are told."""
+"""The subcommands of `tessera-conformance` that belong to no other package, and how they report foreseen errors."""

@@ -15,7 +15,7 @@ from tessera_conformance.transports.locate import FORMS, locate
 TEMPLATE = Path(__file__).with_name("adapter_template.py")
 
 PROGRAM = "module m { func f(A: tensor<2xfp32>) -> tensor<2xfp32> { return A + A; } }"
-QUESTIONS = (
+REQUESTS = (
     ("language.parse", {"source": PROGRAM}),
     ("language.verify", {"source": PROGRAM}),
     ("language.lower", {"source": PROGRAM, "to": "graph"}),
@@ -74,21 +74,21 @@ def smoke(arguments: argparse.Namespace) -> int:
 def _smoke(session: Session) -> int:
     hello = session.open()
     if isinstance(hello, Fault):
-        _tell("session.open", hello)
+        _print_observation("session.open", hello)
         return 1
     print(f"{'session.open':18} {hello.name} {hello.version}, claims {', '.join(hello.documents) or 'no document'}")
     sound = True
-    for method, params in QUESTIONS:
+    for method, params in REQUESTS:
         observation = session.call(method, params)
-        _tell(method, observation)
+        _print_observation(method, observation)
         sound = sound and not isinstance(observation, Fault)
     fault = session.reset()
     if fault is not None:
-        _tell("session.reset", fault)
+        _print_observation("session.reset", fault)
     return 0 if sound and fault is None else 1
 
 
-def _tell(method: str, observation: Observation) -> None:
+def _print_observation(method: str, observation: Observation) -> None:
     print(f"{method:18} {describe(observation)}")
     if isinstance(observation, Fault) and observation.stderr.strip():
         print("\n".join(f"{'':18} | {line}" for line in observation.stderr.strip().splitlines()[-12:]))

@@ -58,7 +58,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """One case; its report and script go to `reproduction/` unless told otherwise, and not over a whole report."""
+    """One case; its report and script go to `reproduction/` by default, not over a whole report."""
     return run_suite(["--report-dir=reproduction", "--reproduce", arguments.case, *arguments.rest])
 
 

@@ -93,16 +93,16 @@ def claimed(hello: Hello) -> tuple[str, ...]:
 
 
 def fuzz(session: Session, plan: Plan, folder: Path | None) -> int:
-    """Make the trials, tell and save what was found, and sum up."""
+    """Make the trials, print and save every finding, and sum up."""
 
-    def tell(finding: Finding) -> None:
+    def report(finding: Finding) -> None:
         print(finding.title)
         if folder is not None:
             print(f"  saved: {save(finding, folder)}")
         print("\n".join(f"  | {line}" for line in shown(finding.minimal).splitlines()), flush=True)
 
     started = time.perf_counter()
-    outcome = run(session, plan, tell)
+    outcome = run(session, plan, report)
     sys.stdout.write(summary(outcome, time.perf_counter() - started))
     if not outcome.tally.judged:
         print("nothing was judged: every answer was `unsupported`")

@@ -34,10 +34,10 @@ def _reshape(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     """From the flat tensor, or from one with an axis of one element more; one extent may be left open."""
     whole = [extent for extent in type_.shape if isinstance(extent, int)]
     operand = (prod(whole),) if make.choose.below(2) else (*whole, 1)
-    asked = list(whole)
+    extents = list(whole)
     if make.choose.chance(3):
-        asked[make.choose.below(len(asked))] = -1
-    return t.Call("op.reshape", (make.expr(t.Type(type_.dtype, operand), False),), (_extents("shape", asked),))
+        extents[make.choose.below(len(extents))] = -1
+    return t.Call("op.reshape", (make.expr(t.Type(type_.dtype, operand), False),), (_extents("shape", extents),))
 
 
 def _broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:

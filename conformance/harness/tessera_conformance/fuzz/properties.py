@@ -63,14 +63,14 @@ class Tally:
             self.unsupported[observation.feature] += 1
 
 
-Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Observation]
+Call: TypeAlias = Callable[[str, Mapping[str, Any]], Observation]
 """Asks one method of the protocol, by its full name."""
 
 
-def judge(ask: Ask, trial: Trial, tally: Tally) -> Problem | None:
-    """Ask what the trial asks; the first property that does not hold, if any."""
+def judge(call: Call, trial: Trial, tally: Tally) -> Problem | None:
+    """Make the calls of the trial; the first property that does not hold, if any."""
     try:
-        _Judge(ask, tally).trial(trial)
+        _Judge(call, tally).trial(trial)
     except Wrong as found:
         return found.problem
     return None
@@ -79,12 +79,12 @@ def judge(ask: Ask, trial: Trial, tally: Tally) -> Problem | None:
 class _Judge:
     """Asks, counts, and looks at every answer."""
 
-    def __init__(self, ask: Ask, tally: Tally) -> None:
-        self._ask = ask
+    def __init__(self, call: Call, tally: Tally) -> None:
+        self._call = call
         self._tally = tally
 
     def trial(self, trial: Trial) -> None:
-        """Ask what belongs to the kind of the trial."""
+        """Make the calls that belong to the kind of the trial."""
         if trial.kind == "legal":
             self.legal(trial)
         elif trial.kind == "illegal":
@@ -101,7 +101,7 @@ class _Judge:
         _require(not isinstance(accepted, Rejected), "legal program refused", accepted)
         if trial.thorough:
             self.parse(trial)
-            lowered = self.ask("lower", subject.source, to="graph")
+            lowered = self.call("lower", subject.source, to="graph")
             _require(not isinstance(lowered, Rejected), "legal program not lowered", lowered)
         if not isinstance(accepted, Returned) or not subject.function:
             return
@@ -114,7 +114,7 @@ class _Judge:
 
     def parse(self, trial: Trial) -> None:
         """The declarations that the parser finds are those of the program."""
-        parsed = self.ask("parse", trial.subject.source)
+        parsed = self.call("parse", trial.subject.source)
         _require(not isinstance(parsed, Rejected), "legal program not parsed", parsed)
         if isinstance(parsed, Returned) and trial.declared is not None:
             found = [
@@ -153,7 +153,7 @@ class _Judge:
         """Any text: an answer, and one that agrees with those of the other methods."""
         answer = self.verify(trial.subject.source)
         if trial.thorough:
-            parsed = self.ask("parse", trial.subject.source)
+            parsed = self.call("parse", trial.subject.source)
             if isinstance(parsed, Rejected) and isinstance(answer, Returned):
                 raise Wrong("accepted, but not parsed", describe(parsed))
         if isinstance(answer, Returned) and trial.subject.function:
@@ -165,7 +165,7 @@ class _Judge:
 
     def verify(self, source: str) -> Observation:
         """The answer of `language.verify`; a refusal is one of a phase before lowering."""
-        answer = self.ask("verify", source)
+        answer = self.call("verify", source)
         if isinstance(answer, Rejected) and answer.phase not in BEFORE_EXECUTION:
             raise Wrong("refused in another phase", describe(answer))
         if isinstance(answer, Returned):
@@ -179,12 +179,12 @@ class _Judge:
         """The answer of executing the function, on as many ranks as the subject says."""
         inputs = dict(subject.inputs)
         if subject.ranks:
-            return self.ask("execute_ranks", subject.source, function=subject.function, ranks=[inputs] * subject.ranks)
-        return self.ask("execute", subject.source, function=subject.function, inputs=inputs)
+            return self.call("execute_ranks", subject.source, function=subject.function, ranks=[inputs] * subject.ranks)
+        return self.call("execute", subject.source, function=subject.function, inputs=inputs)
 
-    def ask(self, method: str, source: str, **params: Any) -> Observation:
+    def call(self, method: str, source: str, **params: Any) -> Observation:
         """One answer; a fault is a problem whatever was asked, and so is a diagnostic outside the text."""
-        answer = self._ask(f"language.{method}", {"source": source, **params})
+        answer = self._call(f"language.{method}", {"source": source, **params})
         self._tally.add(method, answer)
         if isinstance(answer, Fault):
             raise Wrong(answer.kind, f"language.{method}: {answer.detail}")
@@ -223,20 +223,20 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
     longest, count = max(lines), max(len(lines), len(source.splitlines()))
     plain = count == len(lines)
     for each in diagnostics:
-        told = f"{each.category} at {each.line}:{each.column} to {each.end_line}:{each.end_column}: {each.message}"
+        text = f"{each.category} at {each.line}:{each.column} to {each.end_line}:{each.end_column}: {each.message}"
         if each.category not in CATEGORIES or not each.message.strip():
-            raise Wrong("diagnostic without category or message", told)
+            raise Wrong("diagnostic without category or message", text)
         for line, column, beyond in ((each.line, each.column, 1), (each.end_line, each.end_column, 2)):
             if line is not None and not 1 <= line <= count:
-                raise Wrong("diagnostic outside the text", told)
+                raise Wrong("diagnostic outside the text", text)
             width = lines[line - 1] if plain and line is not None else max(longest, len(source))
             if column is not None and not 1 <= column <= width + beyond:
-                raise Wrong("diagnostic outside the text", told)
+                raise Wrong("diagnostic outside the text", text)
         if None not in (each.line, each.end_line, each.column, each.end_column) and (each.end_line, each.end_column) < (
             each.line,
             each.column,
         ):
-            raise Wrong("diagnostic that ends before it starts", told)
+            raise Wrong("diagnostic that ends before it starts", text)
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:

@@ -57,16 +57,16 @@ class Outcome:
 def tried(session: Session, trial: Trial, tally: Tally) -> Problem | None:
     """Make one trial, and bring the implementation back to its first state."""
 
-    def ask(method: str, params: Mapping[str, Any]) -> Observation:
+    def call(method: str, params: Mapping[str, Any]) -> Observation:
         return session.call(method, params)
 
-    problem = judge(ask, trial, tally)
+    problem = judge(call, trial, tally)
     fault = session.reset()
     return problem or (None if fault is None else Problem(f"{fault.kind} at reset", fault.detail))
 
 
-def run(session: Session, plan: Plan, told: Callable[[Finding], None] = lambda finding: None) -> Outcome:
-    """Make the trials of a plan; each finding is told as soon as it is small."""
+def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda finding: None) -> Outcome:
+    """Make the trials of a plan; each finding is reported as soon as it is small."""
     outcome = Outcome()
     for index in plan.indices():
         trial, tape = plan.trial(index)
@@ -79,7 +79,7 @@ def run(session: Session, plan: Plan, told: Callable[[Finding], None] = lambda f
             minimal = reduced(session, plan, trial, tape, problem)
             finding = Finding(session.label, plan.seed, index, plan.features, problem, trial, minimal)
             outcome.findings.append(finding)
-            told(finding)
+            report(finding)
     return outcome
 
 

@@ -42,7 +42,7 @@ def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
-    """New axes in front, and every axis of extent 1 as often as is asked for.
+    """New axes in front, and every axis of extent 1 as often as is requested.
 
     Raises:
         BadArgument: an axis has another extent, and that is not 1.
@@ -136,8 +136,8 @@ def const_tensor(*, shape: Sequence[int], dtype: str, value: Number | Sequence[o
 def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The element of a where the condition holds, that of b elsewhere; all three broadcast."""
     shape = _common_shape(condition, a, b)
-    asked, lefts, rights = (_elements(broadcast(operand, shape=shape)) for operand in (condition, a, b))
-    found = [left if any(holds) else right for holds, left, right in zip(asked, lefts, rights, strict=True)]
+    conditions, lefts, rights = (_elements(broadcast(operand, shape=shape)) for operand in (condition, a, b))
+    found = [left if any(holds) else right for holds, left, right in zip(conditions, lefts, rights, strict=True)]
     return Tensor(a.dtype, shape, b"".join(found))
 
 

@@ -1,4 +1,7 @@
-"""Reduction trees, and what a reduction along one gives.
+"""Reduction trees, and what a reduction along one gives: a second reading of them, on purpose.
+
+`arithmetic/tree.py` reads trees for the probe and the replay. The oracle, which judges those, shares no code with them
+(`tests/oracle/test_independence.py`); that both read every tree alike is tested in `tests/oracle/test_trees.py`.
 
 A tree is `fold`, `pairwise` or `ring(S)`, or explicit: a leaf is its index, a node lists its children, `c` is the start
 value. Explicit trees come as text, `((c 0 1) 2)`, or nested arrays, `[["c", 0, 1], 2]`. A node of three or more

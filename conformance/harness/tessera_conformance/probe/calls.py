@@ -156,7 +156,7 @@ class Box(ABC):
         """The exact value of the watched element."""
         return self._decode(self.word(left, right))
 
-    def asked(self, method: str, params: Mapping[str, Any]) -> Observation:
+    def call(self, method: str, params: Mapping[str, Any]) -> Observation:
         """Make one call, and count it."""
         self.calls += 1
         observation = self.session.call(method, params)
@@ -209,12 +209,12 @@ class EvaluatedBox(Box):
                 "attributes": self.subject.attributes,
                 "level": self.level,
             }
-            observation = self.asked("numerics.evaluate", params)
+            observation = self.call("numerics.evaluate", params)
             if self._by_program is False or not isinstance(observation, Unsupported):
                 self._by_program = False
                 return self._output("numerics.evaluate", observation, 1)[0]
             self._by_program = True
-        return self._output("language.execute", self.asked("language.execute", self._program(inputs)), 1)[0]
+        return self._output("language.execute", self.call("language.execute", self._program(inputs)), 1)[0]
 
     def _program(self, inputs: Sequence[Tensor]) -> dict[str, Any]:
         types = [_type(tensor.dtype, tensor.shape) for tensor in inputs]
@@ -241,7 +241,7 @@ class AllReduceBox(Box):
         whole = np.ascontiguousarray(np.broadcast_to(left[:, None], (ranks, elements))).astype(kind)
         inputs = [Tensor(self.subject.dtype, (elements,), row.tobytes()) for row in whole]
         params = {"inputs": inputs, "op": "sum", "level": self.level}
-        outputs = self._output("collectives.all_reduce", self.asked("collectives.all_reduce", params), ranks)
+        outputs = self._output("collectives.all_reduce", self.call("collectives.all_reduce", params), ranks)
         self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
         return outputs[0]
 

@@ -53,7 +53,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Probe, tell, and write what was asked for."""
+    """Probe, print the finding, and write the files requested."""
     shape = arguments.shape or extents(DEFAULT_SHAPES[arguments.operation])
     subject = Subject(arguments.operation, shape, arguments.dtype, arguments.axis, arguments.element, arguments.out)
     session = Session(locate(arguments.impl), arguments.deadline)

@@ -67,7 +67,7 @@ def declaration(box: Box) -> Declaration | None:
     subject = box.subject
     params: dict[str, Any] = {"operation": subject.operation, "dtype": subject.dtype, "shapes": subject.shapes}
     params |= {"attributes": subject.attributes} if subject.attributes else {}
-    observation = box.asked("numerics.declared", params | {"element": subject.flat_element})
+    observation = box.call("numerics.declared", params | {"element": subject.flat_element})
     if isinstance(observation, Unsupported):
         return _from_hello(box)
     if not isinstance(observation, Returned) or not isinstance(observation.value, Mapping):
@@ -151,8 +151,10 @@ def arithmetic_departures(box: Box, declared: Declaration, seen: Observed) -> li
                 Departure(FIELDS[field], _sentence(field, getattr(declared.arithmetic, field), value), witness)
                 for field, value in changes.items()
             ]
-    told = f"{wrong} of {len(seen.rows)} rows of random terms give other bits than the declared order and arithmetic"
-    return [Departure("arithmetic", f"{told}, and no arithmetic tried explains them", witness)]
+    statement = (
+        f"{wrong} of {len(seen.rows)} rows of random terms give other bits than the declared order and arithmetic"
+    )
+    return [Departure("arithmetic", f"{statement}, and no arithmetic tried explains them", witness)]
 
 
 def _changes(box: Box, model: NodeArithmetic, seen: Observed) -> list[dict[str, Any]]:
@@ -186,8 +188,8 @@ def probe_departures(box: Box, declared: Declaration, seen: Observed) -> list[De
 
 def _sentence(field: str, declared: object, found: object) -> str:
     names = {"product": "products", "alignment_bits": "alignment bits"}
-    told = ["all" if value is None else value for value in (declared, found)]
-    return f"{names.get(field, field)}: declared {told[0]}, but {told[1]} replays what was found"
+    words = ["all" if value is None else value for value in (declared, found)]
+    return f"{names.get(field, field)}: declared {words[0]}, but {words[1]} replays what was found"
 
 
 def _digits(box: Box) -> int:

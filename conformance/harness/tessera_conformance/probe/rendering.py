@@ -53,8 +53,8 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.arithmetic is not None:
         yield "arithmetic", model_sentence(finding.arithmetic.model, products)
         if finding.arithmetic.alike:
-            told = "; ".join(_apart(finding.arithmetic.model, other) for other in finding.arithmetic.alike[:4])
-            yield "or", f"{told} (no input tried tells these apart)"
+            others = "; ".join(_apart(finding.arithmetic.model, other) for other in finding.arithmetic.alike[:4])
+            yield "or", f"{others} (no input tried tells these apart)"
     if finding.seen is not None and finding.seen.start is not None:
         begins = {"+0": "a sum of negative zeros is +0", "none": "a sum of negative zeros is -0"}
         yield "start", begins[finding.seen.start]
@@ -80,8 +80,8 @@ def _judged(finding: Finding) -> Iterator[tuple[str, str]]:
     declared = finding.declared
     if finding.verdict == "agrees":
         blind = finding.kind == "exact sum" and finding.tree != declared.tree.without_start().canonical()
-        told = "; no input tells the orders apart" if blind else ""
-        yield "verdict", f"agrees with the declaration ({declared.source}){told}"
+        remark = "; no input tells the orders apart" if blind else ""
+        yield "verdict", f"agrees with the declaration ({declared.source}){remark}"
         return
     yield "declared", f"{abbreviated(declared.tree)} ({declared.source})"
     for departure in finding.departures:
@@ -97,10 +97,10 @@ def _apart(model: NodeArithmetic, other: NodeArithmetic) -> str:
 def _witness(witness: Mapping[str, Any]) -> str:
     shown = {key: value for key, value in witness.items() if key in ("replayed", "found", "declared", "first", "again")}
     inputs = witness.get("inputs")
-    told = [f"{key} {value}" for key, value in shown.items()]
+    parts = [f"{key} {value}" for key, value in shown.items()]
     if isinstance(inputs, Mapping):
-        told += [f"{name} {_cut(' '.join(words))}" for name, words in inputs.items()]
-    return f" [{'; '.join(told)}]" if told else ""
+        parts += [f"{name} {_cut(' '.join(words))}" for name, words in inputs.items()]
+    return f" [{'; '.join(parts)}]" if parts else ""
 
 
 def _cut(text: str) -> str:

@@ -148,10 +148,10 @@ def _line(one: tuple[float, float], other: tuple[float, float]) -> str:
 
 def _node(place: tuple[float, float], part: _Part) -> str:
     fused = len(part.children) > 2
-    told = f"{len(part.children)} terms at once, {part.leaves} leaves" if fused else f"{part.leaves} leaves"
+    label = f"{len(part.children)} terms at once, {part.leaves} leaves" if fused else f"{part.leaves} leaves"
     mark = ' class="n"' if fused else ""
     x, y = place
-    return f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if fused else 3}"><title>{told}</title></circle>'
+    return f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if fused else 3}"><title>{label}</title></circle>'
 
 
 def _leaf(place: tuple[float, float], part: _Part) -> list[str]:

@@ -18,7 +18,7 @@ from tessera_conformance.reports.journal import Line, Report, counts_against
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
 TOLD_ONE_BY_ONE = 3
-"""Cases that changed in the same way; more of them are told together."""
+"""Cases that changed in the same way; more of them are shown together."""
 NOTHING_BROKE, BROKEN, UNUSABLE = 0, 1, 2
 
 
@@ -74,15 +74,15 @@ def compare(before: Report, after: Report) -> Comparison:
 def _selections_differ(before: Report, after: Report) -> list[str]:
     """Where the runs were not asked for the same, so that a change may come of that alone."""
     old, new = before.header["selection"], after.header["selection"]
-    told = [
+    differences = [
         f"the runs differ in {key}: {_chosen(old[key])} before, {_chosen(new[key])} after"
         for key in ("profile", "level", "shard", "complete")
         if old[key] != new[key]
     ]
     if old["deviations"] != new["deviations"]:
         numbers = f"{len(old['deviations'])} before, {len(new['deviations'])} after"
-        told.append(f"the runs differ in their known deviations: {numbers}")
-    return told
+        differences.append(f"the runs differ in their known deviations: {numbers}")
+    return differences
 
 
 def _chosen(value: str | bool | None) -> str:
@@ -120,7 +120,7 @@ def as_text(before: Report, after: Report, comparison: Comparison) -> str:
     lines.append("  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in groups.items()))
     for name, changes in groups.items():
         if changes:
-            lines += ["", name, *(line for alike in _alike(changes) for line in _told(alike))]
+            lines += ["", name, *(line for alike in _alike(changes) for line in _shown_together(alike))]
     return "\n".join(lines)
 
 
@@ -142,7 +142,7 @@ def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
             yield from ([change] for change in group)
 
 
-def _told(alike: Sequence[Change]) -> Iterator[str]:
+def _shown_together(alike: Sequence[Change]) -> Iterator[str]:
     first = alike[0]
     who = first.case if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {first.case}"
     sides = [line for line in (first.before, first.after) if line is not None]
@@ -165,14 +165,14 @@ def _state(observation: Line) -> str:
 
 def as_json(before: Report, after: Report, comparison: Comparison) -> str:
     """The comparison for programs; a case carries verdict, disposition and reason of both sides."""
-    told = {
+    selection = {
         "before": {"path": str(before.path), "claim": before.claim},
         "after": {"path": str(after.path), "claim": after.claim},
         "invalid": list(comparison.invalid),
         "warnings": list(comparison.warnings),
     }
     groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups().items()}
-    return json.dumps(told | groups, indent=2)
+    return json.dumps(selection | groups, indent=2)
 
 
 def _entry(change: Change) -> Mapping[str, object]:

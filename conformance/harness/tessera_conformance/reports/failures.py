@@ -19,18 +19,18 @@ _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "
 
 @dataclass(frozen=True)
 class Failures:
-    """The cases to tell one by one, and for each feature not implemented how many cases needed it."""
+    """The cases to show one by one, and for each feature not implemented how many cases needed it."""
 
-    told: Sequence[Line]
+    cases: Sequence[Line]
     not_implemented: Mapping[str, int]
 
 
 def failures(report: Report) -> Failures:
-    """The cases that count against the claim; none is told where the implementation did not even start."""
+    """The cases that count against the claim; none is shown where the implementation did not even start."""
     counted = in_order(line for line in observed(report) if counts_against(line))
     missing = Counter(feature for feature in map(missing_feature, counted) if feature is not None)
-    told = [] if did_not_start(report) else [line for line in counted if missing_feature(line) is None]
-    return Failures(told, dict(missing.most_common()))
+    cases = [] if did_not_start(report) else [line for line in counted if missing_feature(line) is None]
+    return Failures(cases, dict(missing.most_common()))
 
 
 def did_not_start(report: Report) -> bool:
@@ -48,8 +48,8 @@ def missing_feature(observation: Line) -> str | None:
     exchanges = observation["exchanges"]
     if observation["verdict"] != "fail" or not exchanges or _wrong(observation):
         return None
-    told = exchanges[-1]["observation"].get("unsupported")
-    return None if told is None else str(told["feature"])
+    lacking = exchanges[-1]["observation"].get("unsupported")
+    return None if lacking is None else str(lacking["feature"])
 
 
 def last_stderr(observation: Line) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS, VERDICTS
 
@@ -87,7 +88,7 @@ class JournalWriter:
 
     def observation(self, line: Line) -> None:
         """A case has ended; a second line of the same case replaces the first."""
-        line = {"record": "observation", **line}
+        line = line if isinstance(line, ObservedLine) else {"record": "observation", **line}
         earlier = self._observations.get(line["case"])
         if earlier is None or not counts_against(earlier):
             self._observations[line["case"]] = line
@@ -102,7 +103,8 @@ class JournalWriter:
         lines = [self._header, {"record": "plan", "cases": list(self._plan)}, *observations]
         footer = seal(lines, problems) | {"run": run}
         sealed = self.path.with_suffix(".sealing")
-        sealed.write_text("".join(dump(line) + "\n" for line in [*lines, footer]), encoding="utf-8")
+        with sealed.open("w", encoding="utf-8") as file:
+            file.writelines(f"{dump(line)}\n" for line in [*lines, footer])
         os.replace(sealed, self.path)
         return Report(self.path, self._header, self._plan, observations, footer, None)
 
@@ -129,8 +131,17 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
         "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
         "dispositions": dict(sorted(dispositions.items())),
         "problems": list(problems),
-        "sha256": hashlib.sha256("\n".join(dump(without_run(line)) for line in lines).encode()).hexdigest(),
+        "sha256": _digest(lines),
     }
+
+
+def _digest(lines: Sequence[Line]) -> str:
+    """Of all that is the same in two runs of the same behaviour."""
+    digest = hashlib.sha256()
+    for number, line in enumerate(lines):
+        text = line.text_without_run if isinstance(line, ObservedLine) else dump(without_run(line))
+        digest.update(f"{chr(10) if number else ''}{text}".encode())
+    return digest.hexdigest()
 
 
 def read(path: Path) -> Report:
@@ -196,7 +207,7 @@ def without_run(line: Line) -> Any:
 
 def dump(line: Line) -> str:
     """One line of JSON in the one canonical spelling."""
-    return json.dumps(line, separators=(",", ":"), allow_nan=False)
+    return line.text if isinstance(line, ObservedLine) else json.dumps(line, separators=(",", ":"), allow_nan=False)
 
 
 def _not_run(case: str) -> Line:

@@ -52,10 +52,10 @@ def _case(report: Report, observation: Line) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=_legal(folder.replace("/", ".")), name=_legal(name))
     case.set("time", f"{seconds if isinstance(seconds, int | float) else 0.0:.3f}")
     properties = ElementTree.SubElement(case, "properties")
-    told = [("case", observation["case"]), ("title", observation["title"])]
-    told += [("clause", clause) for clause in observation["clauses"]]
-    told += [("verdict", observation["verdict"]), ("disposition", observation["disposition"])]
-    for key, value in told:
+    fields = [("case", observation["case"]), ("title", observation["title"])]
+    fields += [("clause", clause) for clause in observation["clauses"]]
+    fields += [("verdict", observation["verdict"]), ("disposition", observation["disposition"])]
+    for key, value in fields:
         ElementTree.SubElement(properties, "property", name=key, value=_legal(value))
     _result(case, report, observation)
     _stderr(case, observation)
@@ -64,7 +64,7 @@ def _case(report: Report, observation: Line) -> ElementTree.Element:
 
 def _result(case: ElementTree.Element, report: Report, observation: Line) -> None:
     verdict, disposition = observation["verdict"], observation["disposition"]
-    reason = wording.told_reason(observation)
+    reason = wording.reason_with_verdict(observation)
     if disposition in ("known_deviation", "waived"):
         message = f"{disposition}: {wording.deviation_reason(report, observation)}; {reason}"
         ElementTree.SubElement(case, "skipped", message=_legal(message), type=disposition)
@@ -79,9 +79,11 @@ def _result(case: ElementTree.Element, report: Report, observation: Line) -> Non
 
 
 def _stderr(case: ElementTree.Element, observation: Line) -> None:
-    told = [exchange["run"]["stderr"] for exchange in observation["exchanges"] if exchange["run"].get("stderr")]
-    if told:
-        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(told))
+    if observation["verdict"] == "pass":
+        return  # only a fault leaves standard error behind, and none passes
+    written = [exchange["run"]["stderr"] for exchange in observation["exchanges"] if exchange["run"].get("stderr")]
+    if written:
+        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(written))
 
 
 def _problem(number: int, text: str) -> ElementTree.Element:

@@ -1,16 +1,20 @@
-"""From what a case did to the JSON of its observation line."""
+"""From what a case did to the JSON of its observation line: each part is encoded once."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.check import CheckRecord
-from tessera_conformance.observations import Fault
+from tessera_conformance.observations import Fault, Observation
 from tessera_conformance.protocol import write_outcome
+from tessera_conformance.reports.observed_line import LineBuilder, ObservedLine
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 
@@ -26,35 +30,67 @@ WHOLE_CASE = 128
 """So many checks and exchanges of a case that passes are shown: the first and the last ones."""
 
 
-def check_line(record: CheckRecord) -> dict[str, Any]:
-    """A judged assertion."""
+def observed_line(
+    head: Mapping[str, Any],
+    checks: Sequence[CheckRecord],
+    exchanges: Sequence[Exchange],
+    tail: Mapping[str, Any],
+    folder: Path | None,
+) -> ObservedLine:
+    """The line that begins with the fields of the head and ends with those of the tail, the last of which is run."""
+    line = LineBuilder(folder)
+    line.add(f"{encoded({'record': 'observation', **head})[:-1]},")
+    start = line.length
+    line.add(f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[')
+    for position, exchange in enumerate(exchanges):
+        fields = {"method": exchange.method, "params": exchange.params, "observation": _outcome(exchange.observation)}
+        line.add(f"{',' if position else ''}{encoded(fields)[:-1]}")
+        line.add_run(encoded(_run(exchange)))
+        line.add("}")
+    line.add("]")
+    end = line.length
+    for name, value in tail.items():
+        if name == "run":
+            line.add_run(encoded(value))
+        else:
+            line.add(f',"{name}":{encoded(value)}')
+    line.add("}")
+    return line.line((start, end))
+
+
+def _check(record: CheckRecord) -> dict[str, Any]:
     return {
         "kind": record.kind,
         "passed": record.passed,
         "what": record.what,
-        "expected": plain(record.expected),
-        "actual": plain(record.actual),
-        "difference": plain(asdict(record.difference)) if record.difference is not None else None,
+        "expected": record.expected,
+        "actual": record.actual,
+        "difference": asdict(record.difference) if record.difference is not None else None,
     }
 
 
-def exchange_line(exchange: Exchange) -> dict[str, Any]:
-    """A request and what came of it."""
-    observation = exchange.observation
+def _outcome(observation: Observation) -> Mapping[str, Any]:
+    if not isinstance(observation, Fault):
+        return write_outcome(observation)
+    fault = {"kind": observation.kind, "detail": observation.detail, "reproducible": observation.reproducible}
+    return {"fault": fault}
+
+
+def _run(exchange: Exchange) -> dict[str, Any]:
     run: dict[str, Any] = {"seconds": round(exchange.seconds, 6)}
-    if isinstance(observation, Fault):
-        told: Mapping[str, Any] = {
-            "fault": {
-                "kind": observation.kind,
-                "detail": observation.detail,
-                "reproducible": observation.reproducible,
-            }
-        }
-        if observation.stderr:
-            run["stderr"] = plain(observation.stderr)
-    else:
-        told = write_outcome(observation)
-    return {"method": exchange.method, "params": plain(exchange.params), "observation": plain(told), "run": run}
+    if isinstance(exchange.observation, Fault) and exchange.observation.stderr:
+        run["stderr"] = exchange.observation.stderr
+    return run
+
+
+def encoded(value: Any) -> str:
+    """`plain(value)` as JSON; what is short and has nothing unusual in it goes to the encoder as it is."""
+    try:
+        text = _ENCODER.encode(value)
+    except (TypeError, ValueError):
+        text = ""
+    unusual = not text or len(text) > WHOLE_TEXT or "\\ud" in text or (len(text) > 3000 and _LONG_NUMBER.search(text))
+    return _ENCODER.encode(plain(value)) if unusual else text
 
 
 def plain(value: Any) -> Any:
@@ -80,6 +116,10 @@ def plain(value: Any) -> Any:
 def _beginning(text: str) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{text[:HEAD_TEXT]}... ({len(text)} characters, SHA-256 {digest})"
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=plain)
+_LONG_NUMBER = re.compile(r"\d{3000}")
 
 
 def ends_of(entries: Sequence[Entry]) -> Sequence[Entry]:

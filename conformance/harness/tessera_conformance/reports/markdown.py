@@ -29,7 +29,7 @@ SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
 
 SHOWN_FAILURES = 50
-"""Failures told one by one."""
+"""Failures shown one by one."""
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 _BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
@@ -112,8 +112,8 @@ def _numbers(counts: Tally) -> Iterator[str]:
 
 def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
     found = failures(report)
-    parts = [_failure(report, line, results) for line in found.told[:SHOWN_FAILURES]]
-    parts += _more(len(found.told), SHOWN_FAILURES)
+    parts = [_failure(report, line, results) for line in found.cases[:SHOWN_FAILURES]]
+    parts += _more(len(found.cases), SHOWN_FAILURES)
     if found.not_implemented:
         parts += ["### Not implemented", f"{text(wording.not_implemented(found.not_implemented))}."]
     return "\n\n".join(["## Failures", *parts]) if parts else ""
@@ -121,7 +121,7 @@ def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
 
 def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResult]) -> str:
     lines = [f"### {text(observation['case'])}", text(observation["title"])]
-    lines.append(f"- {text(wording.told_reason(observation))}")
+    lines.append(f"- {text(wording.reason_with_verdict(observation))}")
     for name in observation["clauses"]:
         summary = results[name].clause.summary if name in results else "not in this registry"
         lines.append(f"- {text(name)}: {text(summary)}")

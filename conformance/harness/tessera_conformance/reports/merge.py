@@ -63,8 +63,8 @@ def _in_order(parts: Sequence[Report]) -> list[Report]:
             raise CannotMerge(f"shard {number}/{total} is there twice: {by_shard[number].path} and {part.path}")
         by_shard[number] = totals[total] = part
     if len(totals) > 1:
-        told = " and ".join(f"of {total} ({part.path})" for total, part in sorted(totals.items()))
-        raise CannotMerge(f"the shards are of different runs: {told}")
+        differing = " and ".join(f"of {total} ({part.path})" for total, part in sorted(totals.items()))
+        raise CannotMerge(f"the shards are of different runs: {differing}")
     (total,) = totals
     missing = [f"{number}/{total}" for number in range(1, total + 1) if number not in by_shard]
     if missing:
@@ -105,15 +105,15 @@ def _require_disjoint(parts: Sequence[Report]) -> None:
 
 def _problems(parts: Sequence[Report]) -> list[str]:
     """The problems of the parts, each once, and, of a whole suite, the deviations that match no case of any part."""
-    told = [problem for part in parts for problem in _footer(part)["problems"]]
+    problems = [problem for part in parts for problem in _footer(part)["problems"]]
     if not parts[0].header["selection"]["complete"]:
-        return list(dict.fromkeys(told))
+        return list(dict.fromkeys(problems))
     entries = parts[0].header["selection"]["deviations"]
     deviations = Deviations(
         [Deviation(**entry | {"expires": datetime.date.fromisoformat(entry["expires"])}) for entry in entries]
     )
     observed = [(line["case"], line["clauses"]) for part in parts for line in part.observations]
-    return list(dict.fromkeys([*told, *deviations.unmatched(observed)]))
+    return list(dict.fromkeys([*problems, *deviations.unmatched(observed)]))
 
 
 def _run(parts: Sequence[Report]) -> Line:

@@ -29,6 +29,7 @@ from tessera_conformance.reports.clause_results import (
 )
 from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
 from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.verdicts import VERDICTS
 
 LONGEST_PASSED = 2_000
@@ -48,7 +49,7 @@ def page(report: Report, registry: Registry) -> str:
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _island(_data(report, clause_results(report, registry), registry)),
-        "DETAILS": "\n".join(_island(_details(report, line)) for line in in_order(observed(report))),
+        "DETAILS": "\n".join(_details(report, line) for line in in_order(observed(report))),
     }
     return _PLACE.sub(lambda place: places[place[1]], _asset("page.html"))
 
@@ -70,8 +71,12 @@ def _hash(text: str) -> str:
 
 
 def _island(value: Any) -> str:
+    return _safe(json.dumps(value, separators=(",", ":")))
+
+
+def _safe(text: str) -> str:
     """JSON that no text inside can end or escape: ASCII alone, and no opening angle bracket."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    return text.replace("<", "\\u003c")
 
 
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
@@ -145,17 +150,25 @@ def _case(observation: Line) -> dict[str, Any]:
     }
 
 
-def _details(report: Report, observation: Line) -> dict[str, Any]:
+def _details(report: Report, observation: Line) -> str:
     longest = LONGEST_PASSED if observation["verdict"] == "pass" else LONGEST_OTHER
-    details = {
+    before = {
         "reason": observation["reason"],
         "command": wording.reproduce_command(report, observation["case"]),
         "deviation": wording.deviation_reason(report, observation),
-        "checks": observation["checks"],
-        "exchanges": observation["exchanges"],
-        "left_out": wording.left_out(observation),
     }
-    return {key: _trimmed(value, longest) for key, value in details.items()}
+    after = {"left_out": wording.left_out(observation)}
+    parts = [_island(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), _island(after)[1:-1]]
+    return f"{{{','.join(parts)}}}"
+
+
+def _long_fields(observation: Line, longest: int) -> str:
+    """Checks and exchanges: as the line has them, where no text between two quotation marks is too long."""
+    if isinstance(observation, ObservedLine):
+        text = observation.long_text
+        if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
+            return _safe(text)
+    return _island({key: _trimmed(observation[key], longest) for key in ("checks", "exchanges")})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:

@@ -100,7 +100,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
         case "bits" | "equal":
             return _tied(record, exchanges)
         case "returns" | "rejects" | "status":
-            exchange = _told_by(record, exchanges)
+            exchange = _exchange_of(record, exchanges)
             return None if exchange is None else _about_refusal(record, exchange)
     return None
 
@@ -137,7 +137,7 @@ def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
             yield from ([number, *path] for path in _places(item, wanted))
 
 
-def _told_by(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
+def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
     """The last exchange whose outcome reads as the check recorded it."""
     matching = [
         number

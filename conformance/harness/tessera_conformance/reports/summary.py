@@ -104,18 +104,18 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
 
 
 def _failures(found: Failures) -> Iterator[str]:
-    told = found.told
-    if told:
-        yield "  first failures" if len(told) > SHOWN_FAILURES else "  failures"
-    clause_width = max((len(_first_clause(line)) for line in told[:SHOWN_FAILURES]), default=0)
-    for line in told[:SHOWN_FAILURES]:
+    cases = found.cases
+    if cases:
+        yield "  first failures" if len(cases) > SHOWN_FAILURES else "  failures"
+    clause_width = max((len(_first_clause(line)) for line in cases[:SHOWN_FAILURES]), default=0)
+    for line in cases[:SHOWN_FAILURES]:
         yield _cut(f"    {_first_clause(line):<{clause_width}}  {printable(line['case'])}")
-        yield from _indented(wording.told_reason(line), 6 + clause_width, REASON_LINES)
+        yield from _indented(wording.reason_with_verdict(line), 6 + clause_width, REASON_LINES)
         if line["verdict"] in ("crash", "hang"):
             for written in tail(last_stderr(line), STDERR_LINES):
                 yield from _indented(f"stderr: {written}", 6 + clause_width, REASON_LINES)
-    if len(told) > SHOWN_FAILURES:
-        yield f"    and {wording.count(len(told) - SHOWN_FAILURES)} more"
+    if len(cases) > SHOWN_FAILURES:
+        yield f"    and {wording.count(len(cases) - SHOWN_FAILURES)} more"
     if found.not_implemented:
         yield "  not implemented"
         yield from _indented(wording.not_implemented(found.not_implemented), 4, REASON_LINES)
@@ -138,8 +138,8 @@ def _first_clause(observation: Line) -> str:
 
 def _pointers(report: Report, found: Failures) -> Iterator[str]:
     """The commands and paths one copies: never cut, even where they are longer than a line."""
-    if found.told:
-        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, found.told[0]['case']))}"
+    if found.cases:
+        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, found.cases[0]['case']))}"
     page = report.path.parent / "index.html"
     yield f"  {'report':<{_LABEL - 2}}{printable(str(_near(page if page.exists() else report.path)))}"
 

@@ -108,7 +108,7 @@ def claimed_documents(report: Report) -> list[str]:
 def scope(report: Report, registry: Registry) -> list[str]:
     """How much of each claimed document the cases of this report speak of."""
     results = clause_results(report, registry).values()
-    told = []
+    lines = []
     for document in claimed_documents(report):
         testable = [
             result
@@ -117,11 +117,11 @@ def scope(report: Report, registry: Registry) -> list[str]:
         ]
         if testable:
             reached = sum(bool(result.cases) for result in testable)
-            told.append(f"{document}: {reached} of {len(testable)} testable MUST clauses have cases")
-    return told
+            lines.append(f"{document}: {reached} of {len(testable)} testable MUST clauses have cases")
+    return lines
 
 
-def told_reason(observation: Line) -> str:
+def reason_with_verdict(observation: Line) -> str:
     """The reason of an observation in one line, led by the verdict where that is not plain from it."""
     if observation["disposition"] == "unexpected_pass":
         return "unexpected pass: a known deviation says that this case must fail"

@@ -142,7 +142,7 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
         f"{kill.fate} | {len(kill.killers)} of {kill.tagged} |"
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
-    unguarded = _without_violator(matrix, registry, suite)
+    without_violator = _without_violator(matrix, registry, suite)
     return "\n".join(
         [
             "# Kill matrix",
@@ -153,7 +153,7 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
             "|---|---|---|---|---|---|",
             *rows,
             "",
-            f"Clauses of level MUST that have cases and no violator: {', '.join(unguarded) or 'none'}.",
+            f"Clauses of level MUST that have cases and no violator: {', '.join(without_violator) or 'none'}.",
             "",
         ]
     )

@@ -54,17 +54,17 @@ class _Declaration:
     name: str
     clauses: tuple[str, ...]
     variants: Mapping[str, Sequence[str]]
-    ask: Callable[..., Question]
+    make_question: Callable[..., Question]
 
     def cases(self) -> Iterator[SourceCase]:
-        comment = " ".join((inspect.getdoc(self.ask) or "").split())
+        comment = " ".join((inspect.getdoc(self.make_question) or "").split())
         if not comment:
             raise BrokenSource("a case has no docstring", self.name, "say in one sentence what the case shows")
         for values in product(*self.variants.values()):
             chosen = dict(zip(self.variants, values, strict=True))
             name = self.name.format(**chosen)
             try:
-                question = self.ask(**chosen)
+                question = self.make_question(**chosen)
             except Exception as error:
                 raise BrokenSource(f"{type(error).__name__}: {error}", name, "correct the source") from error
             clauses = tuple(dict.fromkeys((*question.clauses, *self.clauses)))
@@ -83,9 +83,9 @@ class Topic:
     ) -> Callable[[Callable[..., Question]], Callable[..., Question]]:
         """Declare a case, or one for every combination of `variants`, which name it and are passed to it."""
 
-        def declare(ask: Callable[..., Question]) -> Callable[..., Question]:
-            self._declarations.append(_Declaration(name, clauses, variants, ask))
-            return ask
+        def declare(make_question: Callable[..., Question]) -> Callable[..., Question]:
+            self._declarations.append(_Declaration(name, clauses, variants, make_question))
+            return make_question
 
         return declare
 
@@ -114,7 +114,7 @@ def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
 
 
 def require_different(results: Sequence[Tensor], why: str) -> None:
-    """Make sure that the data of a case tell ways of computing apart: every two results differ.
+    """Make sure that the data of a case distinguish ways of computing: every two results differ.
 
     Raises:
         ValueError: two of them are equal, so the case would not show what it claims to.

@@ -18,7 +18,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.allowances import are_nan
 
 LONGEST_TREE = 60
-"""Trees of more characters are told by their beginning."""
+"""Of longer trees only the beginning is shown."""
 
 Replay = Callable[[Sequence[Tensor], Mapping[str, Any], Tree, NodeArithmetic], Tensor]
 

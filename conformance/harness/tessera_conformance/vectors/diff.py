@@ -85,10 +85,14 @@ def _changes(old: Vector, new: Vector) -> Iterator[str]:
             yield f"{field}: {before} -> {after}"
     if old.call.method != new.call.method:
         yield f"method: {old.call.method} -> {new.call.method}"
-    asked = [{key: value for key, value in vector.call.params.items() if key != "inputs"} for vector in (old, new)]
-    for name in dict.fromkeys((*asked[0], *asked[1])):
-        if asked[0].get(name) != asked[1].get(name):
-            yield "the program differs" if name == "source" else f"{name}: {asked[0].get(name)} -> {asked[1].get(name)}"
+    parameters = [{key: value for key, value in vector.call.params.items() if key != "inputs"} for vector in (old, new)]
+    for name in dict.fromkeys((*parameters[0], *parameters[1])):
+        if parameters[0].get(name) != parameters[1].get(name):
+            yield (
+                "the program differs"
+                if name == "source"
+                else f"{name}: {parameters[0].get(name)} -> {parameters[1].get(name)}"
+            )
     yield from _tensors("input", dict(old.call.inputs), dict(new.call.inputs))
     numbered = ({str(i): tensor for i, tensor in enumerate(vector.expected)} for vector in (old, new))
     yield from _tensors("expected output", *numbered)

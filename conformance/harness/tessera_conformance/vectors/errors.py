@@ -22,7 +22,7 @@ class DamagedFile(VectorProblem):
 
 
 class OutOfStep(VectorProblem):
-    """The sources and the frozen lines tell different stories."""
+    """The sources and the frozen lines contradict each other."""
 
 
 class Disagreement(VectorProblem):

@@ -51,8 +51,8 @@ def levels(vector: Vector) -> tuple[str, ...]:
 
 
 def judge(impl: Implementation, check: Check, vector: Vector) -> None:
-    """Ask the vector's question and hold the answer to the level of the run."""
-    outputs = ask(impl, check, vector)
+    """Ask the vector's question and judge the answer at the level of the run."""
+    outputs = evaluate(impl, check, vector)
     if impl.level == "strict":
         for found, expected in zip(outputs, vector.expected, strict=True):
             check.bits(found, expected, "strict: the frozen bits")
@@ -60,11 +60,11 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
     for found, expected in zip(outputs, vector.expected, strict=True):
         _judge_below_strict(impl, check, vector, found, expected)
     if impl.level == "deterministic":
-        for found, again in zip(outputs, ask(impl, check, vector), strict=True):
+        for found, again in zip(outputs, evaluate(impl, check, vector), strict=True):
             check.bits(again, found, "deterministic: the same bits when asked again")
 
 
-def ask(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
+def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """The outputs, as many as are expected."""
     area, _, method = vector.call.method.partition(".")
     level = {} if area == "abi" else {"level": impl.level}

@@ -14,11 +14,13 @@ BUFFER_CLAUSES = ("RT-10.1-01", "RT-10.1-02")
 
 def layout(signature: str) -> Question:
     """`abi.parameter_layout`; the outputs are the offsets, the sizes, and the ends of arguments and buffer."""
-    asked = {"signature": signature}
-    return Question(Call("abi.parameter_layout", asked), Check("oracle.parameter_layout", (), asked), LAYOUT_CLAUSES)
+    arguments = {"signature": signature}
+    return Question(
+        Call("abi.parameter_layout", arguments), Check("oracle.parameter_layout", (), arguments), LAYOUT_CLAUSES
+    )
 
 
 def buffer(signature: str, values: Sequence[Any]) -> Question:
     """`abi.pack`; the output is the bytes of the buffer."""
-    asked = {"signature": signature, "values": list(values)}
-    return Question(Call("abi.pack", asked), Check("oracle.parameter_buffer", (), asked), BUFFER_CLAUSES)
+    arguments = {"signature": signature, "values": list(values)}
+    return Question(Call("abi.pack", arguments), Check("oracle.parameter_buffer", (), arguments), BUFFER_CLAUSES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tessera_conformance.dsl import program
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
@@ -178,14 +179,9 @@ def _features(inputs: Mapping[str, Tensor], arguments: Mapping[str, Any]) -> tup
 
 
 def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
-    source = _program(inputs, result, body)
-    return Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
-
-
-def _program(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> str:
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
-    lines = "\n".join(f"    {line}" for line in body)
-    return f"module m {{\n  func f({parameters}) -> {result} {{\n{lines}\n  }}\n}}\n"
+    source = program(*body, parameters=parameters, result=result)
+    return Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
 
 
 def type_of(value: Tensor) -> str:

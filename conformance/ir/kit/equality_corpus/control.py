@@ -111,7 +111,7 @@ DIRECTED = [
     ),
     composed(
         "fused",
-        "Elementwise operations that are told to share a nest.",
+        "Elementwise operations that a directive fuses into one nest.",
         "let B: tensor<9x10xfp32> = A * 2.0; let C: tensor<9x10xfp32> = B + A; schedule.fuse(B, C); "
         "schedule.tile(C, m=3, n=5); return C;",
         A="fp32 9x10 edges",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...numerics.errors import shown
-from ..status import Failure, Status
+from ..status import Failure, invalid
 
 __all__ = ["is_whole_number", "malformed", "require", "require_all", "require_text"]
 
@@ -12,7 +12,7 @@ _LARGEST = (1 << 63) - 1
 
 def malformed(given: str, allowed: str) -> Failure:
     """The failure of whatever is no module image (AMB-RT-43)."""
-    return Failure(Status.TESS_ERR_INVALID_VALUE, "fatbin", given, allowed)
+    return invalid("fatbin", given, allowed)
 
 
 def require(holds: bool, what: str, value: object, allowed: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-from ..status import Failure, Status
+from ..status import Failure, Status, invalid
 
 __all__ = ["KEY_BYTES", "public_key", "sign", "verify_signature"]
 
@@ -69,5 +69,4 @@ def _ed25519() -> Any:
 
 
 def _refused(given: str) -> Failure:
-    allowed = "an image signed by one of the trusted keys"
-    return Failure(Status.TESS_ERR_INVALID_VALUE, "tessModuleLoad", given, allowed)
+    return invalid("tessModuleLoad", given, "an image signed by one of the trusted keys")

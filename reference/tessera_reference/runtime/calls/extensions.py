@@ -102,7 +102,7 @@ def tessxFindings(state: State) -> Sequence[Finding]:
 
 @infallible
 def tessxLog(state: State) -> Sequence[Line]:
-    """The lines that the log level asked for."""
+    """The lines of the log."""
     return tuple(state.log.lines)
 
 

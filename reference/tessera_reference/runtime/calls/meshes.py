@@ -34,9 +34,7 @@ def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: 
         state.machine.topology.device(each)
         if each in ids[:place]:
             raise invalid(f"deviceIds[{place}] is {each}, named twice", "each device once")
-    if axes.ranks != count:
-        given = f"axes {axes.tp} x {axes.pp} x {axes.dp} x {axes.ep} for {count} devices"
-        raise invalid(given, f"axes whose product, 0 counting as 1, is {count}")
+    axes.require(count)
     mesh = Mesh(0, context, state.machine, tuple(ids), axes)
     mesh.handle = state.handles.give("mesh", mesh)
     return mesh.handle

@@ -9,7 +9,7 @@ from typing import Any
 from ..arguments import INT, integer, invalid
 from ..capture import Capture, capture_of
 from ..entries import entry
-from ..events import Event, Recording, RecordWork, WaitWork
+from ..events import Event, Recording, RecordWork, WaitWork, recording_on
 from ..state import State
 from ..streams import Stream
 
@@ -55,7 +55,7 @@ def tessEventRecord(state: State, event: Any, stream: Any) -> None:
     recorded = _event(state, event)
     on = state.stream(stream)
     capture = capture_of(state.captures, on)
-    recording = state.recordings.new(on, capture)
+    recording = recording_on(on, next(state.recordings), capture)
     if capture is not None:
         capture.record(recording.number, on)
     else:

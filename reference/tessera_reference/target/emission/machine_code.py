@@ -59,38 +59,38 @@ def checked(text: str) -> Any:
     return module
 
 
-class WrongVendor(Exception):
-    """`target` does not run that kind of assembly."""
+class OtherVendor(Exception):
+    """A kind of assembly is not one of the target's vendor."""
 
-    def __init__(self, kind: str, target: str) -> None:
-        super().__init__(kind, target)
-        self.kind = kind
-        self.target = target
-
-    def __str__(self) -> str:
-        return f"{self.target} does not run {self.kind}"
+    def __init__(self, kind: str, target: Target) -> None:
+        super().__init__(f"{target.name} takes no {kind}: it is {target.vendor}'s")
 
 
-KINDS = {"ptx": "nvidia", "amdgcn": "amd"}
+VENDORS = {"ptx": "nvidia", "amdgcn": "amd"}
 """Whose assembly each kind is."""
 
 
 def ptx(text: str, target: Target) -> str:
-    """PTX of LLVM IR for an NVIDIA target. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
+    """PTX of LLVM IR for an NVIDIA target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
     return assembly(text, "ptx", target)
 
 
 def amdgcn(text: str, target: Target) -> str:
-    """Assembly of LLVM IR for an AMD target. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
+    """Assembly of LLVM IR for an AMD target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
     return assembly(text, "amdgcn", target)
 
 
 def assembly(text: str, kind: str, target: Target) -> str:
-    """The assembly of that kind. Raises `WrongVendor`, `NotAccepted` and `MissingTool`."""
-    if KINDS[kind] != target.vendor:
-        raise WrongVendor(kind, target.name)
+    """The assembly of that kind. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
+    require_vendor(kind, target)
     code: str = _machine(target).emit_assembly(checked(text))
     return code
+
+
+def require_vendor(kind: str, target: Target) -> None:
+    """Raise `OtherVendor` for assembly that the target does not run."""
+    if VENDORS[kind] != target.vendor:
+        raise OtherVendor(kind, target)
 
 
 def amdgcn_object(text: str, target: Target) -> bytes:

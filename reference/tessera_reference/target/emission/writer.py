@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import Any, Protocol, cast
 
 from ...ir.module import Block, Value
 from ...ir.types import Type
 from .types import llvm_type
 
-if TYPE_CHECKING:
-    from ..operation import TargetOperation
+
+class Emitted(Protocol):
+    """An operation that can be written as LLVM IR."""
+
+    def emit(self, text: Writer, *operands: Any) -> Any:
+        """Write it; the name of its result, or a tuple of names, given those of its operands."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Writer:
         outer = self._regions
         for instruction in block.instructions:
             self._regions = instruction.regions
-            operation = cast("TargetOperation", instruction.operation)
+            operation = cast(Emitted, instruction.operation)
             made = operation.emit(self, *[self._names[operand] for operand in instruction.operands])
             self._names.update(zip(instruction.results, made if isinstance(made, tuple) else (made,), strict=True))
         self._regions = outer

@@ -14,8 +14,9 @@ from ...ir.operation import Operation
 from ...ir.targets import Target
 from ...ir.types import Fragment, Memref, Pointer, Scalar, Type
 from ...tile import complex_parts, control, copies, fragments, indices, memory, synchronization
-from ...tile.fragment_uses import FragmentUse, fragment_uses
+from ...tile.fragment_uses import fragment_uses
 from ...tile.operation import KernelOperation
+from ...tile.program import FragmentUse
 from ..emission.entry import extents_of
 from ..operations import control as scf
 from ..operations.pointers import GLOBAL

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ...ir.module import Instruction, Value
 from ...ir.types import Fragment, Scalar, Vector
 from ...numerics.formats import DType
-from ...tile.fragment_uses import FragmentUse
 from ...tile.fragments import FragmentZero, LoadMatrix, MmaSync
+from ...tile.program import FragmentUse
 from .. import layouts
 from ..layouts import Role, Spread
 from ..operations import nvvm_matrix, rocdl_matrix, vectors

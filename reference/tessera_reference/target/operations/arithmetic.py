@@ -8,7 +8,7 @@ instruction a fast-math flag: neither reassociation nor contraction is allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from ...ir.types import Scalar
 from ...numerics import arithmetic, elementary
 from ...numerics.array import Array
 from ...numerics.formats import DType
+from ...tile.block import BlockState
 from ..emission.types import SUFFIXES, literal
 from ..emission.writer import Writer
 from ..operation import CLAUSES, TargetOperation, require_dtype, scalar_shown
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 FLOATS = ("fp32", "fp64", "tf32")
 INTEGERS = ("int8", "int16", "int32", "int64")
@@ -75,6 +73,18 @@ class Binary(TargetOperation):
         return text.value(f"{self.mnemonic} {text.type(self.a)} {a}, {b}")
 
 
+@dataclass(frozen=True)
+class IntegerBinary(Binary):
+    """What instructions on integers and bits share: numpy computes them just as the canon has it."""
+
+    compute: ClassVar[Any]
+    """The function of numpy."""
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The result in every lane, active or not: no value makes it fail."""
+        return Array(a.dtype, self.compute(a.values, b.values))
+
+
 @operation("llvm.fadd", clauses=CLAUSES)
 class FAdd(Binary):
     """a + b, rounded once."""
@@ -120,36 +130,27 @@ class FDiv(Binary):
 
 
 @operation("llvm.add", clauses=CLAUSES)
-class Add(Binary):
+class Add(IntegerBinary):
     """a + b, wrapping."""
 
     dtypes = INTEGERS
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The sum."""
-        return arithmetic.add(a, b)
+    compute = np.add
 
 
 @operation("llvm.sub", clauses=CLAUSES)
-class Sub(Binary):
+class Sub(IntegerBinary):
     """a - b, wrapping."""
 
     dtypes = INTEGERS
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The difference."""
-        return arithmetic.subtract(a, b)
+    compute = np.subtract
 
 
 @operation("llvm.mul", clauses=CLAUSES)
-class Mul(Binary):
+class Mul(IntegerBinary):
     """a * b, wrapping."""
 
     dtypes = INTEGERS
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The product."""
-        return arithmetic.multiply(a, b)
+    compute = np.multiply
 
 
 @operation("llvm.sdiv", clauses=CLAUSES)
@@ -176,36 +177,27 @@ class SDiv(Binary):
 
 
 @operation("llvm.and", clauses=CLAUSES)
-class And(Binary):
+class And(IntegerBinary):
     """Bits of both."""
 
     dtypes = LOGICAL
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The conjunction."""
-        return Array(a.dtype, np.bitwise_and(a.values, b.values))
+    compute = np.bitwise_and
 
 
 @operation("llvm.or", clauses=CLAUSES)
-class Or(Binary):
+class Or(IntegerBinary):
     """Bits of either."""
 
     dtypes = LOGICAL
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The disjunction."""
-        return Array(a.dtype, np.bitwise_or(a.values, b.values))
+    compute = np.bitwise_or
 
 
 @operation("llvm.xor", clauses=CLAUSES)
-class Xor(Binary):
+class Xor(IntegerBinary):
     """Bits of one of them."""
 
     dtypes = LOGICAL
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The exclusive disjunction."""
-        return Array(a.dtype, np.bitwise_xor(a.values, b.values))
+    compute = np.bitwise_xor
 
 
 @dataclass(frozen=True)

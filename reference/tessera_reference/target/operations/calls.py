@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.operation import Attribute, Hidden, Operands, Shown, operation, require
 from ...ir.spelling import did_you_mean
@@ -18,12 +18,10 @@ from ...numerics import activations, elementary
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES, DType
 from ...numerics.rounding import Overflow, cast
+from ...tile.block import BlockState
 from ..emission.types import NAMES, SUFFIXES
 from ..emission.writer import Writer
 from ..operation import TargetOperation, scalar_shown
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 MODES: tuple[Overflow, ...] = ("saturate", "nonfinite")
 PREFIX = "tss_"

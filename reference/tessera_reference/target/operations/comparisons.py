@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from ...ir.types import Scalar, Vector
 from ...numerics import arithmetic
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES
+from ...tile.block import BlockState
 from ..emission.writer import Writer
 from ..operation import CLAUSES, TargetOperation, require_dtype
 from .arithmetic import FLOATS, LOGICAL
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 BOOL = DTYPES["bool"]
 

@@ -7,18 +7,16 @@ Those that LLVM has; what it has not, such as fp8 and an integer of 64 bits as a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ...ir.operation import operation, require
 from ...ir.types import Scalar
 from ...numerics.array import Array
 from ...numerics.rounding import cast
+from ...tile.block import BlockState
 from ..emission.types import SUFFIXES
 from ..emission.writer import Writer
 from ..operation import CLAUSES, Conversion, require_dtype
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 WIDE = ("fp64", "fp32", "tf32")
 FLOATS = (*WIDE, "fp16", "bf16")

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...ir.operation import Attribute, Operand, operation, require
 from ...ir.types import Pointer, Scalar
 from ...numerics.array import Array
-from ...tile.copies import SIZES
+from ...tile.block import BlockState
+from ...tile.copies import SIZES, GroupCommit
 from ...tile.exchange import exchanged
+from ...tile.synchronization import BlockBarrier
 from ..addresses import Pointers, elements, require_dtype
 from ..emission.types import NAMES
 from ..emission.writer import Writer
 from ..operation import TargetOperation
 from .pointers import GLOBAL, SHARED, require_space
 
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
-
 FULL = 0xFFFFFFFF
 """A mask of all lanes of a warp."""
 
 
 @operation("nvvm.barrier0", clauses=("LANG-08.2-08", "LANG-08.3-02"))
-class Barrier(TargetOperation):
+class Barrier(BlockBarrier, TargetOperation):
     """`bar.sync 0`: all threads of the block meet."""
 
     vendor = "nvidia"
-    effects = frozenset({"barrier"})
-
-    def infer(self) -> tuple[()]:
-        """Nothing results."""
-        return ()
-
-    def run(self, block: BlockState) -> tuple[()]:
-        """All threads meet."""
-        block.barrier()
-        return ()
 
     def emit(self, text: Writer) -> tuple[()]:
         """The intrinsic."""
@@ -80,20 +67,10 @@ class CopyAsync(TargetOperation):
 
 
 @operation("nvvm.cp.async.commit.group", clauses=("LANG-08.2-07",))
-class CopyCommit(TargetOperation):
+class CopyCommit(GroupCommit, TargetOperation):
     """`cp.async.commit_group`: makes a group of what each thread has copied since its last one."""
 
     vendor = "nvidia"
-    effects = frozenset({"memory"})
-
-    def infer(self) -> tuple[()]:
-        """Nothing results."""
-        return ()
-
-    def run(self, block: BlockState) -> tuple[()]:
-        """Close the group."""
-        block.copies.commit(block)
-        return ()
 
     def emit(self, text: Writer) -> tuple[()]:
         """The intrinsic."""

@@ -6,7 +6,7 @@ accumulator; what the hardware rounds within one instruction is its own affair (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...ir.types import Pointer, Vector
 from ...numerics.array import Array
 from ...numerics.formats import DType
 from ...numerics.matmul import matmul
+from ...tile.block import BlockState
 from .. import layouts
 from ..addresses import Pointers, elements
 from ..addresses import require_dtype as require_held
@@ -22,9 +23,6 @@ from ..emission.types import SUFFIXES
 from ..emission.writer import Writer
 from ..operation import TargetOperation, held_shown, require_dtype, require_type
 from .pointers import SHARED, require_space
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 SHAPES: dict[str, tuple[tuple[int, int, int], ...]] = {
     **dict.fromkeys(("fp16", "bf16"), ((16, 8, 16), (16, 8, 8))),

@@ -5,7 +5,7 @@ Address spaces are those of LLVM for both vendors: 1 global, 3 shared (RT-09-02 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, requir
 from ...ir.types import Memref, Pointer, Scalar, Vector
 from ...numerics.array import Array
 from ...numerics.formats import DType
+from ...tile.block import BlockState
 from .. import addresses
 from ..addresses import Pointers
 from ..emission.types import in_memory
 from ..emission.writer import Writer
 from ..operation import CLAUSES, TargetOperation, held_shown, require_dtype
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 GLOBAL, SHARED = 1, 3
 SPACES = (0, 1, 3, 4, 5)

@@ -7,18 +7,16 @@ and those of the grid come as hidden parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...ir.operation import operation
 from ...ir.types import Scalar
 from ...numerics.array import Array
+from ...tile.block import BlockState
 from ...tile.indices import AXES
 from ...tile.operation import INT32
 from ..emission.writer import Writer
 from ..operation import TargetOperation
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 _CLAUSES = ("LANG-08.1-07", "LANG-08.1-08")
 

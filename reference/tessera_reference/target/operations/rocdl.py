@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...ir.operation import Operand, operation, require
 from ...ir.types import Scalar, Vector
 from ...numerics.array import Array
+from ...tile.block import BlockState
 from ...tile.exchange import exchanged
 from ...tile.operation import INT32
+from ...tile.synchronization import BlockBarrier
 from ..emission.writer import Writer
 from ..operation import TargetOperation, require_type
 from .nvvm import value_of, words_of
 from .pointers import SHARED, Load, Store, require_space
 
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
-
 
 @operation("rocdl.barrier", clauses=("LANG-08-01", "LANG-08.3-02"))
-class Barrier(TargetOperation):
+class Barrier(BlockBarrier, TargetOperation):
     """`s_barrier` between fences: all threads of the block meet."""
 
     vendor = "amd"
-    effects = frozenset({"barrier"})
-
-    def infer(self) -> tuple[()]:
-        """Nothing results."""
-        return ()
-
-    def run(self, block: BlockState) -> tuple[()]:
-        """All threads meet."""
-        block.barrier()
-        return ()
 
     def emit(self, text: Writer) -> tuple[()]:
         """What was written is seen after it: a fence on either side."""

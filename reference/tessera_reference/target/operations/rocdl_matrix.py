@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...ir.operation import Operand, operation
 from ...ir.types import Scalar, Vector
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES, DType
 from ...numerics.matmul import matmul
+from ...tile.block import BlockState
 from .. import layouts
 from ..emission.writer import Writer
 from ..operation import TargetOperation, require_type
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 _BOTH = ("gfx90a", "gfx942")
 

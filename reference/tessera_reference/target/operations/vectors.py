@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
 from ...ir.types import Scalar, Vector
 from ...numerics.array import Array
+from ...tile.block import BlockState
 from ..emission.writer import Writer
 from ..operation import CLAUSES, TargetOperation, held_shown, require_type
-
-if TYPE_CHECKING:
-    from ...tile.block import BlockState
 
 
 def _require_position(position: int, vector: Vector) -> None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ...graph.elementwise import Add, Divide, Equal, GreaterEqual, Less, Multiply, Subtract
 from ...graph.selection import Maximum, Minimum
 from ...graph.term import Term
 from ...ir.module import Value
 from ...ir.operation import Operation
-
-if TYPE_CHECKING:
-    from .kernel import KernelBuilder
+from .head import Head
 
 Condition: TypeAlias = Term | bool
 """A bool of each lane, or one that is known."""
@@ -27,7 +25,7 @@ Condition: TypeAlias = Term | bool
 class Index:
     """An int32: a number that is known, or a value of the kernel."""
 
-    kernel: KernelBuilder = field(compare=False, repr=False)
+    kernel: Head = field(compare=False, repr=False)
     held: int | Value
 
     @property

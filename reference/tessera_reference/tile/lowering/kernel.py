@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from ...graph.constant import Constant
 from ...graph.selection import Select
 from ...graph.term import Number, Term, constant
-from ...ir.builder import BlockBuilder, fields_of
+from ...ir.builder import fields_of
 from ...ir.diagnostics import Location
 from ...ir.module import Block, Function, Instruction, Value
 from ...ir.operation import AttributeValue, Operation
@@ -23,34 +23,26 @@ from ...ir.targets import Target
 from ...ir.types import Memref, Type
 from ...numerics.formats import DTYPES, DType
 from ..control import For, If
+from ..fragments import ALIGNMENT
 from ..indices import BlockId, LaneId, ThreadId, WarpId
 from ..memory import Load, SharedAlloc, Store
 from ..operation import INT32
 from ..synchronization import Barrier
+from .head import Head
 from .index import Condition, Index, Position, ceiling
-
-ALIGNMENT = 16
-"""Bytes to multiples of which shared allocations are placed."""
 
 Terms: TypeAlias = Sequence[Term]
 Extents: TypeAlias = tuple[int, int, int]
 
 
-class KernelBuilder:
+class KernelBuilder(Head):
     """One kernel under construction."""
 
     def __init__(self, location: Location) -> None:
-        self.location = location
-        self.build = BlockBuilder(location)
+        super().__init__(location)
         self.shared_bytes = 0
-        self._head: list[Instruction] = []
-        self._first: dict[object, Value] = {}
 
     # What stands at the beginning
-
-    def integer(self, number: int) -> Value:
-        """An int32 constant."""
-        return self._once(number, Constant, value=number, dtype=INT32.dtype)
 
     def index(self, held: int | Value) -> Index:
         """A number or a value as an index."""
@@ -58,31 +50,24 @@ class KernelBuilder:
 
     def block_id(self, axis: str) -> Index:
         """The place of the block in the grid."""
-        return self.index(self._once(("block", axis), BlockId, axis=axis))
+        return self.index(self.once(("block", axis), BlockId, axis=axis))
 
     def thread_id(self) -> Index:
         """The number of the thread in its block, which has one dimension."""
-        return self.index(self._once("thread", ThreadId, axis="x"))
+        return self.index(self.once("thread", ThreadId, axis="x"))
 
     def lane_id(self) -> Index:
         """The place of the thread in its warp."""
-        return self.index(self._once("lane", LaneId))
+        return self.index(self.once("lane", LaneId))
 
     def warp_id(self) -> Index:
         """The number of the warp in its block."""
-        return self.index(self._once("warp", WarpId))
+        return self.index(self.once("warp", WarpId))
 
     def shared(self, shape: tuple[int, ...], dtype: DType) -> Value:
         """Memory of the block."""
         self.shared_bytes += ceiling(prod(shape) * dtype.storage_bytes, ALIGNMENT) * ALIGNMENT
-        return self._once(object(), SharedAlloc, returns=Memref(shape, dtype, "shared"))
-
-    def _once(self, key: object, operation: type[Operation], **fields: Any) -> Value:
-        if key not in self._first:
-            here, self.build.instructions = self.build.instructions, self._head
-            self._first[key] = self.build(operation, **fields)
-            self.build.instructions = here
-        return self._first[key]
+        return self.once(object(), SharedAlloc, returns=Memref(shape, dtype, "shared"))
 
     # Values
 
@@ -96,7 +81,7 @@ class KernelBuilder:
 
     def exactly(self, number: float, dtype: DType) -> Term:
         """A number that a dtype has; a complex one as its real part."""
-        return self.term(self._once((repr(number), dtype), Constant, value=number, dtype=dtype))
+        return self.term(self.once((repr(number), dtype), Constant, value=number, dtype=dtype))
 
     def truth(self, condition: Condition) -> Term:
         """A condition as a value."""
@@ -188,7 +173,7 @@ class KernelBuilder:
         self, name: str, parameters: tuple[Value, ...], grid: Extents, threads: int, target: Target
     ) -> Function:
         """The kernel."""
-        body = Block(parameters, (*self._head, *self.build.instructions), ())
+        body = Block(parameters, (*self.head, *self.build.instructions), ())
         attributes: dict[str, AttributeValue] = {
             "grid": grid,
             "block": (threads, 1, 1),

@@ -15,9 +15,10 @@ from math import prod
 from ...graph.term import Term
 from ...ir.module import Value
 from ...numerics.formats import DType
+from ..fragments import ALIGNMENT
 from ..synchronization import ShuffleSync
 from .index import Condition, Index, Position, ceiling, power_of_two, unravelled
-from .kernel import ALIGNMENT, Extents, Terms
+from .kernel import Extents, Terms
 from .nest_kernel import NestKernel
 
 MOST_LANES = 1024

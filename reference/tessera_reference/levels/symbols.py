@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.module import Block, Instruction, Module
-from ..ir.trampoline import Walk, descend
+from ..ir.trampoline import Walk, trampoline
 from ..tile.launch import Launch
 from ..tile.verifier import SYMBOL
 
@@ -38,7 +38,7 @@ def _renamed(module: Module, names: Mapping[str, str]) -> Module:
     functions = {}
     for name, function in module.functions.items():
         new = names.get(name, name)
-        body = function.body if function.device else descend(_block(function.body, names))
+        body = function.body if function.device else trampoline(_block(function.body, names))
         functions[new] = replace(function, name=new, body=body)
     return replace(module, functions=functions)
 
