@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tessera_conformance.interface import Method, Named, interface
+from tessera_conformance.interface import Method, interface
+from tessera_conformance.interface.types import Named
 
 from .encoding import elements, packed
 from .mesh_session import (

@@ -13,7 +13,8 @@ from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.interface import (
+from tessera_conformance.interface import interface
+from tessera_conformance.interface.types import (
     Builtin,
     Enumeration,
     ListOf,
@@ -22,7 +23,6 @@ from tessera_conformance.interface import (
     Record,
     Type,
     Union,
-    interface,
 )
 from tessera_conformance.tensors import Tensor
 

@@ -15,7 +15,8 @@ from inspect import Parameter
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.interface import ListOf, Method, Named, Type, interface
+from tessera_conformance.interface import Method, interface
+from tessera_conformance.interface.types import ListOf, Named, Type
 
 from ..abi import Descriptor, Failure, NumericsPolicy, StableMath, Status
 from ..compilation import Compiler

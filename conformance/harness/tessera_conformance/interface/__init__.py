@@ -5,35 +5,6 @@ the prototypes and the lists of handles, pointers and outputs of the suite, and 
 `docs/protocol.md`, "Methods", explains the notation.
 """
 
-from tessera_conformance.interface.declarations import Area, Interface, InterfaceError, Method, NamedType, interface
-from tessera_conformance.interface.types import (
-    Builtin,
-    Constant,
-    Enumeration,
-    Field,
-    ListOf,
-    MapOf,
-    Named,
-    Record,
-    Type,
-    Union,
-)
+from tessera_conformance.interface.declarations import Interface, InterfaceError, Method, interface
 
-__all__ = [
-    "Area",
-    "Builtin",
-    "Constant",
-    "Enumeration",
-    "Field",
-    "Interface",
-    "InterfaceError",
-    "ListOf",
-    "MapOf",
-    "Method",
-    "Named",
-    "NamedType",
-    "Record",
-    "Type",
-    "Union",
-    "interface",
-]
+__all__ = ["Interface", "InterfaceError", "Method", "interface"]
