@@ -395,7 +395,7 @@ class ReplayOvertakes(ReferenceAdapter):
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Synchronized with nothing."""
         mesh = self.runtime.stream(stream, "tessxGraphLaunch").mesh
-        other = self.given(self.runtime.tessStreamCreate(mesh.handle, 0))
+        other = self.output(self.runtime.tessStreamCreate(mesh.handle, 0))
         answer = super().runtime_tessxGraphLaunch(graph=graph, stream=other)
         queue = self.runtime.stream(other, "tessxGraphLaunch")
         mesh.machine.settle(lambda: not queue.queued)
