@@ -86,13 +86,14 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
     first, last = clause.lines
     if not clause.active or digest(specification.span(first, last)) == clause.source:
         return
+    place = (clause.document, clause.id, clause.section, clause.lines)
     elsewhere = _find(clause, specification)
     if elsewhere is not None:
-        yield SourceMoved(clause.document, clause.id, clause.section, clause.lines, elsewhere)
+        yield SourceMoved(*place, elsewhere)
     elif last > len(specification.lines):
-        yield LinesOutOfRange(clause.document, clause.id, clause.lines, len(specification.lines))
+        yield LinesOutOfRange(*place, len(specification.lines))
     else:
-        yield SourceChanged(clause.document, clause.id, clause.section, clause.lines)
+        yield SourceChanged(*place)
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
