@@ -112,7 +112,7 @@ def judge_special(
     check.enclosed(found, _beside_special(name, inputs, given, frozen, settles & ~special), what)
 
 
-MOVED = frozenset(function.__name__.rstrip("_") for function in movement.MOVED)
+MOVED = frozenset(movement.RULES) - {"scatter_add"}
 """Functions that move, choose or join elements."""
 
 COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED
