@@ -28,6 +28,8 @@ AREAS: tuple[Area, ...] = get_args(Area)
 DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 """The keys of the five documents, in the documents' own order; each has a registry file of that name."""
 
+INTERPRETATIONS = "interpretations.toml"
+
 
 @dataclass(frozen=True)
 class Document:
@@ -69,6 +71,11 @@ class Clause:
     status: Status
 
     @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return f"{self.document}.toml"
+
+    @property
     def active(self) -> bool:
         """Whether the clause still stands."""
         return self.status == "active"
@@ -103,6 +110,11 @@ class Interpretation:
     status: Status
     feature: str | None = None
     """What an implementation claims in order to be judged by the part that is not core."""
+
+    @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return INTERPRETATIONS
 
     @property
     def active(self) -> bool:
