@@ -70,9 +70,9 @@ class UnreadableFile(RegistryError):
     """A file of the registry is missing or is not TOML, JSON or UTF-8."""
 
     file: str
-    reason: str
+    error: Exception
 
-    what = "{file} cannot be read: {reason}"
+    what = "{file} cannot be read: {error}"
     where = "{file}"
     expected = "a readable file in the format its name promises"
     remedy = "restore the file, or correct it at the place named"
@@ -241,9 +241,9 @@ class SourceMissing(RegistryError):
 
     document: str
     file: str
-    reason: str
+    error: Exception
 
-    what = "the text of {document} cannot be read: {reason}"
+    what = "the text of {document} cannot be read: {error}"
     where = "{file}"
     expected = "the five specifications in the directory given with --specs, under the names the registry records"
     remedy = "name the directory that holds them"
@@ -317,6 +317,8 @@ def _in_words(name: str, value: object) -> str:
             return f" (did you mean {' or '.join(value)}?)" if value else ""
         case "cited_by", tuple():
             return ", ".join(value) or "the id given"
+        case _, OSError(strerror=str(reason)):
+            return reason
         case "enforced", bool():
             return ", since its chapter is enforced" if value else ""
         case _, (int(first), int(last)):

@@ -65,10 +65,8 @@ def read_specifications(
         path = directory / document.file
         try:
             found[document.key] = Specification.read(path)
-        except OSError as error:
-            missing.append(SourceMissing(document.key, str(path), error.strerror or str(error)))
-        except UnicodeDecodeError as error:
-            missing.append(SourceMissing(document.key, str(path), str(error)))
+        except (OSError, UnicodeDecodeError) as error:
+            missing.append(SourceMissing(document.key, str(path), error))
     return found, missing
 
 
