@@ -108,7 +108,7 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     result.check.enclosed(found, _beside_special(result, settles & ~special), what)
 
 
-MOVED = frozenset(function.__name__.rstrip("_") for function in movement.MOVED)
+MOVED = frozenset(movement.RULES) - {"scatter_add"}
 """Functions that move, choose or join elements."""
 
 COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED
