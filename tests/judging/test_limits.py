@@ -19,7 +19,7 @@ from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.allowances import flushed, judge_flushing
+from tessera_conformance.vectors.allowances import Result, flushed, judge_flushing
 from tessera_conformance.vectors.counter import counted
 from tessera_reference.adapter import make
 
@@ -168,7 +168,7 @@ def test_each_element_may_keep_or_flush(found: list[float], accepted: bool) -> N
     a, b = fp32(TINY, TINY), fp32(TINY, 1.0)
     frozen, check = fp32(2 * TINY, 1.0), Check()
     try:
-        judge_flushing(check, fp32(*found), "oracle.add", [a, b], {}, frozen, "fast: one rounding")
+        judge_flushing(Result(check, "fast", "oracle.add", [a, b], {}, fp32(*found), frozen), "fast: one rounding")
     except CheckFailed:
         assert not accepted
     else:

@@ -53,8 +53,8 @@ def missing_feature(observation: Line) -> str | None:
 
 
 def last_stderr(observation: Line) -> str:
-    """The standard error that the last exchange of a case left behind."""
-    exchanges = observation["exchanges"]
+    """The standard error that the last exchange of a case that crashed or hung left behind."""
+    exchanges = observation["exchanges"] if observation["verdict"] in ("crash", "hang") else ()
     return str(exchanges[-1]["run"].get("stderr", "")) if exchanges else ""
 
 

@@ -20,10 +20,9 @@ from tessera_conformance.reports.clause_results import (
     observed,
     tally,
 )
-from tessera_conformance.reports.failures import did_not_start, failures, last_stderr, tail
+from tessera_conformance.reports.failures import failures, last_stderr, tail
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.reports.summary import START_LINES, STDERR_LINES
-from tessera_conformance.verdicts import VERDICTS
 
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
@@ -77,15 +76,13 @@ def _claim(report: Report, registry: Registry) -> str:
     problems = wording.problems_of(report, registry)
     if problems:
         lines += ["### Problems", "\n".join(f"- {text(problem)}" for problem in problems)]
-    if did_not_start(report):
-        lines += _stderr(tail(wording.start_stderr(report), START_LINES))
+    lines += _stderr(tail(wording.start_stderr(report), START_LINES))
     return "\n\n".join(lines)
 
 
 def _cases(report: Report) -> str:
     lines = observed(report)
-    counts = Counter(line["verdict"] for line in lines)
-    rows = [(verdict.replace("_", " "), wording.count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
+    rows = wording.verdict_counts(report)
     dispositions = Counter(line["disposition"] for line in lines)
     rows += [(f"of these {key.replace('_', ' ')}", str(dispositions[key])) for key in dispositions if key != "none"]
     return "## Cases\n\n" + table(("verdict", "cases"), [*rows, ("all", wording.count(len(lines)))])
@@ -126,8 +123,8 @@ def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResu
         summary = results[name].clause.summary if name in results else "not in this registry"
         lines.append(f"- {text(name)}: {text(summary)}")
     lines.append(f"- reproduce: {code(wording.reproduce_command(report, observation['case']))}")
-    stderr = tail(last_stderr(observation), STDERR_LINES) if observation["verdict"] in ("crash", "hang") else []
-    return "\n\n".join([*lines[:2], "\n".join(lines[2:]), *_stderr(stderr)])
+    stderr = _stderr(tail(last_stderr(observation), STDERR_LINES))
+    return "\n\n".join([*lines[:2], "\n".join(lines[2:]), *stderr])
 
 
 def _stderr(lines: Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ from tessera_conformance.reports.clause_results import (
     clause_results,
     observed,
 )
-from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
+from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Line, Report, counts_against
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.verdicts import VERDICTS
@@ -88,7 +88,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "reason": wording.claim_reason(report, registry),
         "scope": wording.scope(report, registry),
         "problems": wording.problems_of(report, registry),
-        "stderr": wording.start_stderr(report) if did_not_start(report) else "",
+        "stderr": wording.start_stderr(report),
         "facts": _facts(report),
         "levels": LEVELS,
         "verdicts": VERDICTS,

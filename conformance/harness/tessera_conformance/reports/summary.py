@@ -17,10 +17,9 @@ from tessera_conformance.reports.clause_results import (
     observed,
     tally,
 )
-from tessera_conformance.reports.failures import Failures, did_not_start, failures, last_stderr, tail
+from tessera_conformance.reports.failures import Failures, failures, last_stderr, tail
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.reports.wording import printable
-from tessera_conformance.verdicts import VERDICTS
 
 WIDTH = 110
 SHOWN_FAILURES = 10
@@ -77,9 +76,7 @@ def _clause_counts(report: Report, registry: Registry) -> list[str]:
 
 
 def _case_counts(report: Report) -> list[str]:
-    counts = Counter(line["verdict"] for line in observed(report))
-    shown = [f"{wording.count(counts[verdict])} {verdict.replace('_', ' ')}" for verdict in VERDICTS if counts[verdict]]
-    return shown or ["none"]
+    return [f"{number} {verdict}" for verdict, number in wording.verdict_counts(report)] or ["none"]
 
 
 def _disposition_counts(report: Report) -> list[str]:
@@ -98,9 +95,8 @@ def _problems(report: Report, registry: Registry) -> Iterator[str]:
 
 
 def _stderr_of_the_start(report: Report) -> Iterator[str]:
-    if did_not_start(report):
-        for line in tail(wording.start_stderr(report), START_LINES):
-            yield from _indented(f"stderr: {line}", 6, REASON_LINES)
+    for line in tail(wording.start_stderr(report), START_LINES):
+        yield from _indented(f"stderr: {line}", 6, REASON_LINES)
 
 
 def _failures(found: Failures) -> Iterator[str]:
@@ -111,9 +107,8 @@ def _failures(found: Failures) -> Iterator[str]:
     for line in cases[:SHOWN_FAILURES]:
         yield _cut(f"    {_first_clause(line):<{clause_width}}  {printable(line['case'])}")
         yield from _indented(wording.reason_with_verdict(line), 6 + clause_width, REASON_LINES)
-        if line["verdict"] in ("crash", "hang"):
-            for written in tail(last_stderr(line), STDERR_LINES):
-                yield from _indented(f"stderr: {written}", 6 + clause_width, REASON_LINES)
+        for written in tail(last_stderr(line), STDERR_LINES):
+            yield from _indented(f"stderr: {written}", 6 + clause_width, REASON_LINES)
     if len(cases) > SHOWN_FAILURES:
         yield f"    and {wording.count(len(cases) - SHOWN_FAILURES)} more"
     if found.not_implemented:

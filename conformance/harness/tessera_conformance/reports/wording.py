@@ -12,6 +12,7 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
 from tessera_conformance.reports.journal import Line, Report, left_out_by_level
+from tessera_conformance.verdicts import VERDICTS
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
@@ -170,8 +171,14 @@ def not_implemented(missing: Mapping[str, int]) -> str:
     return f"{cases(sum(missing.values()))}: claimed, but answered as unsupported: {features}"
 
 
+def verdict_counts(report: Report) -> list[tuple[str, str]]:
+    """Each verdict that some case has, with the number of its cases."""
+    counts = Counter(line["verdict"] for line in observed(report))
+    return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
+
+
 def start_stderr(report: Report) -> str:
-    """What an implementation that did not start wrote to its standard error."""
+    """What an implementation that did not start wrote to its standard error; nothing of one that did."""
     return str(report.header["run"].get("stderr") or "")
 
 

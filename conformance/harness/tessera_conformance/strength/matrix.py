@@ -79,7 +79,7 @@ def kill_matrix(
     One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all. By name of
     a violation, `known` has the cases that caught it before; they come first.
     """
-    trial = _Trial(suite, registry, control, thorough, known or {})
+    trial = _Trial(suite.items, registry, control, thorough, known or {})
     judged = share_out(jobs, trial.judge, violations)
     cases = {item.stash[CASE].id for violation in violations for item in trial.tagged(violation)}
     failures = dict.fromkeys(failure for _, found in judged for failure in found)
@@ -93,49 +93,44 @@ def level_of(violation: Violation, registry: Registry) -> str:
         return SuiteRun(DirectTransport(lambda: adapter, violation.name), registry).level
 
 
+@dataclass
 class _Trial:
     """The suite, and the control with what it passed so far."""
 
-    def __init__(
-        self,
-        suite: CollectedSuite,
-        registry: Registry,
-        control: Callable[[], Adapter],
-        thorough: bool,
-        known: Mapping[str, Collection[str]],
-    ) -> None:
-        self._items = suite.items
-        self._of_clause = _by_clause(suite.items)
-        self._registry = registry
-        self._control = control
-        self._thorough = thorough
-        self._known = known
+    items: Sequence[pytest.Function]
+    registry: Registry
+    control: Callable[[], Adapter]
+    thorough: bool
+    known: Mapping[str, Collection[str]]
+
+    def __post_init__(self) -> None:
+        self._of_clause = _by_clause(self.items)
         self._controls: dict[str, SuiteRun] = {}
         self._passed: dict[tuple[str, str], Judgement] = {}
 
     def tagged(self, violation: Violation) -> list[pytest.Function]:
         """The tests of the clause that a violation breaks."""
-        twin = self._registry.clause(violation.clause).duplicate_of
+        twin = self.registry.clause(violation.clause).duplicate_of
         names = [violation.clause, *([twin] if twin else [])]
         places = {place: item for name in names for place, item in self._of_clause.get(name, {}).items()}
         return [places[place] for place in sorted(places)]
 
     def judge(self, violation: Violation) -> tuple[Outcome, list[str]]:
         """What becomes of a violation, and in words what the control should have passed."""
-        level, own = level_of(violation, self._registry), self.tagged(violation)
+        level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []
         found = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
         fate: Fate = "killed" if "fail" in found.values() else "killed_by_fault"
         if not found:
             tagged = {item.stash[CASE].id for item in own}
-            others = [item for item in self._items if item.stash[CASE].id not in tagged]
+            others = [item for item in self.items if item.stash[CASE].id not in tagged]
             found = self._kills(violation, level, others, KILLS, failures)
             fate = "killed_by_unrelated" if found else "survived" if own else "untested"
         return (fate, tuple(sorted(found)), len(own), level), failures
 
     def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
         """What caught it before, then the most specific."""
-        known = self._known.get(violation.name, ())
+        known = self.known.get(violation.name, ())
         return sorted(items, key=lambda item: (item.stash[CASE].id not in known, len(item.stash[CASE].clause_ids)))
 
     def _kills(
@@ -157,7 +152,7 @@ class _Trial:
                 elif judgement.verdict not in ("unsupported", "inapplicable"):
                     at = "" if level == "strict" else f" at level {level}"
                     failures.append(f"{item.stash[CASE].id}{at}: {judgement.verdict}: {judgement.reason}")
-            if not self._thorough and not set(enough).isdisjoint(found.values()):
+            if not self.thorough and not set(enough).isdisjoint(found.values()):
                 break
         return found
 
@@ -168,12 +163,12 @@ class _Trial:
         suspected: list[tuple[pytest.Function, str]] = []
         with violation.broken() as adapter:
             transport = DirectTransport(lambda: adapter, violation.name)
-            run = SuiteRun(transport, self._registry, deadlines=(DEADLINE, DEADLINE))
+            run = SuiteRun(transport, self.registry, deadlines=(DEADLINE, DEADLINE))
             for item in items:
                 verdict = judge(run, item).verdict
                 if verdict in KILLS:
                     suspected.append((item, verdict))
-                if verdict in enough and not self._thorough:
+                if verdict in enough and not self.thorough:
                     break
         return suspected
 
@@ -182,9 +177,9 @@ class _Trial:
         key = level, item.stash[CASE].id
         if key not in self._passed:
             if level not in self._controls:
-                transport = DirectTransport(self._control, "control")
+                transport = DirectTransport(self.control, "control")
                 deadlines = (DEADLINE, DEADLINE)
-                self._controls[level] = SuiteRun(transport, self._registry, level=level, deadlines=deadlines)
+                self._controls[level] = SuiteRun(transport, self.registry, level=level, deadlines=deadlines)
             self._passed[key] = judge(self._controls[level], item)
         return self._passed[key]
 

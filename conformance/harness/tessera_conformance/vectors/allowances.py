@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,25 +23,37 @@ NARROWEST_FLUSHED = 15
 """Exponent and fraction bits of the narrowest formats whose subnormals may be flushed; fp8 has too few numbers."""
 
 
-def judge_flushing(
-    check: Check,
-    found: Any,
-    function: str,
-    inputs: Sequence[Tensor],
-    given: Mapping[str, Any],
-    frozen: Tensor,
-    why: str,
-) -> None:
+@dataclass(frozen=True)
+class Result:
+    """One result of a vector, judged below the level strict: what was found, what is frozen, and of which function."""
+
+    check: Check
+    level: str
+    function: str
+    inputs: Sequence[Tensor]
+    arguments: Mapping[str, Any]
+    found: Any
+    frozen: Tensor
+
+    @property
+    def name(self) -> str:
+        """The name of the oracle's function."""
+        return self.function.removeprefix("oracle.")
+
+    def judge_words(self, words: Any, what: str) -> None:
+        """The result has these storage codes."""
+        self.check.bits(self.found, Tensor(self.frozen.dtype, self.frozen.shape, words.tobytes()), what)
+
+
+def judge_flushing(result: Result, why: str) -> None:
     """Each element has the frozen bits, or those with its subnormal operands, its result or both made zeros."""
-    expected = frozen
+    found, frozen = result.found, result.frozen
+    words = frozen.words().copy()
     if isinstance(found, Tensor) and (found.dtype, found.shape) == (frozen.dtype, frozen.shape):
-        answer = FUNCTIONS[function](*map(flushed, inputs), **given)
-        computed = answer[0] if isinstance(answer, tuple) else answer
-        words, actual = frozen.words().copy(), found.words()
+        computed = _computed(result.function, [flushed(x) for x in result.inputs], result.arguments)
         for other in (flushed(frozen), computed, flushed(computed)):
-            words = np.where(actual == other.words(), actual, words)
-        expected = Tensor(frozen.dtype, frozen.shape, words.tobytes())
-    check.bits(found, expected, f"{why}, subnormals kept or flushed")
+            words = np.where(found.words() == other.words(), found.words(), words)
+    result.judge_words(words, f"{why}, subnormals kept or flushed")
 
 
 def flushed(x: Tensor) -> Tensor:
@@ -54,38 +67,19 @@ def flushed(x: Tensor) -> Tensor:
     return Tensor(x.dtype, x.shape, np.where(exponents == 0, signs, words).astype(words.dtype).tobytes())
 
 
-def judge_function(
-    check: Check,
-    found: Any,
-    name: str,
-    inputs: Sequence[Tensor],
-    given: Mapping[str, Any],
-    frozen: Tensor,
-    *,
-    level: str,
-    ulps: float,
-    flushes: bool,
-) -> None:
+def judge_function(result: Result, ulps: float, flushes: bool) -> None:
     """Within the declared accuracy; at the level deterministic special values have the frozen bits."""
+    name, level = result.name, result.level
     what = f"{level}: within {ulps:g} ulp of {name}{', subnormals kept or flushed' if flushes else ''}"
-    enclosures = bounds.function(name, *inputs, **given, ulps=ulps, flushes=flushes)
-    check.enclosed(found, enclosures, what)
+    enclosures = bounds.function(name, *result.inputs, **result.arguments, ulps=ulps, flushes=flushes)
+    result.check.enclosed(result.found, enclosures, what)
     if level == "deterministic":
-        is_settled = np.array(settled(name, *inputs, ulps=ulps, flushes=flushes), bool)
-        words = np.where(is_settled, frozen.words(), found.words())
-        check.bits(found, Tensor(frozen.dtype, frozen.shape, words.tobytes()), f"{level}: special values of {name}")
+        is_settled = np.array(settled(name, *result.inputs, ulps=ulps, flushes=flushes), bool)
+        words = np.where(is_settled, result.frozen.words(), result.found.words())
+        result.judge_words(words, f"{level}: special values of {name}")
 
 
-def judge_special(
-    check: Check,
-    found: Tensor,
-    function: str,
-    inputs: Sequence[Tensor],
-    given: Mapping[str, Any],
-    frozen: Tensor,
-    enclosures: Sequence[Enclosure | None],
-    level: str,
-) -> None:
+def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> None:
     """NaN and infinities that come from those among the operands, and finite results beside them that are settled.
 
     A number may still overflow or underflow in one order and not in another. So an infinity, or a NaN that no operand
@@ -94,22 +88,24 @@ def judge_special(
     at least one is not finite.
     """
     open_ = np.array([each is None for each in enclosures], bool)
+    name, inputs, found, frozen = result.name, result.inputs, result.found, result.frozen
     if not open_.any() or not any(_are_special(x).any() for x in inputs):
         return
-    name = function.removeprefix("oracle.")
-    tame = bounds.enclose(function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], given)
+    tame = bounds.enclose(
+        result.function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], result.arguments
+    )
     settles = np.array([each is not None and not (name == "prod" and _may_be_zero(each)) for each in tame], bool)
-    from_nan = are_nan(_computed(function, [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs], given))
+    without_nan = [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs]
+    from_nan = are_nan(_computed(result.function, without_nan, result.arguments))
     settles = open_ & (settles | (from_nan & are_nan(frozen)))
-    what = f"{level}: special values of {name}"
+    what = f"{result.level}: special values of {name}"
     special = settles & _are_special(frozen)
     if frozen.format.words > 1 and name not in COMPONENTWISE:
         lost = special.reshape(-1, 2).any(axis=1) & ~_are_special(found).reshape(-1, 2).any(axis=1)
-        check.true(not lost.any(), f"{what}: what is made of NaN or infinities is not finite")
+        result.check.true(not lost.any(), f"{what}: what is made of NaN or infinities is not finite")
         return
-    words = np.where(special, frozen.words(), found.words())
-    check.bits(found, Tensor(frozen.dtype, frozen.shape, words.tobytes()), what)
-    check.enclosed(found, _beside_special(name, inputs, given, frozen, settles & ~special), what)
+    result.judge_words(np.where(special, frozen.words(), found.words()), what)
+    result.check.enclosed(found, _beside_special(result, settles & ~special), what)
 
 
 MOVED = frozenset(movement.RULES) - {"scatter_add"}
@@ -122,30 +118,28 @@ ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOV
 """Functions whose finite results beside infinities are exact."""
 
 
-def _beside_special(
-    name: str, inputs: Sequence[Tensor], given: Mapping[str, Any], frozen: Tensor, where: Any
-) -> list[Enclosure | None]:
+def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
     """Enclosures of finite results of operands that are not."""
-    values = values_of(frozen)
+    name, values = result.name, values_of(result.frozen)
     found: list[Enclosure | None] = [None] * len(values)
     if name in ONE_VALUE:
-        least = component_format(frozen.dtype).smallest_normal
+        least = component_format(result.frozen.dtype).smallest_normal
         for place in np.flatnonzero(where).tolist():
             value = finite(values[place])
             if value == 0 or abs(value) >= least:
                 found[place] = Enclosure(value, Fraction(0), "one right answer")
     elif name in ("softmax", "logsumexp"):
-        (x,) = inputs
+        (x,) = result.inputs
         numbers = [finite(value) for value in values_of(x) if value is not NAN and not is_infinite(value)]
         far = -component_format(x.dtype).largest / 4
         if numbers and min(numbers) >= far / 2:
-            limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], given)
+            limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], result.arguments)
             found = [each if here else None for each, here in zip(limits, where.tolist(), strict=True)]
     return found
 
 
-def _computed(function: str, inputs: Sequence[Tensor], given: Mapping[str, Any]) -> Tensor:
-    answer = FUNCTIONS[function](*inputs, **given)
+def _computed(function: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any]) -> Tensor:
+    answer = FUNCTIONS[function](*inputs, **arguments)
     computed: Tensor = answer[0] if isinstance(answer, tuple) else answer
     return computed
 

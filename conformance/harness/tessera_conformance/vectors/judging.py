@@ -17,6 +17,7 @@ from tessera_conformance.oracle.functions import OPERATIONS
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import allowances
+from tessera_conformance.vectors.allowances import Result
 from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
@@ -75,63 +76,51 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
 
 
 def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:
-    name, given, inputs = _name(vector), vector.provenance.check.arguments, _inputs(vector)
+    oracle = vector.provenance.check
+    result = Result(check, impl.level, oracle.function, _inputs(vector), oracle.arguments, found, expected)
     deterministic = impl.level == "deterministic"
     flushes = impl.arithmetic.flushes or not deterministic
     one_answer = not _is_float(vector) or (deterministic and _has_one_answer(vector))
-    question = Question(name, inputs, given)
+    question = Question(result.name, result.inputs, result.arguments)
     if one_answer:
-        why = f"{impl.level}: {'one rounding' if name in ROUNDED_ONCE and _is_float(vector) else 'one right answer'}"
-        if flushes and any(x.format.is_float for x in inputs):
-            function = vector.provenance.check.function
-            allowances.judge_flushing(check, found, function, inputs, given, expected, why)
+        rounded = result.name in ROUNDED_ONCE and _is_float(vector)
+        why = f"{impl.level}: {'one rounding' if rounded else 'one right answer'}"
+        if flushes and any(x.format.is_float for x in result.inputs):
+            allowances.judge_flushing(result, why)
         else:
             check.bits(found, expected, why)
     elif deterministic and question.is_replayed:
         judge_declared(impl, check, question, found)
-    elif name in OPERATIONS:
-        _judge_function(impl, check, vector, found, expected, flushes)
+    elif result.name in OPERATIONS:
+        _judge_function(result, impl.arithmetic.accuracy(result.name), flushes)
     else:
-        _judge_bound(impl, check, vector, found, expected)
+        _judge_bound(result)
 
 
-def _judge_function(
-    impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor, flushes: bool
-) -> None:
-    name, ulps = _name(vector), impl.arithmetic.accuracy(_name(vector))
-    if impl.level == "deterministic" and ulps == 0.5 and not flushes:
-        check.bits(found, expected, f"deterministic: {name} correctly rounded, as declared")
+def _judge_function(result: Result, ulps: float, flushes: bool) -> None:
+    if result.level == "deterministic" and ulps == 0.5 and not flushes:
+        why = f"deterministic: {result.name} correctly rounded, as declared"
+        result.check.bits(result.found, result.frozen, why)
         return
-    _require_form(check, found, expected)
-    allowances.judge_function(
-        check,
-        found,
-        name,
-        _inputs(vector),
-        vector.provenance.check.arguments,
-        expected,
-        level=impl.level,
-        ulps=min(ulps, bounds.FUNCTION_ULPS),
-        flushes=flushes,
-    )
+    _require_form(result)
+    allowances.judge_function(result, min(ulps, bounds.FUNCTION_ULPS), flushes)
 
 
-def _judge_bound(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:
-    _require_form(check, found, expected)
-    oracle = vector.provenance.check
-    enclosures = bounds.enclose(oracle.function, _inputs(vector), oracle.arguments)
-    rules = dict.fromkeys(each.rule for each in enclosures if each is not None)
-    check.enclosed(found, enclosures, f"{impl.level}: within the bound ({', '.join(rules) or 'nothing is promised'})")
-    name = _name(vector)
-    if name in EXACT or name == "cast" or (impl.level == "deterministic" and name in COMPOSED):
-        allowances.judge_special(
-            check, found, oracle.function, _inputs(vector), oracle.arguments, expected, enclosures, impl.level
-        )
+def _judge_bound(result: Result) -> None:
+    _require_form(result)
+    enclosures = bounds.enclose(result.function, result.inputs, result.arguments)
+    rules = ", ".join(dict.fromkeys(each.rule for each in enclosures if each is not None))
+    why = f"{result.level}: within the bound ({rules or 'nothing is promised'})"
+    result.check.enclosed(result.found, enclosures, why)
+    name = result.name
+    if name in EXACT or name == "cast" or (result.level == "deterministic" and name in COMPOSED):
+        allowances.judge_special(result, enclosures)
 
 
-def _require_form(check: Check, found: Any, expected: Tensor) -> None:
+def _require_form(result: Result) -> None:
+    found, frozen = result.found, result.frozen
     form = (found.dtype, found.shape) if isinstance(found, Tensor) else None
-    check.equal(form, (expected.dtype, expected.shape), "dtype and shape")
+    result.check.equal(form, (frozen.dtype, frozen.shape), "dtype and shape")
 
 
 def _name(vector: Vector) -> str:
