@@ -282,18 +282,3 @@ def _type(dtype: str, shape: Sequence[int]) -> str:
 def _stderr(observation: Observation) -> str:
     text = observation.stderr.strip() if isinstance(observation, Fault) else ""
     return f"\n{text[-2000:]}" if text else ""
-
-
-__all__ = [
-    "DTYPES",
-    "OPERATIONS",
-    "AllReduceBox",
-    "Box",
-    "CannotProbe",
-    "EvaluatedBox",
-    "Operation",
-    "Subject",
-    "Words",
-    "box_for",
-    "words_of",
-]
