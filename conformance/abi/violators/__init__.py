@@ -1,1 +1,1 @@
-"""Implementations that break one clause each, of chapter abi."""
+"""The violators of chapter abi: mutants of the reference, each of one clause, which the suite has to catch."""

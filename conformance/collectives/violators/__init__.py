@@ -1,1 +1,1 @@
-"""Implementations that break one clause each, of chapter collectives."""
+"""The violators of chapter collectives: mutants of the reference, each of one clause, which the suite has to catch."""

@@ -1,1 +1,1 @@
-"""Implementations that break one clause each, of chapter ir."""
+"""The violators of chapter ir: mutants of the reference, each of one clause, which the suite has to catch."""

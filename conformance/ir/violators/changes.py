@@ -51,3 +51,7 @@ def changed(
     """A violation of the arithmetic that replaces attributes of modules or classes; `only` names what that changes."""
     make = partial(KeepsOthers, only) if only else CompilesOnce
     return replaced(clause, description, make, *substitutions, name=name)
+
+
+def nothing(*arguments: Any) -> None:
+    """A check that accepts everything."""

@@ -21,6 +21,8 @@ from tessera_reference.tile.block import BlockState
 from tessera_reference.tile.faults import Misaligned
 from tessera_reference.tile.fragments import LoadMatrix, MmaSync
 
+from .changes import nothing
+
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
 
 Product = Callable[[Array, Array, DType, Array], Array]
@@ -193,10 +195,6 @@ def corner_of_first_lanes(block: BlockState, what: str, values: Any) -> Any:
     """The corner of a warp is its first lane's, whatever the others say."""
     block.whole_warps(what)
     return values.reshape(block.warps, block.warp)[:, 0]
-
-
-def nothing(*arguments: Any) -> None:
-    """No check."""
 
 
 def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:

@@ -22,6 +22,8 @@ from tessera_reference.tile.pending_copies import PendingCopies
 from tessera_reference.tile.storage import GlobalStorage, Storage
 from tessera_reference.tile.synchronization import ShuffleSync
 
+from .changes import nothing
+
 BARRIER, SCOPE, SHUFFLE, COPY = "LANG-07.2-05", "LANG-08.3-02", "LANG-07.2-06", "LANG-07.2-04"
 BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
 
@@ -261,10 +263,6 @@ def within_one_less(self: BlockState, memory: Any, offsets: Any, count: int = 1)
     WITHIN(self, memory, offsets, max(count - 1, 1))
     if count > 1:
         offsets[:] = np.minimum(offsets, (memory.size - count) // count * count)
-
-
-def nothing(self: Any, *arguments: Any) -> None:
-    """No check."""
 
 
 WAIT, COPIES, COPYING, WITHIN = PendingCopies.wait, CopyAsync.run, BlockState.copy, BlockState.require_within

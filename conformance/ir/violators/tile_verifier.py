@@ -14,12 +14,8 @@ from tessera_reference.numerics.formats import DType
 from tessera_reference.tile import fragments, verifier
 from tessera_reference.tile.memory import SharedAlloc
 
+from .changes import nothing
 from .verifiers_of_text import overlooks, turns_down
-
-
-def nothing(*arguments: Any) -> None:
-    """No check."""
-
 
 TYPES = [
     overlooks("fragment_types", "LANG-07.1-01", "that a fragment type is incomplete", "fragment<|dtype|layout"),

@@ -1,1 +1,1 @@
-"""Implementations that break one clause each, of chapter runtime."""
+"""The violators of chapter runtime: mutants of the reference, each of one clause, which the suite has to catch."""

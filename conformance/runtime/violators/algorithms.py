@@ -14,6 +14,8 @@ from tessera_reference.runtime.algorithms import Plan
 from tessera_reference.runtime.calls import planning
 from tessera_reference.runtime.collectives import CollectiveWork
 
+from .changes import in_every_context
+
 PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combined
 
 
@@ -125,16 +127,7 @@ class NeverTakenBack(ReferenceAdapter):
         return {} if algorithm is None else super().runtime_tessxSetAlgorithm(algorithm=algorithm, **others)
 
 
-@violates("RT-13-06", "takes hints for every context")
-class HintsForAll(ReferenceAdapter):
-    """One list of hints."""
-
-    def runtime_tessxSetAlgorithm(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Everywhere."""
-        for handle, _ in self.runtime.handles.live("context"):
-            super().runtime_tessxSetAlgorithm(context=handle, **others)
-        return {}
-
+HINTS_FOR_ALL = in_every_context("RT-13-06", "HintsForAll", "takes hints for every context", "tessxSetAlgorithm")
 
 CHOSEN = [
     *(lacking(clause, each) for clause, each in (

@@ -14,6 +14,8 @@ from tessera_reference.runtime import collectives, launches
 from tessera_reference.runtime.capture import Capture, GraphWork
 from tessera_reference.runtime.work import Carried, Work
 
+from .changes import in_every_context
+
 Told = dict[str, Any]
 TOLD, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
 
@@ -113,15 +115,7 @@ class SetForAll(ReferenceAdapter):
         return answer
 
 
-@violates("RT-11-01", "sets the descriptor of every context")
-class AllContexts(ReferenceAdapter):
-    """One descriptor for all."""
-
-    def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Any) -> dict[str, Any]:  # noqa: N802
-        """Everywhere."""
-        for handle, _ in self.runtime.handles.live("context"):
-            super().runtime_tessxSetDescriptor(context=handle, descriptor=descriptor)
-        return {}
+ALL_CONTEXTS = in_every_context("RT-11-01", "AllContexts", "sets the descriptor of every context", "tessxSetDescriptor")
 
 
 def set_once(field: str, clause: str) -> Violation:

@@ -80,6 +80,17 @@ def accepting(
     return answering(clause, name, description, function, answer)
 
 
+def in_every_context(clause: str, name: str, description: str, function: str) -> Violation:
+    """A function that sets something in one context sets it in every context."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        for handle, _ in adapter.runtime.handles.live("context"):
+            call(**(given | {"context": handle}))
+        return {}
+
+    return answering(clause, name, description, function, answer)
+
+
 def restating(clause: str, name: str, description: str, function: str, was: str, becomes: str) -> Violation:
     """A function that refuses with one status gives another; "" is success, with outputs of 0."""
 
@@ -112,7 +123,19 @@ OUTPUTS: Mapping[str, Mapping[str, Any]] = {
 """What functions give that should have refused."""
 
 
+def null(output: str) -> Answer:
+    """The function succeeds and returns NULL as its handle."""
+    return lambda adapter, call, given: call(**given) and {output: 0}
+
+
+def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Launch, wait for the kernel, and report its failure from the launch."""
+    answer = call(**given)
+    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
+    return answer
+
+
 def without_waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Do what is asked and leave queued work undone."""
+    """Make the call without draining queued work first."""
     with mock.patch.object(Mesh, "drain", return_value=None):
         return call(**given)

@@ -8,7 +8,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
 from tessera_reference.abi.status import Failure, Status
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing, restating
+from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing, restating
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
@@ -128,13 +128,6 @@ DEFERRED = [
         "RT-07-07", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize", LAUNCH_FAILED, ""
     ),
 ]
-
-
-def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Wait for the kernel, and tell of its failure."""
-    answer = call(**given)
-    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
-    return answer
 
 
 def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.status import Failure
@@ -19,6 +18,8 @@ from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 from tessera_reference.runtime.work import Work
+
+from .changes import INVALID, refusing
 
 END, ADD, RECORD = Capture.end, Capture.add, Capture.record
 QUEUE, RUN, REPLAY = modules.queue_launch, LaunchWork.run, GraphWork.run
@@ -83,15 +84,14 @@ def goes_on(self: Capture, stream: Stream) -> Graph:
     return graph
 
 
-@violates("RT-06-11", "refuses a launch with the flag as an invalid value")
-class FlagRefused(ReferenceAdapter):
-    """Takes the flag for an undefined bit."""
-
-    def runtime_tessLaunch(self, *, cfg: Mapping[str, Any], **launch: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse it."""
-        if cfg["flags"] & 2:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
-        return super().runtime_tessLaunch(cfg=cfg, **launch)
+FLAG_REFUSED = refusing(
+    "RT-06-11",
+    "FlagRefused",
+    "refuses a launch with the flag as an invalid value",
+    "tessLaunch",
+    lambda given: bool(given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE),
+    INVALID,
+)
 
 
 @violates("RT-06-11", "reads the arguments of a captured launch when it is replayed")

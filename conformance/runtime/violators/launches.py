@@ -15,7 +15,7 @@ from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing
+from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing
 from .order import broken
 
 LAUNCH = "tessLaunch"
@@ -301,13 +301,6 @@ def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Wait for the kernel."""
     answer = call(**given)
     adapter.runtime.stream(given["stream"], LAUNCH).drain()
-    return answer
-
-
-def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Wait for the kernel, and tell of its failure."""
-    answer = call(**given)
-    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
     return answer
 
 

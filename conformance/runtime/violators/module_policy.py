@@ -14,6 +14,8 @@ from tessera_reference.adapter import ReferenceAdapter, extensions, make
 from tessera_reference.runtime.calls import modules, numerics
 from tessera_reference.runtime.contexts import Context, ModulePolicy
 
+from .changes import in_every_context
+
 VERIFY, REQUIRE = modules.verify, Context.require_policy
 
 
@@ -70,15 +72,7 @@ class SignedRefused(ReferenceAdapter):
         return super().runtime_tessModuleLoad(context=context, image=image, **others)
 
 
-@violates("RT-15-05", "trusts keys in every context")
-class KeysOfAll(ReferenceAdapter):
-    """One list of keys."""
-
-    def runtime_tessxSetModulePolicy(self, *, context: Any, **policy: Any) -> dict[str, Any]:  # noqa: N802
-        """Everywhere."""
-        for handle, _ in self.runtime.handles.live("context"):
-            super().runtime_tessxSetModulePolicy(context=handle, **policy)
-        return {}
+KEYS_OF_ALL = in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every context", "tessxSetModulePolicy")
 
 
 @violates("RT-15-01", "runs a module before it looks at its signature")
@@ -224,17 +218,10 @@ POLICIES = [
 ]  # fmt: skip
 
 
-@violates("RT-15-07", "enforces determinism in every context")
-class EnforcedEverywhere(ReferenceAdapter):
-    """One policy for all."""
-
-    def runtime_tessxSetModulePolicy(self, *, context: Any, **policy: Any) -> dict[str, Any]:  # noqa: N802
-        """Everywhere."""
-        for handle, _ in self.runtime.handles.live("context"):
-            super().runtime_tessxSetModulePolicy(context=handle, **policy)
-        return {}
-
-
-@violates("RT-15-02", "forbids fast math in every context")
-class ForbiddenEverywhere(EnforcedEverywhere):
-    """One policy for all."""
+EVERYWHERE = [
+    in_every_context(clause, name, description, "tessxSetModulePolicy")
+    for clause, name, description in (
+        ("RT-15-07", "EnforcedEverywhere", "enforces determinism in every context"),
+        ("RT-15-02", "ForbiddenEverywhere", "forbids fast math in every context"),
+    )
+]

@@ -9,15 +9,10 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin.container import CHECKSUM_BYTES, checksum
 from tessera_reference.runtime.modules import LoadedModule
 
-from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
+from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, null, refusing, restating
 
 BINARIES = ("ptx", "amdgcn", "target-ir")
 """Sections that an IR pack has none of."""
-
-
-def null(name: str) -> Any:
-    """NULL, with success."""
-    return lambda adapter, call, given: call(**given) and {name: 0}
 
 
 def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import replaced, violates
+from tessera_conformance.strength import replaced
 from tessera_reference.abi.enumerations import LaunchFlag
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import make
 from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
+
+from .changes import INVALID, refusing
 
 QUEUE, STAY, END = modules.queue_launch, LaunchWork._stay, Stream.end_residents
 PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
@@ -22,14 +23,15 @@ async def does_not_stay(self: LaunchWork) -> None:
 
 
 async def stays_unnamed(self: LaunchWork) -> None:
-    """Holds its stream, and is not told of until it ends."""
-    told = self.stream.mesh.resident
-    named = self.name in told
-    if named:
-        told.remove(self.name)
-    await STAY(self)
-    if named:
-        told.append(self.name)
+    """Holds its stream, but is not listed as resident while it does."""
+    listed = self.stream.mesh.resident
+    if self.name not in listed:
+        return await STAY(self)
+    listed.remove(self.name)
+    try:
+        await STAY(self)
+    finally:
+        listed.append(self.name)
 
 
 async def blocks_others(self: LaunchWork) -> None:
@@ -86,17 +88,6 @@ def persistent_since(state: State, work: LaunchWork) -> None:
     QUEUE(state, work)
 
 
-@violates("RT-06-13", "refuses persistent kernels as an invalid value")
-class FlagRefused(ReferenceAdapter):
-    """Takes the flag for an undefined bit."""
-
-    def runtime_tessLaunch(self, *, cfg: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse it."""
-        if cfg["flags"] & 4:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
-        return super().runtime_tessLaunch(cfg=cfg, **launch)
-
-
 def staying(name: str, description: str, value: Any) -> Any:
     """A persistent kernel that stays otherwise."""
     return replaced("RT-06-13", description, make, (LaunchWork, "_stay", value), name=name)
@@ -108,6 +99,8 @@ def launched(name: str, description: str, value: Any) -> Any:
 
 
 OTHERWISE = [
+    refusing("RT-06-13", "FlagRefused", "refuses persistent kernels as an invalid value", "tessLaunch",
+             lambda given: bool(given["cfg"]["flags"] & PERSISTENT), INVALID),
     staying("does_not_stay", "ends persistent kernels like others", does_not_stay),
     staying("stays_unnamed", "tells of a persistent kernel once it has ended", stays_unnamed),
     staying("blocks_others", "fails what runs beside a persistent kernel", blocks_others),

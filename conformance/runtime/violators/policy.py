@@ -18,8 +18,10 @@ from tessera_reference.numerics.rounding import Overflow, round_to
 
 from ...ir.violators.changes import CompilesOnce, changed
 from ...ir.violators.misrounding import without_subnormals
+from .changes import INVALID, UNSUPPORTED, refusing, restating
 
 Values = Any
+SET_POLICY = "tessSetNumericsPolicy"
 
 
 # The policy that is kept
@@ -121,27 +123,19 @@ class TwoAccepted(ReferenceAdapter):
         )
 
 
-@violates("RT-04.7-10", "says that a policy was set that it refuses")
-class RefusedSilently(ReferenceAdapter):
-    """Returns TESS_OK for what it does not take."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Swallow the refusal."""
-        try:
-            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        except Refusal:
-            return {}
+REFUSED_SILENTLY = restating(
+    "RT-04.7-10", "RefusedSilently", "says that a policy was set that it refuses", SET_POLICY, INVALID, ""
+)
 
 
-@violates("RT-04.7-10", "refuses well-formed policies that are fast and deterministic")
-class CombinationRefused(ReferenceAdapter):
-    """Takes fast math and determinism for a contradiction."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Refuse the two together."""
-        if policy["allowFastMath"] == policy["deterministic"] == 1:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "fast math is not deterministic")
-        return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
+COMBINATION_REFUSED = refusing(
+    "RT-04.7-10",
+    "CombinationRefused",
+    "refuses well-formed policies that are fast and deterministic",
+    SET_POLICY,
+    lambda given: given["policy"]["allowFastMath"] == given["policy"]["deterministic"] == 1,
+    INVALID,
+)
 
 
 @violates("RT-04.7-10", "stores the switches before it finds one that is wrong")
@@ -160,16 +154,14 @@ class StoredBeforeRefused(ReferenceAdapter):
             raise
 
 
-@violates("RT-04.7-10", "refuses numbers that are no switch with another status")
-class OtherStatus(ReferenceAdapter):
-    """TESS_ERR_UNSUPPORTED where TESS_ERR_INVALID_VALUE is due."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Say so."""
-        try:
-            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        except Refusal as refusal:
-            raise Refusal("TESS_ERR_UNSUPPORTED", "call", str(refusal)) from None
+OTHER_STATUS = restating(
+    "RT-04.7-10",
+    "OtherStatus",
+    "refuses numbers that are no switch with another status",
+    SET_POLICY,
+    INVALID,
+    UNSUPPORTED,
+)
 
 
 # What the policy governs

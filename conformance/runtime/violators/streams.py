@@ -8,7 +8,7 @@ from unittest import mock
 from tessera_conformance.adapter import Refusal
 from tessera_reference.runtime.streams import Stream
 
-from .changes import INVALID, Call, Given, answering, refusing
+from .changes import INVALID, Answer, Call, Given, answering, null, refusing
 
 
 def one_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -17,11 +17,6 @@ def one_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         if handle == given["mesh"] and mesh.streams:
             return {"stream": next(iter(mesh.streams))}
     return call(**given)
-
-
-def null(name: str) -> Any:
-    """NULL, with success."""
-    return lambda adapter, call, given: call(**given) and {name: 0}
 
 
 CREATED = [
@@ -87,34 +82,22 @@ def one_event(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return {"event": live[0][0]} if live else call(**given)
 
 
-def recorded_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse a second recording."""
-    for handle, event in adapter.runtime.handles.live("event"):
-        if handle == given["event"] and event.last is not None:
-            raise Refusal(INVALID, "call", "tessEventRecord: it is recorded")
-    return call(**given)
+def unless(recorded: bool) -> Answer:
+    """Refuse events that were recorded, or, with False, those that were never recorded."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        for handle, event in adapter.runtime.handles.live("event"):
+            if handle == given["event"] and (event.last is not None) == recorded:
+                raise Refusal(INVALID, "call", "the event was recorded" if recorded else "it was never recorded")
+        return call(**given)
+
+    return answer
 
 
 def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Refuse events before there is a mesh."""
     if not adapter.runtime.handles.live("mesh"):
         raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessEventCreate: no mesh")
-    return call(**given)
-
-
-def unrecorded_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse events that were recorded."""
-    for handle, event in adapter.runtime.handles.live("event"):
-        if handle == given["event"] and event.last is not None:
-            raise Refusal(INVALID, "call", "tessEventDestroy: it is in use")
-    return call(**given)
-
-
-def recorded_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse events that were never recorded."""
-    for handle, event in adapter.runtime.handles.live("event"):
-        if handle == given["event"] and event.last is None:
-            raise Refusal(INVALID, "call", "tessEventDestroy: it was never recorded")
     return call(**given)
 
 
@@ -130,12 +113,20 @@ EVENTS = [
     answering("RT-04.3-13", "one_event", "has one event", "tessEventCreate", one_event),
     answering("RT-04.3-13", "null_event", "gives an event that is NULL", "tessEventCreate", null("event")),
     answering("RT-04.3-13", "with_a_mesh", "creates events only where there is a mesh", "tessEventCreate", with_a_mesh),
-    answering("RT-04.3-13", "recorded_once", "records an event once", "tessEventRecord", recorded_once),
+    answering("RT-04.3-13", "recorded_once", "records an event once", "tessEventRecord", unless(True)),
     answering(
-        "RT-04.3-14", "unrecorded_only", "destroys no event that was recorded", "tessEventDestroy", unrecorded_only
+        "RT-04.3-14",
+        "unrecorded_only",
+        "destroys no event that was recorded",
+        "tessEventDestroy",
+        unless(True),
     ),
     answering(
-        "RT-04.3-14", "recorded_only", "destroys only events that were recorded", "tessEventDestroy", recorded_only
+        "RT-04.3-14",
+        "recorded_only",
+        "destroys only events that were recorded",
+        "tessEventDestroy",
+        unless(False),
     ),
     answering("RT-04.3-14", "all_events", "destroys the other events too", "tessEventDestroy", all_events),
     refusing("RT-04.3-14", "never_ends", "destroys no event", "tessEventDestroy"),

@@ -15,6 +15,8 @@ from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 from tessera_reference.runtime.work import Work
 
+from .changes import INVALID, refusing
+
 TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, modules.queue_launch, Stream.fail
 
 
@@ -144,17 +146,14 @@ def dropped(state: State, work: LaunchWork) -> None:
         QUEUE(state, work)
 
 
-@violates("RT-06-14", "refuses launches that ask for low latency")
-class LowLatencyRefused(ReferenceAdapter):
-    """Takes bit 3 for an undefined one."""
-
-    def runtime_tessLaunch(self, *, cfg: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse it."""
-        if cfg["flags"] & 8:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "flags")
-        return super().runtime_tessLaunch(cfg=cfg, **launch)
-
-
+LOW_LATENCY_REFUSED = refusing(
+    "RT-06-14",
+    "LowLatencyRefused",
+    "refuses launches that ask for low latency",
+    "tessLaunch",
+    lambda given: bool(given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
+    INVALID,
+)
 LOW_LATENCY = replaced(
     "RT-06-14", "forgets launches that ask for low latency", make, (modules, "queue_launch", dropped)
 )

@@ -1,7 +1,7 @@
 """How long collectives take by ring, tree and hierarchical algorithms (runtime spec 13; collectives spec 3.1, 5.2).
 
-A step of an algorithm lasts as long as its slowest transfer: a fixed part, the latency of the way, and the time of the
-bytes on the link that is busiest, whose bandwidth all that goes the same way shares (alpha-beta costs). The order in
+A step of an algorithm lasts as long as its slowest transfer: a fixed part, the latency of the route, and the time of
+the bytes on its busiest link, whose bandwidth the transfers in one direction share (alpha-beta costs). The order in
 which values are combined is not decided here (AMB-RT-26).
 """
 
@@ -25,7 +25,7 @@ ALGORITHMS = ("ring", "tree", "hierarchical")
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 
 STEP = 1_000_000
-"""Picoseconds of one step beside those that its data are on their way."""
+"""The fixed part of a step's duration, in picoseconds."""
 
 _SECOND = 10**12
 
@@ -50,10 +50,10 @@ def collective_duration(
     root: int = 0,
     down: frozenset[str] = frozenset(),
 ) -> int:
-    """A collective over a full buffer of so many bytes; `root` is the place in the group of what is broadcast.
+    """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
 
     A group of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a
-    root outside the group, TESS_ERR_UNSUPPORTED for an algorithm that the group has not, TESS_ERR_LAUNCH_FAILED where
+    root outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where
     devices are cut off.
     """
     _require_known("collective", collective, COLLECTIVES)
@@ -106,7 +106,7 @@ def _one_link(topology: Topology, a: End, b: End, down: frozenset[str]) -> bool:
 
 
 def _passing(topology: Topology, transfers: Sequence[tuple[int, int, int]], down: frozenset[str]) -> int:
-    """The time until the last of the transfers that start together is over."""
+    """The duration of transfers that start together, until the last one ends."""
     ways = [(list(_directed(topology, source, target, down)), bytes) for source, target, bytes in transfers]
     waiting: dict[tuple[str, End], int] = {}
     for way, bytes in ways:

@@ -1,6 +1,6 @@
-"""What passes between devices in a collective: ring, tree and hierarchical algorithms (RT-13-03 to -05).
+"""The transfers between devices in a collective: ring, tree and hierarchical algorithms (RT-13-03 to -05).
 
-Only where data go and how many bytes they are. The first device of a group is the root of what has one.
+Only routes and sizes, no values. The first device of a group is the root of collectives that have one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Step", "hierarchical", "ring", "tree"]
 
 @dataclass(frozen=True)
 class Step:
-    """Transfers (from, to, bytes) that go on together, as many times one after the other."""
+    """Transfers (from, to, bytes) that run at the same time, repeated `times` times in sequence."""
 
     transfers: tuple[tuple[int, int, int], ...]
     times: int = 1
@@ -23,7 +23,7 @@ class Step:
 def ring(devices: Sequence[int], collective: str, bytes: int) -> Iterator[Step]:
     """Every device passes a share on to the next: once around to reduce, once around to gather.
 
-    A broadcast passes as many shares, one behind the other, and ends before it comes back to the root.
+    A broadcast pipelines as many shares around the ring, and stops before the root.
     """
     count = len(devices)
     share = _part(bytes, count)
@@ -42,11 +42,11 @@ _UP_AND_DOWN: Mapping[str, tuple[_Carried, _Carried]] = {
     "all_gather": ("shares", "everything"),
     "broadcast": ("nothing", "everything"),
 }
-"""What a tree carries towards its root, and back: everything, or the shares of those beyond."""
+"""The data that a tree moves towards its root, and back: the whole buffer, or the shares of the subtree."""
 
 
 def tree(devices: Sequence[int], collective: str, bytes: int) -> Iterator[Step]:
-    """A binomial tree: towards the root in rounds, each of which halves who is left, and back."""
+    """A binomial tree: to the root in rounds, each of which halves the remaining devices, and back."""
     up, down = _UP_AND_DOWN[collective]
     rounds = list(_rounds(len(devices)))
     share = _part(bytes, len(devices))
@@ -60,7 +60,7 @@ def tree(devices: Sequence[int], collective: str, bytes: int) -> Iterator[Step]:
 
 
 def _rounds(count: int) -> Iterator[list[tuple[int, int, int]]]:
-    """From the leaves: pairs (parent, child, how many the child stands for, itself among them)."""
+    """The rounds from the leaves up: (parent, child, devices in the child's subtree)."""
     distance = 1
     while distance < count:
         children = range(distance, count, 2 * distance)
@@ -69,7 +69,7 @@ def _rounds(count: int) -> Iterator[list[tuple[int, int, int]]]:
 
 
 def hierarchical(nodes: Sequence[Sequence[int]], collective: str, bytes: int) -> Iterator[Step]:
-    """On every node all exchange parts directly; between nodes, devices of the same place in theirs form rings."""
+    """Within a node all devices exchange parts directly; across nodes, devices with the same index form rings."""
     part = _part(bytes, len(nodes[0]))
     exchange = [(a, b, part) for node in nodes for a in node for b in node if a != b]
     root, *others = nodes[0]

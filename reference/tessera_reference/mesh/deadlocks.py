@@ -1,4 +1,4 @@
-"""Deadlocks: which processes wait for what, and the cycle of those that wait for each other."""
+"""Deadlock reports: which processes wait for what, and the cycle of processes that wait for each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class DeadlockReport:
-    """When it happened, which process waits for what, and the cycle; it is empty where no process could end a wait."""
+    """The time of a deadlock, what each process waits for, and the cycle; empty where no process could end a wait."""
 
     time: int
     waiting: tuple[tuple[str, str], ...]
@@ -29,7 +29,7 @@ class DeadlockReport:
 
 
 class Deadlock(Exception):
-    """Nothing is due, and processes wait."""
+    """Raised when no event is due and processes still wait."""
 
     def __init__(self, found: DeadlockReport) -> None:
         super().__init__(str(found))
@@ -37,7 +37,7 @@ class Deadlock(Exception):
 
 
 def held_up_by(processes: Sequence[Process]) -> list[Wait]:
-    """What processes wait for, and what those that could let them go on wait for, and so on."""
+    """What processes wait for, and, transitively, what the processes that could wake them wait for."""
     found: list[Wait] = []
     seen: dict[Process, None] = {}
     left = list(processes)

@@ -1,8 +1,8 @@
 """The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
 
-What is due at one instant becomes ready together; which of the ready goes on first is the only choice, and a `Choices`
-makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process still waits,
-that is a deadlock, and the report names which process waits for which.
+All that is due at one instant becomes ready together; which ready process runs first is the only choice, and a
+`Choices` makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process
+still waits, that is a deadlock, and the report names which process waits for which.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Engine:
         self._first_come = type(choices) is FirstCome
 
     def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> Process:
-        """Start a process: it is ready at once."""
+        """Start a process, which is ready at once."""
         process = Process(name, coroutine)
         self._living[process] = None
         self._ready.append((process, None))
         return process
 
     def end(self, process: Process) -> None:
-        """End a process that is idle or has not begun."""
+        """End a process that is idle or has not started."""
         if not process.done:
             process.done = True
             process.coroutine.close()
@@ -58,16 +58,16 @@ class Engine:
 
     @coroutine
     def sleep(self, duration: int) -> Generator[int, None, None]:
-        """To be awaited: go on after so many picoseconds."""
+        """To be awaited: resume after this many picoseconds."""
         yield self.now + duration
 
     @coroutine
     def sleep_until(self, time: int) -> Generator[int, None, None]:
-        """To be awaited: go on at a time, or at once where it has passed."""
+        """To be awaited: resume at a time, or at once where it has passed."""
         yield max(time, self.now)
 
     def turn(self) -> Turn:
-        """To be awaited: go on at once, but as one of all that are ready."""
+        """To be awaited: yield; the process stays ready, and is chosen among the ready ones."""
         return Turn(self)
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
@@ -76,16 +76,16 @@ class Engine:
         heapq.heappush(self._due, (max(time, self.now), self._numbered, function))
 
     def wake(self, process: Process, value: Any = None) -> None:
-        """Make a process ready that waits."""
+        """Make a waiting process ready."""
         process.waits_for = None
         self._ready.append((process, value))
 
     def choose(self, count: int) -> int:
-        """Which of `count` candidates, in order of preference; every choice of a run goes through here."""
+        """The index of one of `count` candidates, listed in order of preference; every choice of a run is made here."""
         return self.choices.pick(count) if count > 1 else 0
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Go on until a condition holds, or until nothing is left to do.
+        """Run until a condition holds, or until nothing is left to do.
 
         Raises `Deadlock` where processes wait and nothing is due, and what a process raises.
         """
@@ -102,7 +102,7 @@ class Engine:
                 return
 
     def _advance(self, ready: deque[tuple[Process, Any]], due: list[Any]) -> None:
-        """Let time pass to what is due next, all of that instant."""
+        """Advance time to the next due instant, and make all that is due then ready."""
         self.now = due[0][0]
         while due and due[0][0] == self.now:
             _, _, what = heapq.heappop(due)
@@ -113,7 +113,7 @@ class Engine:
                 what()
 
     def _step(self, ready: deque[tuple[Process, Any]]) -> None:
-        """Let one ready process go on to its next wait: for a time, which is a number, or for something else."""
+        """Resume one ready process until its next wait: for a time, which is a number, or for a `Wait`."""
         if len(ready) == 1 or self._first_come:
             process, value = ready.popleft()
         else:
@@ -136,7 +136,7 @@ class Engine:
 
 
 class Turn(Wait):
-    """A wait that is over at once: the process is ready again, as one of all that are."""
+    """A wait that ends at once: the process is ready again, behind the others."""
 
     __slots__ = ("engine",)
 
@@ -147,7 +147,7 @@ class Turn(Wait):
         yield self
 
     def suspend(self, process: Process) -> None:
-        """Make it ready, behind those that are."""
+        """Make the process ready, behind those that are."""
         self.engine.wake(process)
 
     def describe(self) -> str:
@@ -156,7 +156,7 @@ class Turn(Wait):
 
 
 class Signal(Wait):
-    """Set once, or failed once: processes that wait then go on, and later ones do not wait."""
+    """A one-shot event, set or failed once: waiting processes then resume, and later ones do not wait."""
 
     __slots__ = ("engine", "error", "is_set", "name", "setters", "waiting")
 
@@ -175,7 +175,7 @@ class Signal(Wait):
             raise self.error
 
     def set(self) -> None:
-        """Let everyone go on."""
+        """Resume all waiting processes."""
         if not self.is_set:
             self.is_set = True
             waiting, self.waiting = self.waiting, []
@@ -183,17 +183,17 @@ class Signal(Wait):
                 self.engine.wake(process)
 
     def fail(self, error: Exception) -> None:
-        """Let everyone go on with an error; one that is set stays so."""
+        """Resume all waiting processes with an error; without effect on a signal that is set."""
         if not self.is_set:
             self.error = error
             self.set()
 
     def suspend(self, process: Process) -> None:
-        """Keep the process."""
+        """Record the process as waiting."""
         self.waiting.append(process)
 
     def wakers(self) -> Iterable[Process]:
-        """The processes that are to set it."""
+        """The processes that may set it."""
         return self.setters
 
     def describe(self) -> str:
@@ -202,7 +202,7 @@ class Signal(Wait):
 
 
 class Mailbox(Wait):
-    """Work for one process, in order. A process that waits for it is idle: that is no deadlock."""
+    """A queue of work for one process. A process that waits for it is idle, which is no deadlock."""
 
     __slots__ = ("engine", "name", "reader", "work")
 
@@ -226,7 +226,7 @@ class Mailbox(Wait):
             self.engine.wake(reader, item)
 
     def suspend(self, process: Process) -> None:
-        """Keep the process."""
+        """Record the process as waiting."""
         self.reader = process
 
     def describe(self) -> str:
@@ -235,9 +235,9 @@ class Mailbox(Wait):
 
 
 class Resource:
-    """A number of places, given by priority, the larger the sooner, and then in order of arrival.
+    """A counting semaphore whose places go to the highest priority first, and then in order of arrival.
 
-    Priority is a hint (runtime spec 12): a policy that chooses otherwise may.
+    Priority is a hint (runtime spec 12): a policy may choose otherwise.
     """
 
     __slots__ = ("_numbered", "engine", "free", "name", "queue")

@@ -42,7 +42,7 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A pointer argument: the tensor that lies there; one of no bytes may lie nowhere."""
+    """A pointer argument: the tensor at that address; a tensor of no bytes may have none."""
 
     region: Region | None
     dtype: DType
@@ -53,7 +53,7 @@ class Tensor:
 
 @dataclass(eq=False, kw_only=True)
 class LaunchWork(Work):
-    """One launch: on every rank the kernel reads its tensors, runs, and writes what it writes."""
+    """One launch: on every rank the kernel reads its tensors, runs, and writes its results."""
 
     kind = "launch"
     function = "tessLaunch"
@@ -72,15 +72,15 @@ class LaunchWork(Work):
     results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
     def carries(self) -> Sequence[Carried]:
-        """Its own."""
+        """The descriptor and policy of the launch."""
         return [Carried(self.name, self.descriptor, self.policy)]
 
     def when_queued(self) -> None:
-        """Count it; of what is captured, only the replays count."""
+        """Look up the faults planned for this launch; a captured launch counts when it is replayed, not before."""
         self.faults = self.stream.mesh.context.faults.of_launch(self.name)
 
     def accesses(self) -> Sequence[Access]:
-        """Its tensors."""
+        """The memory that its tensors cover."""
         return [(each.region, each.bytes, each.written) for each in self.tensors.values() if each.region is not None]
 
     async def run(self, rank: int) -> None:
@@ -94,18 +94,18 @@ class LaunchWork(Work):
         befalls = [each for each in self.faults if each.rank in (None, rank)]
         kinds = {each.kind for each in befalls}
         executable = self.executables[device.description.target]
-        given, results = None, None
+        arguments, results = None, None
         if executable.needs_mesh and not kinds & {"kernel_trap", "kernel_hang"}:
-            given = self._arguments(executable, rank)
-            results = await self._run_on_mesh(executable, rank, given)
+            arguments = self._arguments(executable, rank)
+            results = await self._run_on_mesh(executable, rank, arguments)
         await device.kernels.acquire(self.stream.priority)
         start = mesh.machine.engine.now
         resident = rank == 0 and bool(self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT)
         if resident:
             mesh.resident.append(self.name)
         try:
-            given = given or self._arguments(executable, rank)
-            await self._computed(rank, befalls, given, results)
+            arguments = arguments or self._arguments(executable, rank)
+            await self._computed(rank, befalls, arguments, results)
         finally:
             device.kernels.release()
             if resident:
@@ -114,9 +114,9 @@ class LaunchWork(Work):
         self.profile(rank, start, occupancy=busy)
 
     async def _computed(
-        self, rank: int, befalls: Sequence[Fault], given: Mapping[str, Array], results: Mapping[str, Array] | None
+        self, rank: int, befalls: Sequence[Fault], arguments: Mapping[str, Array], results: Mapping[str, Array] | None
     ) -> None:
-        """Read, compute, let the time of the kernel pass, write; a persistent kernel then stays."""
+        """Compute, spend the kernel's duration and write the results; a persistent kernel then stays."""
         mesh = self.stream.mesh
         executable = self.executables[mesh.device(rank).description.target]
         if any(each.kind == "kernel_hang" for each in befalls):
@@ -127,15 +127,15 @@ class LaunchWork(Work):
         if any(each.kind == "kernel_trap" for each in befalls):
             await self.spend(duration)
             raise self._failed(rank, "it trapped")
-        written = self._executed(executable, rank, given) if results is None else results
+        written = self._executed(executable, rank, arguments) if results is None else results
         await self.spend(duration)
         for name, array in written.items():
-            self._write(executable, name, rank, array.to_bits(), given[name].to_bits())
+            self._write(executable, name, rank, array.to_bits(), arguments[name].to_bits())
         if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
             await self._stay()
 
     def _arguments(self, executable: Executable, rank: int) -> dict[str, Array]:
-        """What the tensors hold; of those that the kernel only writes, nothing has to have been written."""
+        """The contents of the tensors; those that the kernel only writes may be uninitialised."""
         mesh, arguments = self.stream.mesh, dict(self.scalars)
         for name, each in self.tensors.items():
             if each.region is None:
@@ -147,9 +147,9 @@ class LaunchWork(Work):
             arguments[name] = Array.from_bits(each.dtype, each.shape, data)
         return arguments
 
-    def _executed(self, executable: Executable, rank: int, given: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _executed(self, executable: Executable, rank: int, arguments: Mapping[str, Array]) -> Mapping[str, Array]:
         try:
-            return executable.run(given, self.grid, self.block)
+            return executable.run(arguments, self.grid, self.block)
         except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
             raise self._failed(rank, str(problem)) from None
 
@@ -159,7 +159,7 @@ class LaunchWork(Work):
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
     def _write(self, executable: Executable, name: str, rank: int, data: bytes, read: bytes) -> None:
-        """Put down a tensor; of one that the kernel reads too, only the elements that it changed (AMB-RT-96)."""
+        """Write a tensor; of one that the kernel also reads, only the elements that changed (AMB-RT-96)."""
         mesh, tensor = self.stream.mesh, self.tensors[name]
         if tensor.region is None:
             return
@@ -198,12 +198,12 @@ class LaunchWork(Work):
         return self.results[rank]
 
     def _failed(self, rank: int, why: str) -> Failure:
-        given = f"kernel {self.name} failed on rank {rank}: {why}"
-        return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, given, "a kernel that runs to its end")
+        problem = f"kernel {self.name} failed on rank {rank}: {why}"
+        return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, problem, "a kernel that runs to its end")
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The runs of marked elements, as start and stop."""
+    """The ranges of consecutive marked elements, as start and stop."""
     edges = np.flatnonzero(marked[1:] != marked[:-1]) + 1
     bounds = [0, *edges.tolist(), len(marked)]
     yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])

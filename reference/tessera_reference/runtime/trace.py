@@ -3,7 +3,7 @@
 Slices (`X`) on the rows of streams and links, a flow (`s`, `f`) from the recording of an event to each wait for it, a
 counter (`C`) of each device's occupancy; `schemas/trace.schema.json` describes them. The format counts microseconds:
 a time is the quotient of whole picoseconds by a million, so that rounding it back to picoseconds gives the engine's own
-number for the first 18 minutes. Left out: the protobuf format of Perfetto, and times of the host's clock.
+number for the first 18 minutes. Not produced: Perfetto's protobuf format, and times of the host's clock.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def chrome_trace(records: Iterable[Record], names: Names | None = None) -> dict[
 
 
 def trace_text(trace: dict[str, Any]) -> str:
-    """The trace as JSON text, an event a line, the same for the same trace."""
+    """The trace as JSON text, one event a line; equal traces have equal text."""
     encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=True).encode
     head = encode({key: value for key, value in trace.items() if key != "traceEvents"})[1:-1]
     events = ",\n".join(encode(event) for event in trace["traceEvents"])
@@ -76,7 +76,7 @@ def _metadata(rows: Rows) -> Iterator[Event]:
 
 
 def _slices(numbered: Sequence[Numbered], rows: Rows) -> Iterator[Timed]:
-    """Slices and the ends of flows, each with its time and its turn among those of the same time.
+    """Slices and the ends of flows, each with its time and its order among those of the same time.
 
     A reader of the format ties an end of a flow to the slice that began last on its row, and wants the beginning of
     a flow before its end. The order in which the records were added gives both: what follows was added later.
@@ -129,8 +129,8 @@ def _flow(phase: str, flow: int, record: Record, row: Row) -> Event:
 def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int, int]]:
     """The flows that begin at each record, and the one that ends there, by the number of the record.
 
-    A wait is tied to the recording on its own device, or else to the last of the others. One for which there is none,
-    because the recording was before the profiler began, has no flow.
+    A wait is tied to the recording on its own device, else to the last recording on another. A wait whose recording was
+    before the profiler started has no flow.
     """
     recordings: dict[tuple[int, int | None], Numbered] = {}
     for index, record in numbered:
@@ -152,7 +152,7 @@ def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int
 
 
 def _occupancy(records: Iterable[Record]) -> Iterator[Timed]:
-    """The part of each device that its kernels take together, whenever it changes; summed exactly."""
+    """The share of each device that its running kernels occupy together, at every change; summed exactly."""
     changes: dict[int, dict[int, Fraction]] = {}
     for record in records:
         if record.occupancy is not None and record.stop > record.start:

@@ -1,8 +1,8 @@
 """The rows of a trace: which process and which thread of the Chrome format a record is drawn on (runtime spec 17).
 
 A process for each device, with a row for each stream; one for the links, with a row for each link; one for the host.
-Slices of one row must not overlap: where several share a link, or whatever else a record claims, they spread over
-several *lanes*, rows of the same name.
+Slices of one row must not overlap: records that do, such as transfers that share a link, are spread over several
+*lanes*, rows of the same name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_SPECIAL_PROCESS = 1_000_000
 
 @dataclass(frozen=True)
 class Names:
-    """What devices and streams are called; those without a name are called by their number."""
+    """The names of devices and streams; those without one are called by their number."""
 
     devices: Mapping[int, str] = field(default_factory=dict)
     streams: Mapping[int, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Group:
 
 
 class Rows:
-    """The rows of one trace. `records` are all those that are placed, in order of their start."""
+    """The rows of one trace, for its `records` in order of their start."""
 
     def __init__(self, records: Iterable[Record], names: Names) -> None:
         records = list(records)
@@ -95,7 +95,7 @@ class Rows:
         return self._place(self._groups[self._process(record), record.stream], record)
 
     def link_row(self, record: Record, link: str) -> Row:
-        """The row of the link that carried a record."""
+        """The row of the link that transferred a record."""
         return self._place(self._groups[self.links, link], record)
 
     def processes(self) -> Iterator[tuple[int, str]]:

@@ -8,11 +8,11 @@ from .casts import LayoutCast
 from .operations import Fuse, Pipeline, Prefetch, ScheduleOperation, Tile
 
 Fusion = tuple[Instruction, tuple[Value, ...]]
-"""The instruction that asks for a fusion, and the values whose producers it fuses."""
+"""The instruction that requests a fusion, and the values whose producers it fuses."""
 
 
 class Annotations:
-    """The schedule of one function. Schedule operations return an operand; a value's *root* is the one before any."""
+    """The schedule of one function. Schedule operations return an operand; a value's *root* is before them all."""
 
     def __init__(self, function: Function) -> None:
         self.tiles: dict[Value, Tile] = {}
@@ -27,10 +27,10 @@ class Annotations:
                 self._note(instruction)
 
     def _note(self, instruction: Instruction) -> None:
-        operation, (result,), given = instruction.operation, instruction.results, instruction.operands[-1]
-        root = self._roots[result] = self.root(given)
-        if given in self._prefetches:
-            self._prefetches[result] = self._prefetches[given]
+        operation, (result,), operand = instruction.operation, instruction.results, instruction.operands[-1]
+        root = self._roots[result] = self.root(operand)
+        if operand in self._prefetches:
+            self._prefetches[result] = self._prefetches[operand]
         if isinstance(operation, Tile):
             self.tiles[root] = operation
         elif isinstance(operation, Pipeline):
@@ -41,7 +41,7 @@ class Annotations:
             self.fusions.append((instruction, tuple(self.root(value) for value in instruction.operands)))
 
     def root(self, value: Value) -> Value:
-        """The value before any schedule operation."""
+        """The value before all schedule operations."""
         return self._roots.get(value, value)
 
     def prefetch_of(self, value: Value) -> Instruction | None:
@@ -58,7 +58,7 @@ def is_alias(instruction: Instruction) -> bool:
 def host_functions(module: Module) -> frozenset[str]:
     """Functions that form no nests: those that differentiate and all that they call (AMB-LANG-215).
 
-    Differentiation goes back along what was executed, operation by operation, so there every one of them is executed.
+    Differentiation traverses the executed operations in reverse, so each of them has to be executed by itself.
     """
     pending = [name for name, function in module.functions.items() if Annotations(function).is_host]
     found: set[str] = set()

@@ -13,7 +13,7 @@ from .operations import ScheduleOperation
 
 @operation("tessera.schedule.layout_cast", clauses=("LANG-06.1-05", "LANG-06.3-02", "LANG-03.3-02"))
 class LayoutCast(ScheduleOperation):
-    """The same elements in another layout: a copy where `materialize` says so, else as producer and consumers have it.
+    """The same elements in another layout: a copy if `materialize` is set, else the layout that the producer writes.
 
     Without a copy the producer writes that layout itself and every consumer takes it (AMB-LANG-213).
     """

@@ -22,7 +22,7 @@ TileChoice = tuple[int, int, int | None, tuple[int, ...] | None]
 
 @dataclass(frozen=True)
 class Choices:
-    """The schedule of one operation; None where there is nothing to choose. `prefetched` are positions of operands."""
+    """The schedule of one operation; None for no choice. `prefetched` are positions of operands."""
 
     tile: TileChoice | None = None
     depth: int | None = None

@@ -1,7 +1,7 @@
 """Executing Schedule IR: nest by nest, tile by tile, through stages and buffers (spec sections 4, 6).
 
 Each nest becomes one instruction of the function, which the interpreter of Graph IR then runs. So control flow,
-collectives, ranks and whatever else is in no nest work as at the Graph level.
+collectives, ranks and all other operations outside nests work as at the Graph level.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Event", "Observer", "execute", "execute_on_mesh", "runnable"]
 
 @dataclass(frozen=True)
 class RunNest(Operation):
-    """Executes one nest. It is made here only, and has no spelling in IR text."""
+    """Executes one nest. Created only here; it has no text form."""
 
     nest: Nest
     tracer: Tracer
@@ -66,7 +66,7 @@ def execute(
 ) -> tuple[Array, ...]:
     """Run a function of Schedule IR on named inputs; results and errors as `graph.execution.execute` has them.
 
-    What has extents that are not known runs as Graph IR; `specialize` makes them known.
+    Operations with unknown extents run as Graph IR; `specialize` makes extents known.
     """
     if function not in module.functions:
         raise graph_execution.UnknownFunction(function, tuple(module.functions))

@@ -1,7 +1,7 @@
-"""Composites of a block written out as the operations that they stand for, each at its place (AMB-LANG-59).
+"""Composites of a block expanded in place into the operations that define them (AMB-LANG-59).
 
-A composite with effects, as one that draws, stays; so does one whose extents are not all known, since what it stands
-for depends on them.
+A composite with effects, such as a random draw, is not expanded; nor is one with unknown extents, since its expansion
+depends on them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .kinds import is_known
 
 
 def names_of(function: Function) -> Names:
-    """The names that a function has given away."""
+    """The names that a function already uses."""
     names = Names()
     for value in (*function.parameters, *_defined(function.body.walk())):
         names.unique(value.name)
@@ -33,7 +33,7 @@ def _defined(instructions: Iterable[Instruction]) -> Iterable[Value]:
 
 
 def is_expandable(instruction: Instruction) -> bool:
-    """Whether an instruction stands for others, which are known."""
+    """Whether an instruction is a composite that can be expanded."""
     operation = instruction.operation
     return (
         isinstance(operation, Composite)
@@ -51,7 +51,7 @@ def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
 
 
 def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
-    """What a composite stands for; the results are the composite's own."""
+    """The expansion of a composite, which has the composite's results."""
     composite = instruction.operation
     assert isinstance(composite, Composite)
     build = BlockBuilder(instruction.location)

@@ -1,8 +1,8 @@
 """Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
 
 An operation joins the group of an operand of its own shape, unless another operand depends on that group through
-operations outside it: so no fusion that is chosen here is ever refused (LANG-08.2-13). A directive names some values;
-elementwise operations between them, which need no names in the source, are fused with them (AMB-LANG-219).
+operations outside it. So a fusion that is chosen here is never refused (LANG-08.2-13). A directive names some values;
+elementwise operations between them are fused with them, named in the source or not (AMB-LANG-219).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FusionGroups:
         self.barriers = [position for each, position in self.place.items() if isinstance(each.operation, Barrier)]
 
     def into(self, instruction: Instruction) -> Value | None:
-        """The operand with whose producer an instruction is fused, if it is fused."""
+        """The operand with whose producer an instruction is fused, or None."""
         place = self._place_of(instruction)
         if place is None or not self._may_join(instruction):
             return None

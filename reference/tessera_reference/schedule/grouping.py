@@ -1,7 +1,7 @@
-"""What is fused, and an order in which the fused groups and all else can run (LANG-06.2-01, LANG-11-06).
+"""Fused groups, and an order in which groups and other instructions can run (LANG-06.2-01, LANG-11-06).
 
-A group runs as one. So nothing outside may need one member and be needed by another: that fusion is refused. Barriers
-and effects keep their places among each other; a group does not reach across a barrier (AMB-LANG-218).
+A group runs as a unit. So a fusion is refused where an instruction outside depends on one member and another member
+depends on it. Barriers and effects keep their order; a group does not extend across a barrier (AMB-LANG-218).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kinds import is_fusible
 
 
 def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> list[list[Instruction]]:
-    """The groups of a block, each in program order, so that whatever is needed comes first. Raises `Rejection`."""
+    """The groups of a block in an order that respects dependences, each in program order. Raises `Rejection`."""
     place = {instruction: position for position, instruction in enumerate(instructions)}
     heads = joined(len(instructions), pairs_of(instructions, annotations.fusions))
     groups: dict[int, list[Instruction]] = {}
@@ -33,7 +33,7 @@ def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> l
 
 
 def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> list[tuple[int, int]]:
-    """Places that a fusion puts into one group."""
+    """Positions that a fusion puts into one group."""
     fusible = [(place, each) for place, each in enumerate(instructions) if is_fusible(each)]
     produced = {value: place for place, each in fusible for value in each.results}
     pairs = []
@@ -44,7 +44,7 @@ def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> 
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The first place of the group of each place."""
+    """The first position of the group of each position."""
     head = list(range(count))
 
     def find(place: int) -> int:
@@ -86,7 +86,7 @@ def needs_of(
 
 
 def used_by(instruction: Instruction) -> Iterable[Value]:
-    """Operands, and what regions use of the values around them."""
+    """The operands, and the outer values that regions use."""
     yield from instruction.operands
     for region in instruction.regions:
         for block in blocks_of(region):
@@ -106,7 +106,7 @@ def has_effects(instruction: Instruction) -> bool:
 
 
 def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]:
-    """Groups after all that they need, else in program order; those of a cycle are missing."""
+    """Groups after those that they need, otherwise in program order; groups of a cycle are missing."""
     open_needs = {head: set(needs[head]) for head in heads}
     waiting: dict[int, list[int]] = {}
     for head, needed in open_needs.items():
@@ -126,7 +126,7 @@ def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]
 
 
 def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: Sequence[Fusion]) -> Diagnostic:
-    """What to say of the first group that cannot run as one."""
+    """The error for the first group that cannot run as a unit."""
     head = min(head for head in stuck if len(groups[head]) > 1)
     members = {value for each in groups[head] for value in each.results}
     place = next(instruction for instruction, values in reversed(fusions) if members & set(values)).location

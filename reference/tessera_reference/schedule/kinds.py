@@ -1,7 +1,7 @@
 """Which operations of Graph IR become which loop nests, and which stay in the host function (section 6, AMB-LANG-214).
 
 Random draws, collectives, operations with regions, calls, state and assertions stay; so do arithmetic on scalars and
-operations with an extent that is not known.
+operations with an unknown extent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ROWS = (Reduction, Softmax, FourierTransform)
 
 
 def kind_of(instruction: Instruction) -> Kind | None:
-    """The kind of nest that an instruction becomes; nothing where it stays in the host function."""
+    """The kind of nest that an instruction becomes; None where it stays in the host function."""
     operation, results = instruction.operation, instruction.results
     types = [value.type for value in (*instruction.operands, *results)]
     if not all(map(is_known, types)) or len(results) != 1:

@@ -1,8 +1,8 @@
 """From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (sections 6, 8.2; LANG-08.2-01, -02, -13, -14).
 
 Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
-fused into what produces their operands; rows are tiled and prefetched. Directives of the program take the place of what
-would have been chosen for their values. A function that differentiates is left as it is (AMB-LANG-215).
+fused with the producers of their operands; rows are tiled and prefetched. Directives of the program replace the choices
+for their values. A function that differentiates is not scheduled (AMB-LANG-215).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Scheduling:
     # What is directed
 
     def _direct(self, instruction: Instruction) -> None:
-        """Add the operation that a directive asks for; from here on its result is read in place of the value."""
+        """Add the operation that a directive requests; from here on its result replaces the value."""
         directive = instruction.operation
         assert isinstance(directive, Directive)
         operation = DIRECTIVES.get(directive.directive)
@@ -155,25 +155,25 @@ class Scheduling:
             self.now[last] = self._put(instruction, Fuse, self._read(self.fused[instruction]), f"{last.name}f")
             return
         for subject in instruction.operands:
-            given = self._completed(subject, settings) if operation is Tile else settings
+            attributes = self._completed(subject, settings) if operation is Tile else settings
             if operation is not Prefetch or self._is_read_later(subject, instruction):
                 suffix = {Tile: "t", Pipeline: "p", Prefetch: "s"}[operation]
                 self.now[subject] = self._put(
-                    instruction, operation, self._read((subject,)), f"{subject.name}{suffix}", **given
+                    instruction, operation, self._read((subject,)), f"{subject.name}{suffix}", **attributes
                 )
 
     def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
-        """The sizes of a tile directive; those that it leaves open are the ones that would have been chosen."""
+        """The sizes of a tile directive; missing ones are chosen as without the directive."""
         producer = next((each for each in self.made if subject in each.results), None)
         chosen = Choices.of(producer, self.target, self.options, set()).tile if producer is not None else None
         m, n, k, pad = chosen or (1, 1, None, None)
-        given = {"m": m, "n": n, "k": k, **settings}
+        attributes = {"m": m, "n": n, "k": k, **settings}
         open_k = "k" not in settings and k is not None
         if open_k and pad is not None and pad[2]:
             own = settings.get("pad", 0)
             numbers = own if isinstance(own, tuple) else (own, own)
-            given["pad"] = (*numbers[:2], pad[2])
-        return {name: value for name, value in given.items() if value is not None}
+            attributes["pad"] = (*numbers[:2], pad[2])
+        return {name: value for name, value in attributes.items() if value is not None}
 
     def _is_read_later(self, value: Value, directive: Instruction) -> bool:
         """Whether anything computes with a value after a directive about it."""

@@ -1,7 +1,7 @@
-"""For operations that only move elements: which operand element each element of the result is.
+"""The source of each element of the result, for operations that only move elements.
 
 The operation itself is executed once on positions instead of elements: its result holds, for each element, the position
-that it comes from.
+of its source.
 """
 
 from __future__ import annotations

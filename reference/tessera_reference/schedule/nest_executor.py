@@ -75,7 +75,7 @@ class Outputs:
 
 @dataclass
 class Staged:
-    """Operands of elementwise operations: through a buffer where they are staged, else as they are in memory."""
+    """Operands of elementwise operations: read through a buffer where they are staged, else from memory."""
 
     nest: Nest
     memory: Memory
@@ -102,7 +102,7 @@ class Staged:
             self.tracer("stage", place, step % self.depth)
 
     def operands(self, step: int, covered: tuple[slice, ...]) -> dict[Value, Array]:
-        """What the operations of a tile read."""
+        """The operands of the operations of a tile."""
         found = {}
         for value in self.read:
             part = self.grid.part(self.memory[value].values, covered)
@@ -142,7 +142,7 @@ def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) ->
 
 
 def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """An operation that moves elements: each tile of the result is gathered from the places that `moved` gives."""
+    """An operation that moves elements: each tile of the result is gathered from the positions that `moved` returns."""
     m, n, _ = nest.tile
     result = nest.lead.results[0]
     grid = Grid.over(_extents(result), m, n)
@@ -244,7 +244,7 @@ class Contraction:
         return self.outputs.results()
 
     def epilogue_operands(self, place: Place, covered: tuple[slice, ...]) -> dict[Value, Array]:
-        """What the epilogue of a tile reads besides the product."""
+        """The operands of a tile's epilogue other than the product."""
         self.epilogue.stage(0, place, covered)
         return self.epilogue.operands(0, covered)
 
@@ -292,7 +292,7 @@ class Contraction:
 
 
 def padded(values: Values, shape: tuple[int, ...]) -> Values:
-    """Values with zeros behind them along each dimension."""
+    """Values with zeros appended along each dimension."""
     found: Values = np.zeros(shape, values.dtype)
     found[tuple(slice(extent) for extent in values.shape)] = values
     return found

@@ -1,7 +1,7 @@
-"""The loop nests of a scheduled function: what is computed together, tile by tile, through which memory (section 6).
+"""The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
 
-Execution and Tile lowering both follow `nests_of`. Schedule operations are gone in its answer: operands are the
-values behind them. Composites are written out first. A function that differentiates has no nests, nor has any that it
+Execution and Tile lowering both follow `nests_of`. Its result has no schedule operations: operands are the values
+before them. Composites are expanded first. A function that differentiates has no nests, nor has any that it
 calls: see `annotations.host_functions`.
 """
 
@@ -58,7 +58,7 @@ class Nest:
 
     @property
     def lead(self) -> Instruction:
-        """The operation that gives the nest its shape: of a contraction the product."""
+        """The operation that determines the nest's shape: of a contraction the product."""
         return self.operations[0]
 
     @property
@@ -71,16 +71,16 @@ Planned = tuple[Nest | Instruction, ...]
 
 
 def nests_of(function: Function, target: Target) -> Planned:
-    """The nests of a function's body, and what stays, in an order in which they can run. Raises `Rejection`.
+    """The nests of a function's body and the instructions in none, in executable order. Raises `Rejection`.
 
-    What stays may own regions, whose nests `Plan.block` finds; `rewriting.with_nests_replaced` visits them all.
+    The latter may own regions, whose nests `Plan.block` finds; `rewriting.with_nests_replaced` visits them all.
     """
     return Plan(function, target).block(function.body)
 
 
 @dataclass(frozen=True)
 class Around:
-    """What a nest's block knows of it: kinds, who uses what, constants."""
+    """What depends on the block around a nest: kinds, uses of values, constants."""
 
     kinds: dict[Instruction, Kind | None]
     consumers: dict[Value, list[Instruction]]
@@ -90,7 +90,7 @@ class Around:
 
     @classmethod
     def of(cls, instructions: Sequence[Instruction], foreign: set[Value]) -> Around:
-        """The surroundings that instructions are for each other."""
+        """The kinds, uses and constants of a block's instructions."""
         consumers: dict[Value, list[Instruction]] = {}
         for each in instructions:
             for value in each.operands:
@@ -99,7 +99,7 @@ class Around:
         return cls({each: kind_of(each) for each in instructions}, consumers, foreign, constants)
 
     def is_used_outside(self, value: Value, part: Sequence[Instruction]) -> bool:
-        """Whether a value of a nest is read by something else, or by nothing, so that it is kept."""
+        """Whether a value of a nest is an output: something outside reads it, or nothing does."""
         consumers = self.consumers.get(value, [])
         return value in self.foreign or not consumers or any(each not in part for each in consumers)
 
@@ -115,13 +115,13 @@ class Plan:
         self._read_as: dict[Instruction, tuple[Value, ...]] = {}
 
     def root(self, value: Value) -> Value:
-        """The value behind schedule operations."""
+        """The value before all schedule operations."""
         return self.annotations.root(value)
 
     def block(self, block: Block) -> Planned:
-        """The nests of a block and what stays of it."""
-        given = block.instructions if self.is_host else expanded(block, self.names)
-        instructions = [self._plain(each) for each in given if not is_dropped(each)]
+        """The nests of a block and its instructions in none."""
+        listed = block.instructions if self.is_host else expanded(block, self.names)
+        instructions = [self._plain(each) for each in listed if not is_dropped(each)]
         if self.is_host:
             return tuple(instructions)
         around = Around.of(instructions, self._used_elsewhere(block))
@@ -133,7 +133,7 @@ class Plan:
         return without_sunk(planned, around.foreign)
 
     def _plain(self, instruction: Instruction) -> Instruction:
-        """An instruction on the values behind schedule operations; a layout cast as that of Graph IR."""
+        """An instruction on root values, without schedule operations; a layout cast becomes that of Graph IR."""
         operation = instruction.operation
         if isinstance(operation, LayoutCast):
             operation = layouts.LayoutCast(x=operation.x, to=operation.to)
@@ -142,7 +142,7 @@ class Plan:
         return made
 
     def _used_elsewhere(self, block: Block) -> set[Value]:
-        """Values that the block hands on, or that regions inside it use."""
+        """Values that the block yields or that regions inside it use."""
         used = set(map(self.root, block.results))
         for region in (region for each in block.instructions for region in each.regions):
             for inner in blocks_of(region):
@@ -176,34 +176,34 @@ class Plan:
         return frozenset(staged), align
 
     def _tile(self, kind: Kind, part: Sequence[Instruction], depth: int) -> TileSizes:
-        """The sizes asked for of the last of its values for which any are, else the default ones."""
+        """The sizes that the schedule states for the last of its values with any, else the default ones."""
         tiles = [found for each in part if (found := self.annotations.tiles.get(each.results[0]))]
-        asked = tiles[-1] if tiles else None
+        stated = tiles[-1] if tiles else None
         lead = part[0]
         if kind == "contract":
             return self._contraction_tile(lead, tiles, depth)
         if kind == "rows":
-            return rows_taken(lead, (asked.m, asked.n) if asked else None, self.target)
-        return (asked.m, asked.n, 1) if asked else map_tile(lead.results[0].type)
+            return rows_taken(lead, (stated.m, stated.n) if stated else None, self.target)
+        return (stated.m, stated.n, 1) if stated else map_tile(lead.results[0].type)
 
-    def _contraction_tile(self, product: Instruction, asked: Sequence[Tile], depth: int) -> TileSizes:
+    def _contraction_tile(self, product: Instruction, stated: Sequence[Tile], depth: int) -> TileSizes:
         left = product.operands[0].type
         assert isinstance(left, Tensor)
         (*_, m, k), (*_, n) = extents(left), extents(product.results[0].type)
         default = contraction_tile((m, n, k), left.dtype, self.target, depth)
-        if not asked:
+        if not stated:
             return default
-        depths = [tile.k for tile in asked if tile.k is not None]
-        return asked[-1].m, asked[-1].n, depths[-1] if depths else default[2]
+        depths = [tile.k for tile in stated if tile.k is not None]
+        return stated[-1].m, stated[-1].n, depths[-1] if depths else default[2]
 
 
 def is_dropped(instruction: Instruction) -> bool:
-    """Whether an instruction is only about the schedule."""
+    """Whether an instruction only states the schedule."""
     return is_alias(instruction) or isinstance(instruction.operation, Directive)
 
 
 def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]) -> list[list[Instruction]]:
-    """A group cut into what can share a nest: elementwise operations over the shape of what leads (AMB-LANG-210)."""
+    """A group split into parts that share a nest: a lead and elementwise operations over its shape (AMB-LANG-210)."""
     parts: list[list[Instruction]] = []
     for instruction in group:
         if parts and _joins(instruction, parts[-1][0], kinds):
@@ -214,14 +214,14 @@ def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]
 
 
 def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction, Kind | None]) -> bool:
-    """Whether an instruction shares the nest of what leads one."""
+    """Whether an instruction can share the nest of a lead."""
     leads = kinds[lead] == "contract" or (kinds[lead] == "map" and is_elementwise(lead.operation))
     follows = kinds[instruction] == "map" and is_elementwise(instruction.operation)
     return leads and follows and _shape(instruction) == _shape(lead)
 
 
 def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> Planned:
-    """Leave out constants that only nests use, which hold copies of them."""
+    """Drop constants that only nests use, since nests have copies of them."""
     every = tuple(planned)
     used = set(foreign)
     for each in every:

@@ -1,7 +1,7 @@
-"""`tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: what a schedule says of a value (spec section 6.1).
+"""`tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: the schedule of a value (spec section 6.1).
 
-Each returns its last operand unchanged; what reads the result reads the value under that schedule. Whatever depends on
-more than the operands, such as whether a value is a contraction, is for `verifier`.
+Each returns its last operand unchanged; instructions that read the result read the value under that schedule. Rules
+that depend on more than the operands, such as whether a value is a contraction, are checked by `verifier`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class ScheduleOperation(Operation):
-    """What all schedule operations share: operands of any layout, and the last operand as the result."""
+    """Base of schedule operations: operands of any layout, and the last operand as the result."""
 
     layouts = frozenset(LAYOUTS)
 
@@ -45,7 +45,7 @@ class ScheduleOperation(Operation):
         return self.operand_types[-1][1]
 
     def check(self) -> None:
-        """Refuse what is no schedule of these operands. Raises `Refusal`."""
+        """Refuse attributes that are no schedule of these operands. Raises `Refusal`."""
 
     def execute(self, *operands: Array, env: Environment) -> Array:
         """The last operand."""
@@ -139,7 +139,7 @@ class Fuse(ScheduleOperation):
 class Pipeline(ScheduleOperation):
     """Loads run `depth` - 1 tiles ahead of the computation, through as many buffers as `depth` says (AMB-LANG-33).
 
-    `stages` names stages, and an edge (a, b) says that a comes before b (AMB-LANG-212).
+    `stages` names stages; an edge (a, b) orders a before b (AMB-LANG-212).
     """
 
     x: Operand[Tensor]

@@ -1,7 +1,7 @@
 """Options of scheduling, from the caller and from `@schedule(...)` (sections 2, 2.3, 6.1).
 
-A directive is about its values and is followed as it stands, or refused. Options and annotations are about a whole
-function: sizes are clipped to each shape and padded where they do not divide it (AMB-LANG-216).
+A directive applies to its values, exactly or not at all: it is followed or refused. Options and annotations apply to a
+whole function: sizes are clipped to each shape and padded where they do not divide it (AMB-LANG-216).
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ def _is_count(value: object) -> bool:
 
 
 def annotated(options: Options, function: Function) -> Options:
-    """The options for a function, which its `@schedule(...)` overrides; what it names besides is metadata.
+    """The options for a function, overridden by its `@schedule(...)`, whose other settings are metadata.
 
     Raises `Refusal`.
     """
     pairs: Any = function.attributes.get("schedule", ())
-    given = dict(pairs)
+    settings = dict(pairs)
     changes: dict[str, Any] = {}
-    sizes = _sizes(given)
+    sizes = _sizes(settings)
     if sizes is not None:
         changes["tile"] = sizes
     for name in ("depth", "prefetch", "fuse"):
-        if name in given:
-            changes[name] = given[name]
-    if given.get("double_buffer") is True:
+        if name in settings:
+            changes[name] = settings[name]
+    if settings.get("double_buffer") is True:
         depth = changes.setdefault("depth", max(options.depth or 2, 2))
         require(
             depth != 1,
@@ -89,13 +89,13 @@ def annotated(options: Options, function: Function) -> Options:
     return replace(options, **changes)
 
 
-def _sizes(given: Mapping[str, AttributeValue]) -> tuple[Any, ...] | None:
+def _sizes(settings: Mapping[str, AttributeValue]) -> tuple[Any, ...] | None:
     """`tile=128`, `tile=[128, 64, 32]`, or `m=..., n=..., k=...`."""
-    tile = given.get("tile")
+    tile = settings.get("tile")
     if isinstance(tile, tuple):
         return tile
     if tile is not None:
         return (tile, tile)
-    if "m" in given and "n" in given:
-        return (given["m"], given["n"], *((given["k"],) if "k" in given else ()))
+    if "m" in settings and "n" in settings:
+        return (settings["m"], settings["n"], *((settings["k"],) if "k" in settings else ()))
     return None

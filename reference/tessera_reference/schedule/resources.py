@@ -1,4 +1,4 @@
-"""What a nest takes of a block: shared memory for its stages, registers of a thread (section 11; LANG-11-08, -09).
+"""The resources of a nest: shared memory for its stages, registers of a thread (section 11; LANG-11-08, -09).
 
 Shared memory is exact: the buffers of every staged operand, one for each stage of the pipeline. Registers are an
 estimate (AMB-LANG-68), for the simulated targets alone: a thread holds its part of an output tile in accumulators, the
@@ -24,7 +24,7 @@ ADDRESSES = 16
 
 
 def shared_bytes(nest: Nest) -> int:
-    """The shared memory of a block of the nest."""
+    """The bytes of shared memory that a block of the nest takes."""
     return sum(buffer for _, buffer in buffers(nest))
 
 
@@ -76,7 +76,7 @@ def registers(nest: Nest, target: Target) -> int:
 
 
 def at_once(nest: Nest) -> int:
-    """The most registers of values that one element needs at a time."""
+    """The most registers that the values of one element take at a time."""
     last: dict[Value, int] = {}
     for position, each in enumerate(nest.instructions):
         last.update(dict.fromkeys((*each.operands, *each.results), position))

@@ -1,6 +1,6 @@
-"""Tiles of operations on rows: sizes m and n over the result, and how many rows and elements of each they are.
+"""Tiles of operations on rows: from sizes m and n over the result to numbers of rows and elements, and back.
 
-Of a reduction every element of the result is a row, so that a tile is m * n of them. Of an operation that keeps the
+For a reduction every element of the result is a row, so that a tile is m * n rows. For an operation that keeps the
 axis, one of m and n lies along it where it is one of the last two dimensions (AMB-LANG-217).
 """
 
@@ -14,19 +14,19 @@ from .defaults import TileSizes, extents, rows_tile
 from .kinds import row_axis
 
 
-def rows_taken(instruction: Instruction, asked: tuple[int, int] | None, target: Target) -> TileSizes:
-    """How many rows together, and how many elements of each at a time, where m and n are asked for, or nothing is."""
+def rows_taken(instruction: Instruction, stated: tuple[int, int] | None, target: Target) -> TileSizes:
+    """How many rows together, and how many elements of each at a time, for a stated m and n or by default."""
     default = _default(instruction, target)
-    if asked is None:
+    if stated is None:
         return default
-    m, n = asked
+    m, n = stated
     along = _along(instruction)
     rows, chunk = (m * n, default[1]) if along is None else (m, n) if along == "n" else (n, m)
     return rows, chunk, 1
 
 
 def rows_on_result(instruction: Instruction, target: Target) -> tuple[int, int]:
-    """The m and n over the result that take the default rows."""
+    """The m and n over the result that give the default rows."""
     rows, chunk, _ = _default(instruction, target)
     along = _along(instruction)
     if along is not None:

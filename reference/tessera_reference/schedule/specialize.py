@@ -1,4 +1,4 @@
-"""Programs for the shapes of given inputs: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
+"""Specialization to input shapes: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
 
 Result types are inferred again from the parameters on, through regions and calls; a function that is called with
 several shapes becomes several functions. An extent that does not follow from the shapes of the inputs, such as that of
@@ -44,14 +44,14 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
 
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
-    """A refusal while lowering, at its place."""
+    """The rejection for a refusal while lowering, at its location."""
     return Rejection([diagnostic_of(refusal, location, phase="lower")])
 
 
 def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
     """The type of a parameter with a given shape."""
-    given = function.defaults.get(parameter.name)
-    shape = shapes.get(parameter.name, given.shape if given is not None else None)
+    default = function.defaults.get(parameter.name)
+    shape = shapes.get(parameter.name, default.shape if default is not None else None)
     if not isinstance(parameter.type, Tensor) or shape is None:
         return parameter.type
     return replace(parameter.type, shape=shape)
@@ -161,7 +161,7 @@ def _require_known(subject: str, type_: Type) -> None:
 
 
 def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
-    """Regions yield what their operation says: a loop does not change a shape."""
+    """Require that regions yield the shapes that their operation states: a loop does not change a shape."""
     for region, gives in zip(regions, operation.region_results(), strict=True):
         yields = tuple(value.type for value in region.results)
         require(

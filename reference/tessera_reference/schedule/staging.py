@@ -57,14 +57,14 @@ class Ring:
         self.slots = [poisoned(shape, dtype) for _ in range(depth)]
 
     def fill(self, step: int, tile: Values, padding: Any = None) -> None:
-        """Copy a tile into the buffer of a step; the rest of the buffer keeps what it holds, or is padded."""
+        """Copy a tile into the buffer of a step; the rest of the buffer is unchanged, or padded."""
         buffer = self.slots[step % len(self.slots)]
         if padding is not None:
             buffer[...] = padding
         buffer[tuple(slice(extent) for extent in tile.shape)] = tile
 
     def read(self, step: int, shape: tuple[int, ...]) -> Values:
-        """What the buffer of a step holds in its first elements along each dimension."""
+        """The first elements of a step's buffer along each dimension."""
         return self.slots[step % len(self.slots)][tuple(slice(extent) for extent in shape)].copy()
 
 
@@ -101,7 +101,7 @@ class Grid:
         return cls((*(1,) * (2 - len(shape)), *shape), m, n)
 
     def tiles(self) -> Iterator[tuple[Place, tuple[slice, ...]]]:
-        """Each tile's numbers, and the elements that it covers; padding is no element."""
+        """Each tile's indices, and the elements that it covers, without padding."""
         *batch, rows, columns = self.shape
         counts = (*batch, -(-rows // self.m), -(-columns // self.n))
         sizes = (*(1,) * len(batch), self.m, self.n)

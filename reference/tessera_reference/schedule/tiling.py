@@ -1,4 +1,4 @@
-"""Tile sizes against extents: what divides, what is covered by explicit padding (section 6.3; LANG-06.3-01).
+"""Tile sizes against extents: divisibility and explicit padding (section 6.3; LANG-06.3-01).
 
 A size that does not divide its extent, one larger than the extent too, needs padding: extent and padding together are
 then a multiple of it (AMB-LANG-211).
@@ -31,7 +31,7 @@ def padding_of(pad: Padding, position: int, size: int, extent: int) -> int:
 
 
 def require_cover(position: int, size: int, extent: Dim, pad: Padding) -> None:
-    """A tile size that divides its extent, or covers it with its padding; anything where the extent is not known.
+    """Require that a tile size divides its extent plus padding; accept any size for an unknown extent.
 
     Raises `Refusal`.
     """

@@ -1,7 +1,7 @@
 """Whether the schedule of a whole function is legal (spec sections 6.2, 6.3, 11; LANG-11-06, -08, -09).
 
-What an operation can judge from its operands' types, it refuses itself; this is what depends on producers, consumers
-and the target.
+Operations check what depends on their operands' types alone; here are the rules that depend on producers, consumers and
+the target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .tiling import require_cover
 
 
 def verify_schedule(function: Function, target: Target) -> None:
-    """Raise `Rejection` unless the schedule of a function of the host can be carried out on a target."""
+    """Raise `Rejection` unless the schedule of a function of the host can be executed on a target."""
     if function.device:
         return
     found = list(Legality(function, target).findings())
@@ -49,7 +49,7 @@ class Legality:
                 self.readers.setdefault(value, []).append(instruction)
 
     def findings(self) -> Iterator[Diagnostic]:
-        """All that is wrong."""
+        """All violations."""
         for block in blocks_of(self.function.body):
             try:
                 nests = [each for each in self.plan.block(block) if isinstance(each, Nest)]
@@ -95,7 +95,7 @@ class Legality:
             yield from self._cast(instruction, operation)
 
     def _tile(self, instruction: Instruction, tile: Tile) -> Iterator[Diagnostic]:
-        """k is for contractions, and covers what is summed over."""
+        """Require that k is stated for contractions only, and covers the summed extent."""
         if tile.k is None:
             return
         root = self.plan.root(instruction.operands[0])
@@ -119,7 +119,7 @@ class Legality:
                 yield diagnostic_of(refusal.by(tile), instruction.location)
 
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
-        """What is fetched is read by something that computes (AMB-LANG-218)."""
+        """Require that a prefetched value is read by an operation that computes (AMB-LANG-218)."""
         if not any(not is_alias(each) for each in self._uses(instruction.results[0])):
             yield self._finding(
                 instruction,
@@ -140,9 +140,9 @@ class Legality:
                     pending += each.results
 
     def _cast(self, instruction: Instruction, cast: LayoutCast) -> Iterator[Diagnostic]:
-        """Without a copy the producer writes the layout itself; consumers that do not take it are refused as such."""
-        layout, given = layout_of(cast.to), cast.x.layout
-        if cast.materialize or layout == given:
+        """Refuse a cast without a copy unless its producer can write the layout; consumers check it themselves."""
+        layout, current = layout_of(cast.to), cast.x.layout
+        if cast.materialize or layout == current:
             return
         root = self.plan.root(instruction.operands[0])
         producer = self.producers.get(root)

@@ -29,7 +29,7 @@ from .storage import Offsets, SharedStorage, Storage, Values
 class BlockState(Lanes):
     """The state of a block: its lanes, memory, and the values of a kernel that runs in it.
 
-    `regions` and `instruction` are those of what runs now.
+    `regions` and `instruction` belong to the instruction that is running.
     """
 
     def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
@@ -45,7 +45,7 @@ class BlockState(Lanes):
         self.instruction: Instruction | None = None
 
     def begin(self, number: int) -> None:
-        """Become the block of that number, with nothing in shared memory."""
+        """Start the block of that number, with empty shared memory."""
         super().begin(number)
         self.copies.clear()
         for storage in self.shared.values():
@@ -60,7 +60,7 @@ class BlockState(Lanes):
     # Control
 
     def region(self, code: Code, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run a block of instructions under the mask of now; what it hands back. Raises `Rejection`."""
+        """Run a region under the current mask; returns what it yields. Raises `Rejection`."""
         frame = self.frame
         for place, argument in zip(code.arguments, arguments, strict=True):
             frame[place] = argument
@@ -82,7 +82,7 @@ class BlockState(Lanes):
         return tuple([frame[place] for place in code.results])
 
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
-        """For each lane what it has of `a` where the condition holds, of `b` elsewhere; a fragment as a whole."""
+        """`a` in the lanes where the condition holds, `b` in the others; a fragment as a whole."""
         if not isinstance(a, Array):
             return a.merged(condition, b)
         chosen = condition
@@ -176,10 +176,10 @@ class BlockState(Lanes):
         self.clock.tick()
 
     def whole_warps(self, what: str) -> Offsets:
-        """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where lanes of one do not."""
+        """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
         return whole_warps(self, what)
 
     def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
-        """What lane i + delta of the warp holds, its own beyond the end (AMB-LANG-63). Raises `AbsentLane`."""
+        """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
         lane = self.every_lane % self.warp
         return exchanged(self, values, np.where(lane + delta < self.warp, lane + delta, lane), mask)

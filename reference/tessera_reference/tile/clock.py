@@ -1,8 +1,8 @@
 """Access stamps: block, epoch and thread of an access as one number, by which races are found (section 8.3).
 
 An epoch is what lies between two barriers of a block; blocks run one after another, and no epoch number is used twice.
-A stamp is an epoch and someone: a lane, a warp as a whole, several lanes, or a lane by an asynchronous copy. Stamps of
-one epoch are a run of numbers, so that two comparisons tell whether someone else was there since the last barrier.
+A stamp is an epoch and an agent: a lane, a warp as a whole, several lanes, or a lane by an asynchronous copy. Stamps of
+one epoch are consecutive, so that two comparisons show whether another agent had access since the last barrier.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Clock:
         self.base += self.span
 
     def of_warps(self, warps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Warps as someone, for an instruction of the warp as a whole."""
+        """The stamps of whole warps, for an instruction of the warp."""
         return warps + self.lanes
 
     def copying(self, lanes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Lanes as the makers of asynchronous copies."""
+        """The stamps of lanes that begin asynchronous copies."""
         return lanes + (self.several + 1)
 
     def who(self, stamp: int) -> Who:
-        """Whose stamp it is."""
+        """The agent of a stamp."""
         if stamp >= PENDING:
             return self.thread(stamp - PENDING)
         someone = stamp % self.span
@@ -70,7 +70,7 @@ class Clock:
         return Who(block) if someone == self.several else self.thread(someone - self.several - 1, block)
 
     def thread(self, lane: int, block: Place | None = None) -> Who:
-        """A lane of the block, by default of the one that runs."""
+        """A lane of a block, by default of the one that is running."""
         return Who(self.place_of(self.blocks[-1]) if block is None else block, _place(lane, self.extents))
 
     def warp(self, number: int) -> Who:
@@ -83,7 +83,7 @@ class Clock:
 
 
 def _place(number: int, extents: Place) -> Place:
-    """A count with x fastest as three."""
+    """The x, y and z of a linear index, x fastest."""
     x, y, _ = extents
     number = int(number)
     return number % x, number // x % y, number // (x * y)

@@ -1,7 +1,7 @@
 """`tessera.tile.part` and `tessera.tile.complex`: complex numbers of a lane taken apart and put together (section 7).
 
-Graph IR has no operation that does, and needs none: what it computes by component, such as a mean, it computes inside
-one operation. A kernel computes it step by step. Their names are ours (AMB-LANG-240).
+Graph IR needs no such operations: what it computes by component, such as a mean, is one operation there, and several
+steps in a kernel. Their names are ours (AMB-LANG-240).
 """
 
 from __future__ import annotations

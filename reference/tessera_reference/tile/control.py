@@ -1,6 +1,6 @@
 """Control flow of a kernel: counted loops, the same for all threads of a block, and branches under a mask (section 7).
 
-Their names are ours. A region runs for all lanes that take it at once; a lane that does not is not active there.
+Their names are ours. A region runs at once for all lanes that take it; the others are inactive in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .operation import INT32, KernelOperation
 
 
 def _refuse_memory(types: tuple[Type, ...]) -> None:
-    """A memref is not chosen while a kernel runs, so that every access says which memory it means."""
+    """Refuse memrefs as results of control flow: every access names its memory statically."""
     for type_ in types:
         require(
             not isinstance(type_, Memref),
@@ -81,7 +81,7 @@ class For(KernelOperation):
 
 
 def _uniform(block: BlockState, name: str, bound: Array) -> int:
-    """What a bound is in every active lane. Raises `NotUniform`."""
+    """The value of a bound, the same in every active lane. Raises `NotUniform`."""
     values = bound.values[block.active]
     differing = np.flatnonzero(values != values[0])
     if differing.size:

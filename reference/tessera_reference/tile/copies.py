@@ -1,7 +1,7 @@
 """Asynchronous copies from global to shared memory (spec section 7.2; AMB-LANG-64, AMB-LANG-201).
 
-A copy belongs to the group that its thread commits next. Waiting makes finished groups visible to the thread that
-copied, and a barrier after it to the others. A barrier alone finishes what no group holds.
+A copy belongs to the group that its thread commits next. A wait makes finished groups visible to the thread that
+copied, a barrier after it to the other threads. A barrier alone finishes copies that are in no group.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CopyAsync(KernelOperation):
 
 @dataclass(frozen=True)
 class GroupCommit(KernelOperation):
-    """Makes a group of what each thread has copied since its last one, in Tile and Target IR."""
+    """Closes each thread's group of the copies that it has begun since its last commit, in Tile and Target IR."""
 
     effects = frozenset({"memory"})
 
@@ -88,7 +88,7 @@ class GroupCommit(KernelOperation):
 
 @operation("tessera.tile.cp.async.commit", clauses=("LANG-07.2-04",))
 class CopyCommit(GroupCommit):
-    """Makes a group of what each thread has copied since its last one."""
+    """Closes each thread's group of the copies that it has begun since its last commit."""
 
 
 @operation("tessera.tile.cp.async.wait", clauses=("LANG-07.2-04",))

@@ -10,7 +10,7 @@ from .storage import Offsets, Values
 
 
 def whole_warps(block: Lanes, what: str) -> Offsets:
-    """The numbers of the active warps, which come to `what`. Raises `PartialWarp` where only some of one do."""
+    """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
     if block.mask is None and block.lanes % block.warp == 0:
         return np.arange(block.warps)
     lanes = _rows(block, np.ones(block.lanes, bool) if block.mask is None else block.mask)
@@ -31,7 +31,7 @@ def _rows(block: Lanes, values: Values) -> Values:
 
 
 def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
-    """What the lanes of each warp agree on; in inactive warps anything. Raises `PartialWarp` and `NotUniform`."""
+    """The value that all lanes of a warp share; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
     active = whole_warps(block, what)
     lanes = _rows(block, values)
     differing = np.argwhere(lanes[active] != lanes[active, :1])
@@ -42,7 +42,7 @@ def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
 
 
 def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None = None) -> Values:
-    """For each lane what lane `sources`, counted within its warp, holds. Raises `AbsentLane`.
+    """For each lane the value of lane `sources`, counted within its warp. Raises `AbsentLane`.
 
     Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.
     """
@@ -51,9 +51,9 @@ def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None =
     active = block.active
     if mask is not None:
         named = np.array([mask >> number & 1 for number in range(block.warp)], bool)
-        for asked, outside in ((lane[active], ~named[lane[active]]), (sources[active], ~named[sources[active]])):
+        for lanes, outside in ((lane[active], ~named[lane[active]]), (sources[active], ~named[sources[active]])):
             if outside.any():
-                raise AbsentLane(block.thread(active[outside][0]), int(asked[outside][0]), "outside the mask")
+                raise AbsentLane(block.thread(active[outside][0]), int(lanes[outside][0]), "outside the mask")
     missing = places[active] >= block.lanes
     if block.mask is not None:
         present = np.minimum(places[active], block.lanes - 1)  # integers

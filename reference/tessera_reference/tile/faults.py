@@ -33,7 +33,7 @@ class Who:
 
 @dataclass(frozen=True)
 class Address:
-    """An element, or where none is meant the indices that were asked for."""
+    """An element, or, where the indices name none, the indices."""
 
     memory: str
     indices: tuple[int, ...]
@@ -43,7 +43,7 @@ class Address:
 
 
 class KernelFault(NumericsFailure):
-    """Base of what a kernel does wrong while it runs."""
+    """Base of the errors of a running kernel."""
 
     requirement: ClassVar[str] = ""
     clause: ClassVar[str] = ""
@@ -51,7 +51,7 @@ class KernelFault(NumericsFailure):
 
 
 class OutOfBounds(KernelFault):
-    """`who` goes to `address`, outside a memory of this shape."""
+    """`who` accesses `address`, outside a memory of this shape."""
 
     requirement = "indices from 0 up to the extent of each dimension"
     clause = "LANG-08.3-01"
@@ -65,7 +65,7 @@ class OutOfBounds(KernelFault):
 
 
 class Misaligned(KernelFault):
-    """`who` goes to `address`, whose first byte `offset` is no multiple of `alignment`."""
+    """`who` accesses `address`, whose first byte `offset` is no multiple of `alignment`."""
 
     requirement = "addresses that are multiples of what is moved at once"
     clause = "LANG-07.3-01"
@@ -108,7 +108,7 @@ class Unwritten(KernelFault):
 
 
 class EarlyRead(KernelFault):
-    """`who` touches `address`, to which `copier` has an asynchronous copy that is not visible yet: `missing` lacks."""
+    """`who` accesses `address`, to which `copier` copies asynchronously, without `missing` in between."""
 
     requirement = "a wait of the copying thread, then a barrier, before others touch what it copies"
     clause = "LANG-07.2-04"
@@ -122,7 +122,7 @@ class EarlyRead(KernelFault):
 
 
 class Race(KernelFault):
-    """`who` and `other` touch `address`, at least one of them writing, and nothing orders them."""
+    """`who` and `other` access `address` unordered, and at least one of them writes."""
 
     requirement = "a barrier between threads of a block, and no element that two blocks share and one writes"
     clause = "LANG-08.3-02"
@@ -137,7 +137,7 @@ class Race(KernelFault):
 
 
 class PartialBarrier(KernelFault):
-    """`missing` does not come to a barrier of its block."""
+    """`missing` does not arrive at a barrier of its block."""
 
     requirement = "a barrier that all threads of the block reach"
     clause = "LANG-08.3-02"
@@ -151,7 +151,7 @@ class PartialBarrier(KernelFault):
 
 
 class PartialWarp(KernelFault):
-    """`missing` does not come to `what`, which is of its whole warp; nobody, where the block has no such thread."""
+    """`missing` does not take part in `what`, which needs its whole warp; None where the block has no such thread."""
 
     requirement = "an operation that all lanes of the warp reach"
     clause = "LANG-07.2-03"
@@ -166,7 +166,7 @@ class PartialWarp(KernelFault):
 
 
 class NotUniform(KernelFault):
-    """`what` is `first` in one thread and `value` in `who`, where all must agree."""
+    """`what` is `first` in one thread and `value` in `who`, but must be the same in all."""
 
     requirement = "one value in all threads that take part"
     clause = "LANG-08.2-03"

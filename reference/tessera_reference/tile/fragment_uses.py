@@ -1,6 +1,6 @@
 """What each fragment of a kernel is used as: A, B or an accumulator, and in which dtype that adds (AMB-LANG-34, -65).
 
-Fragments that loops and branches hand on are one, so that a use anywhere tells about them everywhere.
+Fragments that loops and branches pass on are one fragment, so that a use anywhere determines all of them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .program import FragmentUse
 
 @dataclass(frozen=True)
 class Clash:
-    """An instruction by which one fragment is used as two things."""
+    """An instruction that uses a fragment in a second role."""
 
     instruction: Instruction
     uses: tuple[FragmentUse, FragmentUse]
 
 
 def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list[Clash]]:
-    """The use of every fragment of a kernel, A where nothing tells, and what contradicts itself."""
+    """The use of every fragment of a kernel, A where nothing determines it, and the contradictions."""
     same = _Classes()
     stated: list[tuple[Instruction, Value, FragmentUse]] = []
     every: dict[Value, None] = {}
@@ -46,7 +46,7 @@ def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list
 
 
 def _stated(instruction: Instruction) -> list[tuple[Value, FragmentUse]]:
-    """What an instruction says about fragments."""
+    """The uses that an instruction determines."""
     operation = instruction.operation
     if isinstance(operation, MmaSync):
         a, b, c = instruction.operands
@@ -73,13 +73,13 @@ def _handed_on(instruction: Instruction) -> Iterator[tuple[Value, Value]]:
 
 
 class _Classes:
-    """Values that were joined are of one class."""
+    """Equivalence classes of values (union-find)."""
 
     def __init__(self) -> None:
         self.parents: dict[Value, Value] = {}
 
     def of(self, value: Value) -> Value:
-        """The one that stands for the class of a value."""
+        """The representative of a value's class."""
         while value in self.parents:
             value = self.parents[value]
         return value

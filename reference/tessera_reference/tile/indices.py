@@ -1,6 +1,6 @@
-"""Where a thread is: the place of its block in the grid, its own in the block, and its lane (section 8.1; AMB-LANG-63).
+"""The position of a thread: its block in the grid, its place in the block, and its lane (section 8.1; AMB-LANG-63).
 
-Threads are counted with x fastest; each run of as many as a warp is wide is one warp.
+Threads are numbered with x fastest; consecutive threads, as many as the target's warp has lanes, form a warp.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs a kernel: one block of the grid after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
 
-The order of blocks is free (AMB-LANG-202): it changes no result, for what would depend on it is a race, and found.
-Nothing is modelled of time, caches or the scheduling of warps.
+The order of blocks is free (AMB-LANG-202): it changes no result, since any dependence on it is a race, which is
+reported. Time, caches and the scheduling of warps are not modelled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOTED_BYTES = 24
 
 @dataclass(frozen=True)
 class Uninitialised:
-    """A buffer that a kernel is to fill, each element of it."""
+    """A buffer of which the kernel has to write every element."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -58,20 +58,20 @@ def run_kernel(
     """What the buffers of a verified kernel hold after it has run, in the order of its parameters.
 
     `order` is forward, reverse, or a permutation of the blocks, which are counted with x fastest. Raises `Rejection`
-    with phase execute for what the kernel does wrong, `TooLarge` for what does not fit in memory, and
+    with phase execute for errors of the kernel, `TooLarge` for what does not fit in memory, and
     `UnsupportedConstruct` for regions nested too deep.
     """
     grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
     lanes = prod(extents)
     if lanes > target.threads_per_block:
         raise TooLarge("launch", "threads of a block", lanes, target.threads_per_block)
-    given = [_stated(*each) for each in zip(kernel.parameters, arguments, strict=True)]
-    _require_room(given)
+    inputs = [_stated(*each) for each in zip(kernel.parameters, arguments, strict=True)]
+    _require_room(inputs)
     try:
         program = prepare(kernel, lanes)
         _require_steps(program, grid, steps)
         block = BlockState(program, target, grid, extents, Budget(steps))
-        buffers = _bind(kernel, given, block)
+        buffers = _bind(kernel, inputs, block)
         with np.errstate(all="ignore"):
             for number in _in_order(order, prod(grid)):
                 block.begin(number)
@@ -110,30 +110,30 @@ def _in_order(order: str | Sequence[int], blocks: int) -> Iterable[int]:
 
 
 def _require_room(arguments: Sequence[Array | Uninitialised]) -> None:
-    """Raise `TooLarge`, which says what would be needed."""
+    """Raise `TooLarge`, naming the size, unless the buffers fit in memory."""
     needed = sum(prod(each.shape) * (each.dtype.carrier.itemsize + NOTED_BYTES) for each in arguments)
     if needed > MOST_BYTES:
         raise TooLarge("launch", "bytes of buffers", needed, MOST_BYTES)
 
 
 def _require_steps(program: Program, grid: Place, steps: int) -> None:
-    """Raise `Rejection` for a grid of which already the shortest way through every block is too long."""
+    """Raise `Rejection` for a grid whose shortest execution already exceeds the limit on instructions."""
     if prod(grid) * (len(program.code.steps) + 1) > steps:
         last = program.code.steps[-1].instruction if program.code.steps else None
         raise Rejection([too_many_steps(last, steps)])
 
 
 def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: BlockState) -> list[GlobalStorage]:
-    """Give the parameters their values, memory, and scalars that are the same in all lanes; the memories."""
+    """Bind the parameters to memories and to scalars, the same in all lanes; returns the memories."""
     buffers = []
     values: list[GlobalStorage | Array] = []
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
         if isinstance(argument, Array) and not isinstance(parameter.type, Memref | Pointer):
             values.append(Array(argument.dtype, np.broadcast_to(argument.values, block.lanes)))
             continue
-        given = argument if isinstance(argument, Array) else None
-        noted = given is None or parameter in block.program.written
-        memory = GlobalStorage(f"%{parameter.name}", argument.dtype, argument.shape, block.clock, given, noted)
+        initial = argument if isinstance(argument, Array) else None
+        noted = initial is None or parameter in block.program.written
+        memory = GlobalStorage(f"%{parameter.name}", argument.dtype, argument.shape, block.clock, initial, noted)
         buffers.append(memory)
         values.append(memory)
     block.parameters = tuple(values)

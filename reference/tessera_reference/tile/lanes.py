@@ -1,4 +1,4 @@
-"""The lanes of a block: where they are, and which of them are active (spec sections 7.2, 8.1).
+"""The lanes of a block: their positions, and which of them are active (spec sections 7.2, 8.1).
 
 What is "for each lane" is an array of shape [lanes], or [lanes, n]; what it holds in inactive lanes is ignored.
 """
@@ -46,7 +46,7 @@ class Lanes:
         self.active = self.every_lane
 
     def begin(self, number: int) -> None:
-        """Become the block of that number."""
+        """Start the block of that number."""
         self.clock.begin(number)
         self.position = self.clock.place_of(number)
 

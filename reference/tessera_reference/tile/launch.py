@@ -1,4 +1,4 @@
-"""`tessera.tile.launch`: a host function starts a grid of blocks and takes what they wrote (spec section 8.1)."""
+"""`tessera.tile.launch`: a host function runs a grid of blocks and gets what they wrote (spec section 8.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .interpreter import Uninitialised, run_kernel
 
 
 class LaunchEnvironment(Environment, Protocol):
-    """What a launch asks of its surroundings besides."""
+    """What a launch needs of its environment beyond what every operation does."""
 
     @property
     def module(self) -> Module:
@@ -47,7 +47,7 @@ class Launch(Operation):
     calls = "kernel"
 
     def infer(self) -> tuple[Type, ...]:
-        """The results that are stated."""
+        """The stated result types, checked against the kernel."""
         return self.returns
 
     @classmethod
@@ -87,8 +87,8 @@ class Launch(Operation):
         kernel = env.module.functions[self.kernel]
         inputs = len(_buffers(kernel)) - len(self.returns)
         made = [_uninitialised(each) for each in self.returns]
-        given: list[Array | Uninitialised] = [*arguments[:inputs], *made, *arguments[inputs:]]
-        return run_kernel(kernel, given, target_of(str(kernel.attributes["target"])))[inputs:]
+        buffers: list[Array | Uninitialised] = [*arguments[:inputs], *made, *arguments[inputs:]]
+        return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
 
 
 def _buffers(kernel: Signature) -> list[Type]:
@@ -107,7 +107,7 @@ def _held(buffer: Memref) -> Numeric:
 
 
 def _passes(given: Type, wanted: Type) -> bool:
-    """Whether a value of the host is what a parameter of a kernel takes; layouts are not a kernel's concern."""
+    """Whether a value of the host can be passed for a parameter of a kernel, whatever its layout."""
     if isinstance(given, Tensor | Scalar) and isinstance(wanted, Memref):
         return (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
     return isinstance(wanted, Pointer) or given == wanted

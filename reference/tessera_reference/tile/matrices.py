@@ -12,7 +12,7 @@ from .storage import Offsets, Storage, Values
 
 
 def load_matrices(block: BlockState, memory: Storage, corners: Offsets, shape: tuple[int, int], stride: int) -> Values:
-    """A matrix for each warp, [warps, rows, columns]; of inactive warps zeros. Raises `KernelFault`."""
+    """A matrix for each warp, [warps, rows, columns]; zeros for inactive warps. Raises `KernelFault`."""
     warps = block.whole_warps("a matrix")
     at = _elements(block, memory, corners, warps, shape, stride)
     read = memory.read(at, block.clock.of_warps(warps)[:, None, None])

@@ -1,7 +1,7 @@
-"""What every operation of a kernel is: it runs for all lanes of a block at once (spec sections 7 and 8.3).
+"""The base of kernel operations, which run for all lanes of a block at once (spec sections 7 and 8.3).
 
 A scalar of a kernel has one value for each lane: an `Array` of shape [lanes]. A fragment is an `Array` of shape
-[warps, rows, columns], a memref the `Storage` that it stands for. What lies in lanes that are not active means nothing.
+[warps, rows, columns], a memref the `Storage` that it refers to. Values in inactive lanes are arbitrary.
 """
 
 from __future__ import annotations

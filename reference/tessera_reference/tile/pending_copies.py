@@ -14,7 +14,7 @@ from .storage import Offsets, Storage
 
 @dataclass(frozen=True)
 class Copy:
-    """What one instruction copied: for each of some lanes a row of offsets, and the number of the lane's group."""
+    """The copies of one instruction: for each copying lane a row of offsets, and the number of the lane's group."""
 
     storage: Storage
     at: Offsets
@@ -38,7 +38,7 @@ class PendingCopies:
         self.copies: list[Copy] = []
 
     def clear(self) -> None:
-        """Nothing is on its way."""
+        """Drop all pending copies and group counts."""
         self.committed.fill(0)
         self.copies = []
 
@@ -57,7 +57,7 @@ class PendingCopies:
         self._finish(lambda copy: copy.groups < done[copy.lanes])
 
     def barrier(self) -> None:
-        """Finish what no group holds."""
+        """Finish the copies that are in no group."""
         self._finish(lambda copy: copy.groups == self.committed[copy.lanes])
 
     def _finish(self, is_done: Callable[[Copy], npt.NDArray[np.bool_]]) -> None:

@@ -1,6 +1,6 @@
-"""Preparing a kernel to run: values become places in a frame, operations what is called for all lanes (section 7).
+"""Preparing a kernel to run: values become slots of a frame, operations calls on all lanes at once (section 7).
 
-What can be decided once is decided here, so that a block pays for each instruction a call and little more.
+Everything that does not depend on the block is decided here, so that an instruction costs little more than its call.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _places(values: tuple[Value, ...], places: dict[Value, int]) -> tuple[int, .
 
 
 def _call(operation: Operation, lanes: int) -> Call:
-    """How an operation is run."""
+    """The function that runs an operation."""
     if isinstance(operation, KernelOperation):
         return operation.run
     if isinstance(operation, Constant):
@@ -93,14 +93,14 @@ def _call(operation: Operation, lanes: int) -> Call:
 
 
 def _on_indices(operation: Operation) -> Call:
-    """Arithmetic that no value makes fail; in inactive lanes too."""
+    """Arithmetic that cannot fail, run in inactive lanes too."""
     compute, made = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
     assert made is not None
     return lambda block, a, b: Array(made, compute(a.values, b.values))
 
 
 def _lanewise(operation: Operation) -> Call:
-    """An elementwise operation, of the active lanes only: what the others hold might not even have a result."""
+    """An elementwise operation, run in the active lanes only: it may fail on the arbitrary values of the others."""
 
     def call(block: BlockState, *operands: Array) -> Array:
         if block.mask is None:
@@ -114,7 +114,7 @@ def _lanewise(operation: Operation) -> Call:
 
 
 def _written(function: Function) -> frozenset[Value]:
-    """The parameters that instructions write; of Target IR, whose pointers move, all of them."""
+    """The parameters that instructions write; in Target IR, which computes with pointers, all of them."""
     if function.device != "tile":
         return frozenset(function.parameters)
     stores = [each for each in function.body.walk() if isinstance(each.operation, Store | FragmentStore)]

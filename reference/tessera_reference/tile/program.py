@@ -1,4 +1,4 @@
-"""A kernel that is ready to run: its instructions as calls, its values as places in a frame (spec section 7)."""
+"""A kernel that is ready to run: its instructions as calls, its values as slots of a frame (spec section 7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FragmentUse:
 
 @dataclass(frozen=True)
 class Step:
-    """An instruction: what is called with the block and the values at some places, and where its results go."""
+    """An instruction: the function to call with the block and the operands' slots, and the slots of its results."""
 
     call: Call
     operands: tuple[int, ...]
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Code:
-    """A block of instructions, the places of its arguments and of what it hands back."""
+    """A region's instructions, and the slots of its arguments and of the values that it yields."""
 
     steps: tuple[Step, ...]
     arguments: tuple[int, ...]
@@ -56,7 +56,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Program:
-    """A whole kernel; `places` is the size of a frame, `written` has the parameters that it stores to."""
+    """A whole kernel; `places` is the size of its frame, `written` the parameters that it stores to."""
 
     code: Code
     places: int

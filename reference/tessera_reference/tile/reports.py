@@ -32,13 +32,13 @@ class Budget:
             raise Rejection([too_many_steps(instruction, self.steps)])
 
     def require(self, turns: int, code: Code, owner: Instruction | None) -> None:
-        """Raise `Rejection` where so many turns of a region are more than may still run."""
+        """Raise `Rejection` unless this many iterations of a region are within the budget."""
         if turns * (len(code.steps) + 1) > self.left:
             raise Rejection([too_many_steps(owner, self.steps)])
 
 
 def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
-    """The end of a kernel that does not end, at an instruction, which only a kernel without any does not have."""
+    """The error for a kernel that exceeds its budget at an instruction, which is None where it has none."""
     name = instruction.operation.short_name if instruction else "launch"
     location = instruction.location if instruction else NOWHERE
     return Diagnostic(
@@ -53,7 +53,7 @@ def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
 
 
 def failed(instruction: Instruction, failure: NumericsFailure, lanes: Lanes) -> Diagnostic:
-    """What went wrong in an instruction."""
+    """The error for a fault in an instruction."""
     operation, fault = instruction.operation, isinstance(failure, KernelFault)
     text = str(failure)
     if isinstance(failure, DivisionByZero):
@@ -72,7 +72,7 @@ def failed(instruction: Instruction, failure: NumericsFailure, lanes: Lanes) -> 
 
 
 def unwritten(kernel: Function, fault: Unwritten) -> Diagnostic:
-    """A result that a kernel leaves without a value."""
+    """The error for a result that a kernel did not write completely."""
     place = kernel.location
     return Diagnostic(
         "tile",

@@ -1,8 +1,8 @@
-"""Memory that a kernel works on: values, and for each element who wrote and read it last (sections 7.1, 8.3).
+"""The memory of a kernel: values, and for each element the agents that last wrote and read it (sections 7.1, 8.3).
 
 Values are held decoded, in the carrier of their dtype. An access by two threads of a block without a barrier between,
-or by two blocks, is a race unless both read; so is one that meets an asynchronous copy on its way. Whatever a kernel
-does is found out by the stamps, in whichever order the blocks run: the order never changes a result unnoticed.
+or by two blocks, is a race unless both read; so is an access to the target of an unfinished asynchronous copy. Races
+are found from the stamps in whichever order the blocks run, so the order never changes a result unnoticed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Offsets: TypeAlias = npt.NDArray[np.int64]
 
 
 class Storage:
-    """One memory: flat `values`, addressed by offsets in elements; who accesses is given as the clock's numbers."""
+    """One memory: flat `values`, addressed by offsets in elements; agents are stamps of the clock."""
 
     across_blocks = False
     """Whether what another block does here matters."""
@@ -34,10 +34,10 @@ class Storage:
         dtype: DType,
         shape: tuple[int, ...],
         clock: Clock,
-        given: Array | None = None,
+        initial: Array | None = None,
         noted: bool = True,
     ) -> None:
-        """Memory that holds what is `given`, or nothing; unless accesses are `noted`, it must not be written."""
+        """Memory with `initial` contents, or uninitialised; it may be written only where accesses are `noted`."""
         self.name = name
         self.dtype = dtype
         self.shape = shape
@@ -45,9 +45,9 @@ class Storage:
         self.strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
         self.clock = clock
         self.noted = noted
-        begin = UNWRITTEN if given is None else INITIAL
+        begin = UNWRITTEN if initial is None else INITIAL
         self.values: Values = (
-            np.zeros(self.size, dtype.carrier) if given is None else np.array(given.values, order="C").reshape(-1)
+            np.zeros(self.size, dtype.carrier) if initial is None else np.array(initial.values, order="C").reshape(-1)
         )
         self.wrote: Offsets = np.full(self.size if noted else 0, begin, np.int64)
         self.seen: Offsets = np.full(self.wrote.size, UNWRITTEN, np.int64)
@@ -76,7 +76,7 @@ class Storage:
         self.values[at] = values
 
     def finish_copy(self, at: Offsets, lanes: Offsets) -> None:
-        """Let the lanes that copied see it now, and others after the next barrier."""
+        """Make it visible to the lanes that copied now, and to others after the next barrier."""
         self.wrote[at] = self.clock.copying(lanes) + self.clock.base
 
     def address(self, at: int) -> Address:
@@ -86,7 +86,7 @@ class Storage:
         )
 
     def _foreign(self, stamps: Offsets) -> Any:
-        """Which stamps are of another block, where that matters."""
+        """Which stamps are of another block; none in shared memory."""
         return False
 
     def _mark_seen(self, at: Offsets, mine: Offsets) -> None:
@@ -99,12 +99,12 @@ class Storage:
             self.seen[at[others]] = base + self.clock.several
 
     def _claim(self, at: Offsets, who: Offsets, base: int) -> None:
-        """Check that nobody else is there, and leave the stamp of a write."""
+        """Check that the write is ordered after all other accesses, and record its stamp."""
         now = self.clock.base
         mine = who + now
         wrote, seen = self.wrote[at], self.seen[at]
-        met = ((wrote >= now) & (wrote != mine)) | ((seen >= now) & (seen != mine))
-        if (met | self._foreign(wrote) | self._foreign(self._earliest_seen(at, seen))).any():
+        conflicts = ((wrote >= now) & (wrote != mine)) | ((seen >= now) & (seen != mine))
+        if (conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, seen))).any():
             self._refuse_write(at, np.broadcast_to(mine, at.shape), wrote, self._earliest_seen(at, seen), seen)
         left = np.broadcast_to(who + base, at.shape)
         self.wrote[at] = left
@@ -115,13 +115,15 @@ class Storage:
             raise Race(someone, "writes", self.address(place), self.clock.who(other), "writes")
 
     def _earliest_seen(self, at: Offsets, seen: Offsets) -> Offsets:
-        """The stamps by which readers of other blocks are known."""
+        """The earliest read of each element, from which reads by other blocks are found."""
         return seen
 
     def _refuse_read(self, at: Offsets, mine: Offsets, wrote: Offsets) -> None:
         base = self.clock.base
-        met = ((wrote >= base) & (wrote != mine) & ~self._own_copy(mine, wrote)) | (wrote < 0) | self._foreign(wrote)
-        for place, me, stamp in _first(met, at, mine, wrote):
+        conflicts = (
+            ((wrote >= base) & (wrote != mine) & ~self._own_copy(mine, wrote)) | (wrote < 0) | self._foreign(wrote)
+        )
+        for place, me, stamp in _first(conflicts, at, mine, wrote):
             if stamp < 0:
                 raise Uninitialised(self.clock.who(me), self.address(place))
             self._refuse(place, me, "reads", stamp, "writes")
@@ -134,12 +136,12 @@ class Storage:
             (seen, (seen >= now) & (seen != mine), "reads"),
             (earliest, self._foreign(earliest), "reads"),
         ]
-        for stamps, met, access in before:
-            for place, me, stamp in _first(np.broadcast_to(met, at.shape), at, mine, stamps):
+        for stamps, conflicts, access in before:
+            for place, me, stamp in _first(np.broadcast_to(conflicts, at.shape), at, mine, stamps):
                 self._refuse(place, me, "writes", stamp, access)
 
     def _own_copy(self, mine: Offsets, wrote: Offsets) -> npt.NDArray[np.bool_]:
-        """Where a thread meets what it has itself copied and waited for."""
+        """Where a thread accesses an element that it has itself copied and waited for."""
         lanes = mine - self.clock.base
         return np.asarray((lanes < self.clock.lanes) & (wrote == self.clock.copying(lanes) + self.clock.base))
 
@@ -153,7 +155,7 @@ class Storage:
 
 
 class SharedStorage(Storage):
-    """Memory of one block; the next one finds it empty."""
+    """Memory of one block, empty for the next one."""
 
     def clear(self) -> None:
         """Forget what it holds."""
@@ -188,9 +190,9 @@ class GlobalStorage(Storage):
         return self.first_seen[at]
 
 
-def _first(met: npt.NDArray[np.bool_], at: Offsets, mine: Offsets, stamps: Offsets) -> list[tuple[int, int, int]]:
-    """The first place where someone is met: its offset, and the two stamps; nothing where there is none."""
-    found = np.argwhere(met)
+def _first(conflicts: npt.NDArray[np.bool_], at: Offsets, mine: Offsets, stamps: Offsets) -> list[tuple[int, int, int]]:
+    """The first conflict: its offset and the two stamps; empty where there is none."""
+    found = np.argwhere(conflicts)
     if not found.size:
         return []
     index = tuple(found[0])

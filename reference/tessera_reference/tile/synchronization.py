@@ -16,7 +16,7 @@ WIDEST = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class BlockBarrier(KernelOperation):
-    """What the barriers of Tile and Target IR share."""
+    """Base of the barriers of Tile and Target IR."""
 
     effects = frozenset({"barrier"})
 
@@ -32,14 +32,14 @@ class BlockBarrier(KernelOperation):
 
 @operation("tessera.tile.barrier", clauses=("LANG-07.2-05", "LANG-08.3-02", "LANG-08.3-03"))
 class Barrier(BlockBarrier):
-    """Everything that any thread of the block did before it happens before everything after it."""
+    """A barrier of the block: all accesses before it happen before all accesses after it."""
 
     label: Attribute[str] = ""
 
 
 @operation("tessera.tile.shfl.sync", clauses=("LANG-07.2-06",))
 class ShuffleSync(KernelOperation):
-    """Lane i reads what lane i + delta of its warp holds, its own beyond the end; both are active and in the mask.
+    """Lane i reads the value of lane i + delta of its warp, its own beyond the end; both are active and in the mask.
 
     Without a mask every lane of the warp is in it.
     """

@@ -1,7 +1,6 @@
 """Verification of kernels of Tile IR: entry, memory, and instructions that the target has (7.3, 8.1, 11).
 
-The core verifier has seen to definitions, uses and types. What depends on values, the
-interpreter finds.
+Definitions, uses and types are checked before by the core verifier, what depends on values later by the interpreter.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ Check: TypeAlias = Callable[[], None]
 
 
 def verify_kernel(function: Function, target: Target) -> None:
-    """Raise `Rejection` unless a kernel of Tile IR is one that the target runs."""
+    """Raise `Rejection` unless the target can run a kernel of Tile IR."""
     run_checks(_checks(function, target))
 
 
 def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
-    """Run every check, each of one place. Raises `Rejection` with all that they refuse."""
+    """Run every check, each at its location. Raises `Rejection` with all findings."""
     found: list[Diagnostic] = []
     for check, place in checks:
         try:
@@ -268,7 +267,7 @@ def _verify_shape(operation: MmaSync, target: Target) -> None:
 
 
 def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, int]) -> int | None:
-    """The byte that constant indices say; in rows of whole alignments the last index is enough."""
+    """The byte offset of constant indices; where rows are aligned the last index is enough."""
     size, extents = memory.dtype.storage_bytes, [int(dim) for dim in memory.shape]
     steps = [prod(extents[axis + 1 :]) * size for axis in range(len(extents))]
     total = 0
@@ -315,7 +314,7 @@ def _allocations_inside(function: Function) -> list[Instruction]:
 
 
 def _left_early(function: Function) -> Iterator[Location]:
-    """Where the kernel ends elsewhere than at its end, and regions that do not come back."""
+    """The locations of early ends: a kernel that does not return at its end, regions that do not yield."""
     if function.body.exit != "return":
         yield function.location
     for instruction in function.body.walk():

@@ -10,7 +10,7 @@ from typing import Any
 from tessera_conformance import oracle
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
-from tessera_conformance.vectors.programs import question, type_text
+from tessera_conformance.vectors.programs import applied, type_text
 
 _ANY = ("LANG-02-04",)
 _PLACES = ("LANG-02-04", "LANG-03.2-01")
@@ -38,22 +38,14 @@ def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     answer = function(*operands, **attributes)
     inputs = dict(zip("ABCDEFGH", operands, strict=False))
-    call = ", ".join([*inputs, *(f"{key}={_written(value)}" for key, value in attributes.items())])
     result = type_text(answer.dtype, answer.shape)
     if name == "layout_cast":
         result = f"{result.removesuffix('>')}; layout={attributes['to']}>"
-    return question(
-        inputs, f"op.{name}({call})", result, name, attributes, CLAUSES.get(name, _ANY), _features(name, operands)
-    )
+    clauses = CLAUSES.get(name, _ANY)
+    return applied(name, inputs, result, clauses, _features(name, operands), **attributes)
 
 
 def _features(name: str, operands: tuple[Tensor, ...]) -> tuple[str, ...]:
     shapes = {operand.shape for operand in operands} - {()}
     stretches = name in STRETCHING and len(shapes) > 1
     return (*FEATURES.get(name, ("tensor-ops",)), *(["broadcasting-ops"] * stretches))
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)

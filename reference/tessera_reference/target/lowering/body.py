@@ -1,4 +1,4 @@
-"""The body of a kernel that is being lowered: what is built, what values became, what a lane knows of itself."""
+"""The body of a kernel that is being lowered: a builder of instructions, and the lowered form of each Tile IR value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INT32, INT64 = DTYPES["int32"], DTYPES["int64"]
 
 @dataclass(frozen=True)
 class Buffer:
-    """What a memref became: a pointer to its first element."""
+    """The lowered form of a memref: a pointer to its first element."""
 
     pointer: Value
     shape: tuple[int, ...]
@@ -30,20 +30,20 @@ class Buffer:
 
     @property
     def index_dtype(self) -> DType:
-        """What offsets in it are computed in: 32 bits, where they suffice."""
+        """The dtype in which offsets into it are computed: 32 bits where they suffice, else 64."""
         return INT32 if prod(self.shape) <= INT32.int_max else INT64
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a fragment became: the vectors that a lane holds, one for each matrix of the hardware, row by row."""
+    """The lowered form of a fragment: a lane's vectors, one for each matrix of the hardware, row by row."""
 
     parts: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What a complex number became: its parts, floats of its component dtype (AMB-LANG-221)."""
+    """The lowered form of a complex number: its parts, floats of its component dtype (AMB-LANG-221)."""
 
     real: Value
     imaginary: Value
@@ -54,7 +54,7 @@ Lowered = Number | Buffer | Share
 
 
 class Body(BlockBuilder):
-    """Builds the instructions of one kernel; what does not depend on where it is used stands before all others."""
+    """Builds the instructions of one kernel; constants and registers, which every use shares, come first."""
 
     def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
         super().__init__(location)
@@ -67,12 +67,12 @@ class Body(BlockBuilder):
         self._known: dict[str, Value] = {}
 
     def unsupported(self, feature: str) -> UnsupportedConstruct:
-        """What the Target level has no form of, here."""
+        """The error for a construct that the Target level cannot express, at this instruction."""
         return UnsupportedConstruct(f"target.{feature}", self.location)
 
     @contextmanager
     def within(self, instructions: list[Instruction]) -> Iterator[None]:
-        """Build into another list."""
+        """Append instructions to another list while the context lasts."""
         outer, self.instructions = self.instructions, instructions
         try:
             yield
@@ -82,7 +82,7 @@ class Body(BlockBuilder):
     # Numbers
 
     def constant(self, value: float, dtype: DType) -> Value:
-        """A number, one instruction for all its uses."""
+        """A constant: one instruction for all its uses."""
         key = (dtype.name, repr(value))
         if key not in self._constants:
             with self.within(self.before):
@@ -92,15 +92,15 @@ class Body(BlockBuilder):
         return self._constants[key]
 
     def number_of(self, value: Value) -> int | None:
-        """The integer that a value is known to be."""
+        """The integer that a value is known to hold at compile time."""
         return self._numbers.get(value)
 
     def index(self, value: int, dtype: DType = INT32) -> Value:
-        """An integer."""
+        """An integer constant, used as an index."""
         return self.constant(value, dtype)
 
     def plus(self, a: Value, b: Value) -> Value:
-        """A sum of indices; of known numbers a number."""
+        """The sum of two indices; folded where both are constants."""
         known = self.number_of(a), self.number_of(b)
         if None not in known:
             return self.index(sum(known), _dtype(a))  # type: ignore[arg-type]  # neither is None
@@ -109,7 +109,7 @@ class Body(BlockBuilder):
         return self(Add, a, b)
 
     def times(self, a: Value, factor: int) -> Value:
-        """A multiple of an index."""
+        """An index times a constant."""
         known = self.number_of(a)
         if known is not None:
             return self.index(known * factor, _dtype(a))
@@ -136,7 +136,7 @@ class Body(BlockBuilder):
 
     @property
     def lane(self) -> Value:
-        """The place of the thread in its warp."""
+        """The number of the thread in its warp."""
         return self._once("lane", lambda: self.modulo(self.linear, self.target.warp))
 
     def lane_part(self, of: str, width: int, factor: int) -> Value:
@@ -162,31 +162,31 @@ class Body(BlockBuilder):
     # What values became
 
     def scalar(self, value: Value) -> Value:
-        """What a scalar became that is no complex number."""
+        """The lowered form of a scalar that is not complex."""
         found = self.values[value]
         assert isinstance(found, Value)
         return found
 
     def pair(self, value: Value) -> Pair:
-        """What a complex number became."""
+        """The lowered form of a complex number."""
         found = self.values[value]
         assert isinstance(found, Pair)
         return found
 
     def element(self, value: Value) -> Number:
-        """What a scalar became."""
+        """The lowered form of any scalar."""
         found = self.values[value]
         assert isinstance(found, Value | Pair)
         return found
 
     def buffer(self, value: Value) -> Buffer:
-        """What a memref became."""
+        """The lowered form of a memref."""
         found = self.values[value]
         assert isinstance(found, Buffer)
         return found
 
     def share(self, value: Value) -> Share:
-        """What a fragment became."""
+        """The lowered form of a fragment."""
         found = self.values[value]
         assert isinstance(found, Share)
         return found

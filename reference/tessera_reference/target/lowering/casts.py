@@ -19,7 +19,7 @@ def dtype_of(value: Value) -> DType:
 
 
 def widened(body: Body, x: Value) -> Value:
-    """A float as one that LLVM computes with: fp32 and fp64 as they are, narrower ones as fp32, exactly."""
+    """A float in a type that LLVM computes in: fp32 and fp64 unchanged, narrower ones as fp32, exactly."""
     held = dtype_of(x)
     if held.bits == 8:
         return body(Call, x, callee=conversion_symbol(held, FP32), returns=FP32)
@@ -51,7 +51,7 @@ def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 
 def truth(body: Body, x: Value) -> Value:
-    """Whether it differs from zero, as NaN does."""
+    """Whether a number differs from zero; NaN does."""
     if dtype_of(x).kind == "int":
         return body(comparisons.ICmp, x, body.constant(0, dtype_of(x)), predicate="ne")
     wide = widened(body, x)
@@ -73,7 +73,7 @@ def _of_float(body: Body, wide: Value, to: DType, overflow: str) -> Value:
 
 
 def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """Into a narrow float by way of a float that holds the integer exactly; 64 bits have none."""
+    """An integer to a narrow float, through a float type that holds it exactly; none does for 64 bits."""
     held = dtype_of(x)
     if to.kind == "int":
         return body(conversions.SExt if to.bits > held.bits else conversions.Trunc, x, to=to)

@@ -34,7 +34,7 @@ def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
 
 
 def lowered_complex(body: Body, operation: Operation, *operands: Number) -> Number:
-    """What an elementwise operation on complex numbers is in a kernel. Raises `UnsupportedConstruct`."""
+    """Lower an elementwise operation on complex numbers. Raises `UnsupportedConstruct`."""
     kind = type(operation)
     if kind not in OPERATIONS:
         raise body.unsupported(f"complex.{operation.short_name}")
@@ -50,7 +50,7 @@ def _difference(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
 
 
 def _product(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
-    """Six roundings."""
+    """The product (ac - bd, ad + bc): six roundings."""
     real = body(llvm.FSub, body(llvm.FMul, x.real, y.real), body(llvm.FMul, x.imaginary, y.imaginary))
     imaginary = body(llvm.FAdd, body(llvm.FMul, x.real, y.imaginary), body(llvm.FMul, x.imaginary, y.real))
     return Pair(real, imaginary)
@@ -61,13 +61,13 @@ def _negate(body: Body, operation: Operation, x: Pair) -> Pair:
 
 
 def _equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Both parts are."""
+    """Whether both parts are equal."""
     real = body(comparisons.FCmp, x.real, y.real, predicate="oeq")
     return body(llvm.And, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="oeq"))
 
 
 def _not_equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """One part is not, as NaN is not."""
+    """Whether one part differs; NaN differs from everything."""
     real = body(comparisons.FCmp, x.real, y.real, predicate="une")
     return body(llvm.Or, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="une"))
 
@@ -78,7 +78,7 @@ def _select(body: Body, operation: Operation, condition: Value, x: Pair, y: Pair
 
 
 def _constant(body: Body, operation: Any) -> Pair:
-    """A number as its real part."""
+    """A real constant as a complex number."""
     component = operation.dtype.component
     return Pair(body.constant(operation.value, component), body.constant(0.0, component))
 
@@ -124,7 +124,7 @@ def part(body: Body, instruction: Instruction) -> Value:
 
 
 def joined(body: Body, instruction: Instruction) -> Pair:
-    """The number of two parts."""
+    """The complex number that has these parts."""
     real, imaginary = map(body.scalar, instruction.operands)
     return Pair(real, imaginary)
 
@@ -133,17 +133,17 @@ def joined(body: Body, instruction: Instruction) -> Pair:
 
 
 def in_memory(dtype: DType) -> Vector:
-    """What a complex number is in memory."""
+    """The type of a complex number in memory: a vector of two."""
     return Vector(2, dtype.component)
 
 
 def unpacked(body: Body, vector: Value) -> Pair:
-    """The number whose parts a vector holds."""
+    """The complex number in a vector of its two parts."""
     return Pair(*(body(vectors.ExtractElement, vector, position=position) for position in (0, 1)))
 
 
 def packed(body: Body, pair: Pair, dtype: DType) -> Value:
-    """The parts of a number as a vector."""
+    """A complex number as a vector of its two parts."""
     vector = body(vectors.Zero, returns=in_memory(dtype))
     for position, value in enumerate((pair.real, pair.imaginary)):
         vector = body(vectors.InsertElement, vector, value, position=position)

@@ -1,7 +1,7 @@
 """One kernel from Tile IR to Target IR: its entry, its instructions one after another, its control flow (section 8.2).
 
-Parameters keep their order: buffers as pointers to global memory, then scalars. What every lane knows of itself, shared
-memory and constants stand at the beginning of the body.
+Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory and
+constants stand at the beginning of the body.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Kernel:
         self.uses: Mapping[Value, FragmentUse] = fragment_uses(function)[0]
 
     def lowered(self) -> Function:
-        """The kernel."""
+        """The lowered kernel."""
         parameters = tuple(map(self._parameter, self.function.parameters))
         self._instructions(self.function.body.instructions)
         body = Block(parameters, (*self.body.before, *self.body.instructions), ())
@@ -133,7 +133,7 @@ class _Kernel:
     # Values that are several
 
     def _types(self, value: Value) -> tuple[Type, ...]:
-        """The types of what a value becomes."""
+        """The types of the values that a value is lowered to."""
         if isinstance(value.type, Fragment):
             return matrices.parts_of(self.body, value.type, self.uses[value])
         if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
@@ -149,13 +149,13 @@ class _Kernel:
         return tuple(flat)
 
     def _bound(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Arguments of a region for what they become."""
+        """Bind the arguments of a region to fresh values of the lowered types."""
         made = tuple(self.body.value(type_) for value in arguments for type_ in self._types(value))
         self.body.values.update(zip(arguments, self._grouped(arguments, made), strict=True))
         return made
 
     def _grouped(self, values: tuple[Value, ...], flat: tuple[Value, ...]) -> tuple[Lowered, ...]:
-        """Each value's own of those that they all became."""
+        """Split a flat list of lowered values into those of each original value."""
         rest = list(flat)
         made: list[Lowered] = []
         for value in values:
@@ -169,7 +169,7 @@ class _Kernel:
 
 
 def _values_of(found: Number | Share) -> tuple[Value, ...]:
-    """The values that one value became."""
+    """The values that one value was lowered to."""
     if isinstance(found, Share):
         return found.parts
     return (found.real, found.imaginary) if isinstance(found, Pair) else (found,)

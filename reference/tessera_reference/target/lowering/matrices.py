@@ -23,7 +23,7 @@ from .memory import address, as_offset, load, offset, store
 
 @dataclass(frozen=True)
 class Unit:
-    """The matrix instruction of the hardware that a fragment is cut for."""
+    """The matrix instruction of the hardware into which operations on a fragment are split."""
 
     m: int
     n: int
@@ -33,7 +33,7 @@ class Unit:
     kind: rocdl_matrix.Kind | None = None
 
     def of(self, role: Role) -> Spread:
-        """How an operand is spread over the lanes."""
+        """The layout of an operand over the lanes."""
         return self.spread(role, self.m, self.n, self.k, self.dtype)
 
     def held(self, role: Role) -> DType:
@@ -67,7 +67,7 @@ def _divides(fragment: Fragment, m: int, n: int, k: int) -> bool:
 
 
 def parts_of(body: Body, fragment: Fragment, use: FragmentUse) -> tuple[Vector, ...]:
-    """The types of the vectors that a fragment becomes."""
+    """The types of the vectors that a fragment is lowered to."""
     unit = unit_for(body, fragment)
     if use.part == "c" and use.accum not in (None, fragment.dtype.accumulator):
         raise body.unsupported(f"mma.accum.{use.accum}")
@@ -166,11 +166,11 @@ class _Matrix:
         return self.plus(base, self.at(row, column))
 
     def plus(self, value: Value, number: int) -> Value:
-        """A known number of elements further."""
+        """The matrix with its corner a constant number of elements further on."""
         return self.body.plus(value, self.body.index(number, self.buffer.index_dtype))
 
     def is_run(self, spread: Spread) -> bool:
-        """Whether what a lane holds lies side by side, at a multiple of its bytes, as all rows begin at one of 16."""
+        """Whether a lane's elements are contiguous and aligned to their size; rows are aligned to 16 bytes."""
         offsets = [self.at(row, column) for row, column in zip(spread.row.offsets, spread.column.offsets, strict=True)]
         size = spread.held * self.buffer.dtype.storage_bytes
         step = spread.row if self.row_step == 1 else spread.column
@@ -179,7 +179,7 @@ class _Matrix:
 
 
 def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:
-    """What a lane holds, as one vector where it lies side by side, else element by element."""
+    """A lane's elements, loaded as one vector where they are contiguous, else one by one."""
     body, spread, held = source.body, unit.of(role), unit.held(role)
     base = source.of_lane(spread, corner)
     type_ = Vector(spread.held, held)

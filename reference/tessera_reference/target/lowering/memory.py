@@ -62,7 +62,7 @@ def address(body: Body, buffer: Buffer, at: Value) -> Value:
 
 
 def load(body: Body, buffer: Buffer, at: Value, held: Scalar | Vector) -> Value:
-    """What lies at an offset; AMD has instructions of its own for the LDS."""
+    """Load from an offset; AMD has its own instructions for the LDS."""
     kind = rocdl.DsRead if _is_lds(body, buffer) else pointers.Load
     return body(kind, address(body, buffer, at), returns=held)
 
@@ -99,19 +99,19 @@ def commit(body: Body, instruction: Instruction) -> None:
 
 
 def wait(body: Body, instruction: Instruction) -> None:
-    """Until copies are finished; those of AMD are."""
+    """Wait until copies are finished; on AMD, where they are loads and stores, they already are."""
     assert isinstance(instruction.operation, CopyWait)
     if body.target.vendor == "nvidia":
         body.all(nvvm.CopyWait, n=instruction.operation.pending)
 
 
 def barrier(body: Body, instruction: Instruction) -> None:
-    """All threads of the block meet."""
+    """Synchronize all threads of the block."""
     body.all(nvvm.Barrier if body.target.vendor == "nvidia" else rocdl.Barrier)
 
 
 def shuffled(body: Body, instruction: Instruction) -> Number:
-    """What a later lane of the warp holds, part by part."""
+    """The value of the lane `delta` further on in the warp, part by part."""
     operation, value = instruction.operation, body.element(instruction.operands[0])
     assert isinstance(operation, ShuffleSync)
     if isinstance(value, Pair):
@@ -120,7 +120,7 @@ def shuffled(body: Body, instruction: Instruction) -> Number:
 
 
 def _shuffled(body: Body, operation: ShuffleSync, value: Value) -> Value:
-    """What a later lane holds, beyond the end the lane itself; on AMD by its number."""
+    """The value of the lane `delta` further on, the lane's own beyond the end of the warp; on AMD by lane number."""
     if body.target.vendor == "nvidia":
         mask = nvvm.FULL if operation.mask is None else operation.mask & nvvm.FULL
         return body(nvvm.ShuffleDown, value, delta=min(operation.delta, body.target.warp - 1), mask=mask)

@@ -11,7 +11,7 @@ from .kernel import lowered_kernel
 
 
 def to_target(module: Module, target: Target) -> Module:
-    """The module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level has no form of."""
+    """The module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level cannot express."""
     return replace(module, functions={name: _lowered(each, target) for name, each in module.functions.items()})
 
 

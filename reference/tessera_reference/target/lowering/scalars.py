@@ -1,7 +1,7 @@
 """Scalar arithmetic of a kernel in the LLVM dialect, with the canon's roundings (LANG-08.2-01, AMB-LANG-222).
 
 A float of 16 bits or of fp8 is computed with in fp32 and rounded once after: with significands of at most 11 bits the
-result is that of one rounding (numerics.arithmetic). What LLVM does not compute exactly alike everywhere is a call.
+result is that of one rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
 
 
 def lowered_element(body: Body, operation: Operation, *operands: Number) -> Number:
-    """What an elementwise operation of Graph IR is in a kernel. Raises `UnsupportedConstruct`."""
+    """Lower an elementwise operation of Graph IR in a kernel. Raises `UnsupportedConstruct`."""
     if is_complex(operation, operands):
         return lowered_complex(body, operation, *operands)
     return lowered_scalar(body, operation, *(each for each in operands if not isinstance(each, Pair)))
 
 
 def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
-    """The same of one without complex numbers."""
+    """Lower an elementwise operation on operands that are not complex."""
     kind = type(operation)
     if kind in BINARY:
         return _binary(body, *BINARY[kind], *operands)
@@ -80,7 +80,7 @@ def _comparison(body: Body, on_floats: str, on_integers: str, a: Value, b: Value
 
 
 def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-    """Of integers the least over -1 wraps, which the instruction leaves open: by -1 it is a subtraction."""
+    """The quotient. The least integer over -1 wraps, which sdiv leaves undefined: division by -1 is a subtraction."""
     held = dtype_of(a)
     if held.kind == "float":
         return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), held)
@@ -156,7 +156,7 @@ SPECIAL: Mapping[type[Operation], Callable[..., Value]] = {
 
 
 def _call(body: Body, operation: Operation, *operands: Value) -> Value:
-    """A function of the library, correctly rounded in the operands' own dtype."""
+    """Call a library function, correctly rounded in the operands' own dtype."""
     held = dtype_of(operands[0])
     name = operation.name.rpartition(".")[2]
     if operation.attributes.get("approximate") == "tanh":

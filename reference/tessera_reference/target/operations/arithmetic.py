@@ -55,7 +55,7 @@ class Constant(TargetOperation):
 
 @dataclass(frozen=True)
 class Binary(TargetOperation):
-    """What instructions of two operands of one dtype share; the instruction is called as the operation is."""
+    """Base of instructions with two operands of one dtype; the LLVM instruction has the operation's name."""
 
     a: Operand[Scalar]
     b: Operand[Scalar]
@@ -75,7 +75,7 @@ class Binary(TargetOperation):
 
 @dataclass(frozen=True)
 class IntegerBinary(Binary):
-    """What instructions on integers and bits share: numpy computes them just as the canon has it."""
+    """Base of instructions on integers and bits, which numpy computes as the canon defines."""
 
     compute: ClassVar[Any]
     """The function of numpy."""
@@ -155,17 +155,17 @@ class Mul(IntegerBinary):
 
 @operation("llvm.sdiv", clauses=CLAUSES)
 class SDiv(Binary):
-    """a / b toward zero. Machines leave the least integer over -1 open; lowering never divides by -1."""
+    """a / b truncated toward zero. LLVM leaves the least integer over -1 undefined; lowering never divides by -1."""
 
     dtypes = INTEGERS
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The quotient in the active lanes: what the others hold might not have one."""
+        """The quotient in the active lanes; inactive lanes may hold a zero divisor."""
         active = (Array(each.dtype, each.values[block.active]) for each in (a, b))
         return Array(a.dtype, block.spread(arithmetic.divide(*active).values))
 
     def emit(self, text: Writer, a: str, b: str) -> str:
-        """The instruction; a host, which would stop at a zero, notes it and divides by 1."""
+        """The instruction; on a host, which would trap, a zero divisor is recorded and replaced by 1."""
         if text.entry.is_host and b.startswith("%"):
             type_ = text.type(self.b)
             is_zero = text.value(f"icmp eq {type_} {b}, 0")
@@ -178,7 +178,7 @@ class SDiv(Binary):
 
 @operation("llvm.and", clauses=CLAUSES)
 class And(IntegerBinary):
-    """Bits of both."""
+    """Bitwise and."""
 
     dtypes = LOGICAL
     compute = np.bitwise_and
@@ -186,7 +186,7 @@ class And(IntegerBinary):
 
 @operation("llvm.or", clauses=CLAUSES)
 class Or(IntegerBinary):
-    """Bits of either."""
+    """Bitwise or."""
 
     dtypes = LOGICAL
     compute = np.bitwise_or
@@ -194,7 +194,7 @@ class Or(IntegerBinary):
 
 @operation("llvm.xor", clauses=CLAUSES)
 class Xor(IntegerBinary):
-    """Bits of one of them."""
+    """Bitwise exclusive or."""
 
     dtypes = LOGICAL
     compute = np.bitwise_xor
@@ -246,7 +246,7 @@ class SMin(Extremum):
 
 @dataclass(frozen=True)
 class Unary(TargetOperation):
-    """What instructions of one float share."""
+    """Base of instructions with one float operand."""
 
     x: Operand[Scalar]
 

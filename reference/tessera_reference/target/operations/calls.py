@@ -1,7 +1,7 @@
 """Calls of the functions of the canon: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).
 
-Machines approximate such functions each in its own way, so kernels call a library by these names, of which the
-reference's own numerics is one (AMB-LANG-222). Floats of 16 bits and fp8 go to it as what they are.
+Machines approximate such functions differently, so kernels call a library by these names; the reference's numerics
+implements it (AMB-LANG-222). Floats of 16 bits and fp8 are passed in their own dtype.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Call(TargetOperation):
         return {"returns": scalar_shown(cls.name, shown).dtype}
 
     def infer(self) -> Scalar:
-        """What the function returns; its operands are as it declares them."""
+        """The function's result type; checks the operands against its declaration."""
         require(
             self.callee in CALLEES,
             "types",
@@ -130,7 +130,7 @@ class Call(TargetOperation):
 
 
 def passed_type(held: DType) -> str:
-    """The type by which a dtype goes to a function on a host."""
+    """The LLVM type in which a value of a dtype is passed to a function on a host."""
     return "i16" if held.bits == 16 else NAMES[held.name]
 
 

@@ -32,7 +32,7 @@ PREDICATES = {
 
 @dataclass(frozen=True)
 class Comparison(TargetOperation):
-    """What both comparisons share; the predicate is LLVM's."""
+    """Base of both comparisons; the predicate is LLVM's."""
 
     a: Operand[Scalar]
     b: Operand[Scalar]
@@ -73,7 +73,7 @@ class ICmp(Comparison):
 
 @operation("llvm.fcmp", clauses=CLAUSES)
 class FCmp(Comparison):
-    """A comparison of floats: ordered, but for `une`, which NaN fulfils."""
+    """A comparison of floats: ordered, except `une`, which is true for NaN."""
 
     dtypes = FLOATS
     predicates = ("oeq", "une", "olt", "ogt", "ole", "oge")

@@ -16,7 +16,7 @@ class For(TileFor, TargetOperation):
     """Counts from start to stop, excluded, by step, which may be negative."""
 
     def emit(self, text: Writer, start: str, stop: str, step: str, *carried: str) -> tuple[str, ...]:
-        """A header that decides, a body, and an exit; the header's phis are the carried values."""
+        """A header that decides, a body, and an exit; the header's phis are the loop-carried values."""
         head, body, leave = (text.fresh(f"{part}_") for part in ("head", "body", "leave"))
         before = text.label
         text.do(f"br label %{head}")
@@ -52,7 +52,7 @@ class If(TileIf, TargetOperation):
     """Runs one of two regions; what it yields is the result."""
 
     def emit(self, text: Writer, condition: str) -> tuple[str, ...]:
-        """A branch, two blocks, and phis where they meet."""
+        """A branch, two blocks, and phis in the block that joins them."""
         then, otherwise, join = (text.fresh(f"{part}_") for part in ("then", "else", "join"))
         text.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
         ends = []

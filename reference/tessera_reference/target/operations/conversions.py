@@ -1,6 +1,6 @@
 """Conversions between dtypes, each rounding at most once (LANG-08-01).
 
-Those that LLVM has; what it has not, such as fp8 and an integer of 64 bits as a float of 16, is a call
+Here are the conversions that LLVM has; others, such as those of fp8 and of 64-bit integers to 16-bit floats, are calls
 (`operations.calls`).
 """
 
@@ -25,7 +25,7 @@ INTEGERS = ("int64", "int32", "int16", "int8")
 
 @dataclass(frozen=True)
 class Cast(Conversion):
-    """A conversion that is the canon's cast, and an instruction called as the operation is."""
+    """Base of conversions: the canon's cast, emitted as the LLVM instruction of the operation's name."""
 
     sources: ClassVar[tuple[str, ...]]
     targets: ClassVar[tuple[str, ...]]
@@ -38,7 +38,7 @@ class Cast(Conversion):
         return Scalar(self.to)
 
     def check(self, given: int, made: int) -> None:
-        """Refuse numbers of bits that the instruction does not take."""
+        """Refuse widths that the instruction does not convert between."""
 
     def run(self, block: BlockState, x: Array) -> Array:
         """The conversion by the canon."""
@@ -91,21 +91,21 @@ class FPTrunc(Cast):
         _require_growth(given, made, grows=False)
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction; a host rounds to 16 bits by integers, since its own way there rounds twice."""
+        """The instruction; on a host, which would round 16-bit results twice, integer instructions."""
         if text.entry.is_host and self.to.bits == 16:
             return narrowed(text, x, self.x.dtype.bits, self.to.name)
         return super().emit(text, x)
 
 
 def narrowed(text: Writer, x: str, bits: int, to: str) -> str:
-    """Round a float or double to 16 bits on a host: to odd in between, so that the second rounding decides."""
+    """Round a float or double to 16 bits on a host: to odd in fp32 first, so that only the second rounding counts."""
     if bits == 64:
         x = _to_odd(text, x)
     return _to_bf16(text, x) if to == "bf16" else text.value(f"fptrunc float {x} to half")
 
 
 def _to_odd(text: Writer, x: str) -> str:
-    """A double as a float, an inexact one as the neighbour whose last bit is 1: what it was stays to be seen."""
+    """A double rounded to odd in fp32: an inexact result goes to the neighbour whose last bit is 1."""
     nearest = text.value(f"fptrunc double {x} to float")
     again = text.value(f"fpext float {nearest} to double")
     code = text.value(f"bitcast float {nearest} to i32")
@@ -120,13 +120,13 @@ def _to_odd(text: Writer, x: str) -> str:
 
 
 def _to_bf16(text: Writer, x: str) -> str:
-    """A float as a bfloat, to nearest even: what is cut off carries into what stays; NaN becomes the canonical one."""
+    """A float as a bfloat, to nearest even: the increment is added to the code; NaN becomes canonical."""
     code = text.value(f"bitcast float {x} to i32")
     kept = text.value(f"lshr i32 {code}, 16")
     even = text.value(f"and i32 {kept}, 1")
     half = text.value(f"add i32 {even}, 32767")
-    carried = text.value(f"add i32 {code}, {half}")
-    high = text.value(f"lshr i32 {carried}, 16")
+    rounded = text.value(f"add i32 {code}, {half}")
+    high = text.value(f"lshr i32 {rounded}, 16")
     is_nan = text.value(f"fcmp uno float {x}, {x}")
     chosen = text.value(f"select i1 {is_nan}, i32 32704, i32 {high}")
     short = text.value(f"trunc i32 {chosen} to i16")

@@ -23,7 +23,7 @@ FULL = 0xFFFFFFFF
 
 @operation("nvvm.barrier0", clauses=("LANG-08.2-08", "LANG-08.3-02"))
 class Barrier(BlockBarrier, TargetOperation):
-    """`bar.sync 0`: all threads of the block meet."""
+    """`bar.sync 0`: synchronizes all threads of the block."""
 
     vendor = "nvidia"
 
@@ -59,7 +59,7 @@ class CopyAsync(TargetOperation):
         return ()
 
     def emit(self, text: Writer, destination: str, source: str) -> tuple[()]:
-        """The intrinsic; 16 bytes may pass by the first cache, which fewer do not."""
+        """The intrinsic; copies of 16 bytes may bypass the first-level cache."""
         kind = "cg" if self.size == 16 else "ca"
         name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.size}"
         text.call("void", name, f"ptr addrspace(3) {destination}", f"ptr addrspace(1) {source}")
@@ -68,7 +68,7 @@ class CopyAsync(TargetOperation):
 
 @operation("nvvm.cp.async.commit.group", clauses=("LANG-08.2-07",))
 class CopyCommit(GroupCommit, TargetOperation):
-    """`cp.async.commit_group`: makes a group of what each thread has copied since its last one."""
+    """`cp.async.commit_group`: closes each thread's group of the copies that it has begun since its last commit."""
 
     vendor = "nvidia"
 
@@ -105,7 +105,7 @@ class CopyWait(TargetOperation):
 
 @operation("nvvm.shfl.sync.down", clauses=("LANG-08.2-09", "LANG-07.2-06"))
 class ShuffleDown(TargetOperation):
-    """`shfl.sync.down.b32`: lane i reads what lane i + delta holds, its own beyond the end."""
+    """`shfl.sync.down.b32`: lane i reads the value of lane i + delta, its own beyond the end of the warp."""
 
     value: Operand[Scalar]
     delta: Attribute[int]

@@ -1,7 +1,7 @@
 """NVIDIA's matrix instructions: ldmatrix and mma.sync, by the layouts of `target.layouts` (LANG-08.2-05, LANG-08.2-06).
 
 An mma executes by the canon, a left fold over ascending k in which each product and each sum is rounded in the
-accumulator; what the hardware rounds within one instruction is its own affair (AMB-LANG-223).
+accumulator; how the hardware rounds within one instruction is not specified (AMB-LANG-223).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class MmaSync(TargetOperation):
 
 
 def _intrinsic(m: int, n: int, k: int, a: DType, b: DType) -> str:
-    """What LLVM calls it; types that go without saying it leaves out."""
+    """The name of LLVM's intrinsic, which leaves out the types that the shape implies."""
     kinds = {"fp16": "f32.f32", "bf16": "bf16", "tf32": "tf32", "fp64": "f64", "int8": "s8"}
     kind = kinds.get(a.name, f"f32.{SUFFIXES[a.name]}.{SUFFIXES[b.name]}.f32")
     return f"llvm.nvvm.mma.m{m}n{n}k{k}.row.col.{kind}"
@@ -172,8 +172,8 @@ def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
     kept = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
     even = text.value(f"and {codes} {kept}, {bits.partition('> ')[2]}1)")
     half = text.value(f"add {codes} {even}, {bits.partition('> ')[2]}4095)")
-    carried = text.value(f"add {codes} {code}, {half}")
-    cut = text.value(f"and {codes} {carried}, {bits.partition('> ')[2]}-8192)")
+    rounded = text.value(f"add {codes} {code}, {half}")
+    cut = text.value(f"and {codes} {rounded}, {bits.partition('> ')[2]}-8192)")
     is_nan = text.value(f"fcmp uno <{count} x float> {value}, {value}")
     return text.value(f"select <{count} x i1> {is_nan}, {bits}2143289344), {codes} {cut}")
 

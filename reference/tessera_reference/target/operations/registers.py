@@ -39,7 +39,7 @@ class Register(TargetOperation):
         return block.uniform(numbers[self.quantity][self.axis])
 
     def emit(self, text: Writer) -> str:
-        """The intrinsic; else a hidden parameter, or what is known when a kernel is compiled."""
+        """The intrinsic; where there is none, a hidden parameter or a constant of the compiled kernel."""
         hidden = f"{self.quantity}_{AXES[self.axis]}"
         if not text.entry.is_host and self.name in INTRINSICS:
             return text.call("i32", INTRINSICS[self.name])

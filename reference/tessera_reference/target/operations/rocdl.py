@@ -19,12 +19,12 @@ from .pointers import SHARED, Load, Store, require_space
 
 @operation("rocdl.barrier", clauses=("LANG-08-01", "LANG-08.3-02"))
 class Barrier(BlockBarrier, TargetOperation):
-    """`s_barrier` between fences: all threads of the block meet."""
+    """`s_barrier` between fences: synchronizes all threads of the block."""
 
     vendor = "amd"
 
     def emit(self, text: Writer) -> tuple[()]:
-        """What was written is seen after it: a fence on either side."""
+        """The barrier with a fence on either side, so that earlier writes are visible after it."""
         text.do('fence syncscope("workgroup") release')
         text.call("void", "llvm.amdgcn.s.barrier")
         text.do('fence syncscope("workgroup") acquire')

@@ -1,7 +1,7 @@
 """AMD's matrix instructions: v_mfma of CDNA2 and CDNA3, by the layouts of `target.layouts` (LANG-08.2-10).
 
-They execute by the canon as mma.sync does (AMB-LANG-223). gfx942 has fp8 in formats of its own, whose codes are not
-those of OCP, so that no instruction here takes fp8 (AMB-LANG-224).
+They execute by the canon as mma.sync does (AMB-LANG-223). The fp8 formats of gfx942 are not those of OCP, so no
+instruction here takes fp8 (AMB-LANG-224).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOTH = ("gfx90a", "gfx942")
 
 @dataclass(frozen=True)
 class Kind:
-    """One instruction: its operands, its shape, the name of LLVM's intrinsic, and who has it."""
+    """One instruction: its operands, its shape, the name of LLVM's intrinsic, and the targets that have it."""
 
     dtype: DType
     m: int

@@ -115,7 +115,7 @@ class ShuffleVector(TargetOperation):
         return Array(vector.dtype, vector.values[:, list(self.mask)])
 
     def emit(self, text: Writer, vector: str) -> str:
-        """The instruction, whose second vector is not looked at."""
+        """The instruction, whose second vector is unused."""
         held = text.type(self.vector)
         mask = ", ".join(f"i32 {position}" for position in self.mask)
         return text.value(f"shufflevector {held} {vector}, {held} poison, <{len(self.mask)} x i32> <{mask}>")

@@ -1,4 +1,4 @@
-"""The product of a nest as its kernel sees it: extents, the tile of a block, what becomes of a total (section 15)."""
+"""The product of a nest in its kernel: extents, the tile of a block, the epilogue of a total (section 15)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Contraction:
         return ceiling(self.extents[2], self.tile[2])
 
     def inside(self, row: Index, column: Index, room: tuple[int, int]) -> Condition:
-        """Whether a place among `room` rows and columns is one of the tile, and of the product."""
+        """Whether a position in `room` rows and columns lies in the tile and in the product."""
         m, n, _ = self.extents
         conditions: list[Condition] = []
         for place, index, size, given, extent in zip(
@@ -52,12 +52,12 @@ class Contraction:
         return self.kernel.every(*conditions)
 
     def write(self, row: Index, column: Index, total: Term) -> Terms:
-        """Round a total to the product's dtype, and write what the epilogue makes of it."""
+        """Round a total to the product's dtype, apply the epilogue and write the outputs."""
         nest = self.kernel.nest
         at = (*self.batch, self.row + row, self.column + column)
-        given = {self.product: total.cast_to(dtype_of(self.product))}
+        known = {self.product: total.cast_to(dtype_of(self.product))}
         for output, found in zip(
-            nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, given), strict=True
+            nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, known), strict=True
         ):
             self.kernel.write(output, at, found)
         return ()

@@ -52,7 +52,7 @@ def shape_for(operands: DType, target: Target) -> MmaShape | None:
 
 
 def require_accumulator(operation: MatMul) -> None:
-    """Refuse an accumulator that does not hold the operands, whose products would be rounded twice."""
+    """Refuse an accumulator that cannot hold the operands exactly: products would be rounded twice."""
     held, accum = operation.a.dtype.storage, operation.accum.storage
     holds = accum.kind != "float" or (
         accum.fraction_bits >= held.fraction_bits

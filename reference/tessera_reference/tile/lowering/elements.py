@@ -1,8 +1,8 @@
-"""One element of fused operations: what each operation reads for an element of its result, and what it makes of it.
+"""Single elements of fused operations: what each operation reads for one element of its result, and how it computes it.
 
 Elementwise operations are applied to scalars, which is what they do to each element (section 3.2); operations that move
-elements become index arithmetic. Positions are first told from results to operands, then elements computed in program
-order, each once for each position that somebody needs. The rules for moving elements are in `movements`.
+elements become index arithmetic. First the positions that are needed are propagated from results to operands; then the
+elements are computed in program order, once for each needed position. The rules for moving elements are in `movements`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .nest_kernel import NestKernel
 
 @dataclass(frozen=True)
 class Reading:
-    """The elements that one element of a result is made of, and how; `combine` takes them in that order."""
+    """The operand elements that one element of a result needs; `combine` computes it from them, in that order."""
 
     elements: tuple[tuple[Value, Position], ...]
     combine: Callable[..., Term]
@@ -34,7 +34,7 @@ class Reading:
 
 @singledispatch
 def reading(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """How an operation makes the element at a position of its result. Raises `Refusal`."""
+    """How an operation computes the element at a position of its result. Raises `Refusal`."""
     raise Refusal(
         "tile",
         f"no kernel holds {operation.short_name}",
@@ -45,7 +45,7 @@ def reading(operation: Operation, instruction: Instruction, at: Position, kernel
 
 
 def _of_elements(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The elements of the operands at the place, where those are spread."""
+    """The elements of the operands at the position; operands that broadcast have theirs at its projection."""
     elements = tuple((value, broadcast_to(at, extents_of(value.type))) for value in instruction.operands)
     return Reading(elements, lambda *operands: applied(operation, operands, kernel))
 
@@ -68,27 +68,27 @@ def evaluate(
     instructions: Sequence[Instruction],
     wanted: Sequence[Value],
     at: Position,
-    given: Mapping[Value, Term] | None = None,
+    known: Mapping[Value, Term] | None = None,
 ) -> tuple[Term, ...]:
-    """The elements at a position of values that instructions make, or that are given there. Raises `Refusal`."""
-    known = {
+    """The elements at a position of values that instructions compute, or that are `known` there. Raises `Refusal`."""
+    terms = {
         (value, place): term
-        for value, term in (given or {}).items()
-        for place in (at, broadcast_to(at, extents_of(value.type)))  # where an extent is 1 it is asked for so
+        for value, term in (known or {}).items()
+        for place in (at, broadcast_to(at, extents_of(value.type)))  # so an extent of 1 is read
     }
     needed: dict[Value, dict[Position, None]] = {value: {at: None} for value in wanted}
     plans: list[tuple[Value, Position, Reading]] = []
     for instruction in reversed(instructions):
         (result,) = instruction.results
         for position in needed.get(result, {}):
-            if (result, position) not in known:
+            if (result, position) not in terms:
                 found = reading(instruction.operation, instruction, position, kernel)
                 plans.append((result, position, found))
                 for value, place in found.elements:
                     needed.setdefault(value, {})[place] = None
     for result, position, found in reversed(plans):
         for value, place in found.elements:
-            if (value, place) not in known:
-                known[value, place] = kernel.read(value, place)
-        known[result, position] = found.combine(*(known[element] for element in found.elements))
-    return tuple(known[value, at] for value in wanted)
+            if (value, place) not in terms:
+                terms[value, place] = kernel.read(value, place)
+        terms[result, position] = found.combine(*(terms[element] for element in found.elements))
+    return tuple(terms[value, at] for value in wanted)

@@ -1,4 +1,4 @@
-"""The beginning of a kernel under construction: instructions that stand once, so that every region sees them."""
+"""The head of a kernel under construction: instructions that appear once, visible to every region."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..operation import INT32
 
 
 class Head:
-    """The instructions at the beginning of a kernel, and what builds those that follow."""
+    """The instructions at the beginning of a kernel, and the builder of those that follow."""
 
     def __init__(self, location: Location) -> None:
         self.location = location

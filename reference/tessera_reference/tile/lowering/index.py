@@ -1,7 +1,7 @@
-"""Index arithmetic of a kernel: int32 numbers, of which those that are known while it is built are plain integers.
+"""Index arithmetic of a kernel: int32 values, which are plain integers where they are known while it is built.
 
-Indices count from 0, so that a quotient is a floor and a remainder is not negative. What is known folds: a sum with 0,
-a product with 1 and a comparison of numbers make no instruction.
+Indices are not negative, so that a quotient is a floor and a remainder is not negative. Constants are folded: a sum
+with 0, a product with 1 and a comparison of constants emit no instruction.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Index:
         return self._index(min(self.held, bound)) if isinstance(self.held, int) else self._computed(Minimum, bound)
 
     def between(self, low: int, high: int) -> Index:
-        """It, or the nearer of two numbers where it lies outside."""
+        """The index clamped to a range."""
         if isinstance(self.held, int):
             return self._index(max(low, min(self.held, high)))
         return self._computed(Maximum, low).at_most(high)
@@ -117,7 +117,7 @@ Position: TypeAlias = tuple[Index, ...]
 
 
 def linear(at: Position, shape: Sequence[int]) -> Index:
-    """The place of a position among the elements in row-major order. There is at least one dimension."""
+    """The row-major index of a position; there is at least one dimension."""
     place = at[0]
     for index, extent in zip(at[1:], shape[1:], strict=True):
         place = place * extent + index
@@ -125,7 +125,7 @@ def linear(at: Position, shape: Sequence[int]) -> Index:
 
 
 def unravelled(place: Index, shape: Sequence[int]) -> Position:
-    """The position of a place: the inverse of `linear`."""
+    """The position of a row-major index: the inverse of `linear`."""
     at: list[Index] = []
     for extent in reversed(shape[1:]):
         place, index = divmod(place, extent) if extent else (place, place)
@@ -134,7 +134,7 @@ def unravelled(place: Index, shape: Sequence[int]) -> Position:
 
 
 def broadcast_to(at: Position, shape: Sequence[int]) -> Position:
-    """The position in an operand of that shape, which is spread to the shape that `at` is a position of."""
+    """The position in an operand of that shape from which broadcasting takes the element at `at`."""
     last = at[len(at) - len(shape) :]
     return tuple(index * 0 if extent == 1 else index for index, extent in zip(last, shape, strict=True))
 

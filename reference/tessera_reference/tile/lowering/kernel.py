@@ -1,8 +1,8 @@
 """Building the body of a kernel: indices, constants, memory, loops and branches (spec sections 7.2, 8.1).
 
 Constants, identifiers of threads and shared allocations stand once, at the beginning of the kernel, so that every
-region sees them. A region is built by a function: what it is given are the arguments of the region, what it returns the
-region yields. Loops of one turn and branches that are known to be taken leave no trace.
+region sees them. A region is built by a function, which takes the arguments of the region and returns what it yields.
+Loops of one iteration and branches whose condition is known are built without a region.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class KernelBuilder(Head):
     # Values
 
     def term(self, value: Value) -> Term:
-        """A value to compute with."""
+        """A value as a term, for arithmetic."""
         return Term(value, self.build)
 
     def number(self, number: Number, dtype: DType) -> Term:
@@ -80,7 +80,7 @@ class KernelBuilder(Head):
         return constant(self.build, number, dtype)
 
     def exactly(self, number: float, dtype: DType) -> Term:
-        """A number that a dtype has; a complex one as its real part."""
+        """A constant that the dtype represents exactly; of a complex dtype its real part."""
         return self.term(self.once((repr(number), dtype), Constant, value=number, dtype=dtype))
 
     def truth(self, condition: Condition) -> Term:
@@ -116,7 +116,7 @@ class KernelBuilder(Head):
         self.build.all(Store, value.value, memory, *(index.value for index in at))
 
     def barrier(self, label: str = "") -> None:
-        """Let all threads of the block meet."""
+        """Synchronize all threads of the block."""
         self.build.all(Barrier, label=label)
 
     # Control
@@ -129,23 +129,23 @@ class KernelBuilder(Head):
         body: Callable[[Index, tuple[Term, ...]], Terms],
         carried: Terms = (),
     ) -> tuple[Term, ...]:
-        """Run the body for start, start + step, ... below stop; what it hands on in the end."""
-        given = tuple(carried)
+        """Run the body for start, start + step, ... below stop; returns the loop-carried values."""
+        initial = tuple(carried)
         if isinstance(stop, Index) and isinstance(stop.held, int):
             stop = stop.held
         if isinstance(stop, int) and len(range(start, stop, step)) <= 1:
-            return tuple(body(self.index(start), given)) if start < stop else given
+            return tuple(body(self.index(start), initial)) if start < stop else initial
         index = self.build.value(INT32)
-        inner = tuple(self.build.value(term.value.type) for term in given)
+        inner = tuple(self.build.value(term.value.type) for term in initial)
         region = self._region((index, *inner), lambda: body(self.index(index), tuple(map(self.term, inner))))
         end = stop.value if isinstance(stop, Index) else self.integer(stop)
-        operands = (self.integer(start), end, self.integer(step), *(term.value for term in given))
+        operands = (self.integer(start), end, self.integer(step), *(term.value for term in initial))
         return self._regional(For, operands, (region,))
 
     def when(
         self, condition: Condition, then: Callable[[], Terms], otherwise: Callable[[], Terms] = tuple
     ) -> tuple[Term, ...]:
-        """Run one of two bodies in each lane; what it hands on."""
+        """Run one of two bodies in each lane; returns what it yields."""
         if isinstance(condition, bool):
             return tuple(then() if condition else otherwise())
         regions = self._region((), then), self._region((), otherwise)

@@ -1,7 +1,7 @@
 """Contractions lane by lane: for dtypes and accumulators that no matrix instruction of the target takes (section 8.2).
 
-Operands that are prefetched are read from shared memory, tile by tile along k, others from where they are. Without any
-that is staged there is no shared memory and no barrier: every lane works on its own.
+Prefetched operands are read from shared memory, tile by tile along k, others from global memory. If none is staged
+there is no shared memory and no barrier: every lane works on its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _from_global_memory(work: Contraction, lanes: int) -> None:
 
 
 class _Staged:
-    """A product of which at least one operand is read through shared memory; each lane has some of its elements."""
+    """A product with at least one operand staged in shared memory; each lane computes some of its elements."""
 
     def __init__(self, work: Contraction, lanes: int) -> None:
         self.work = work
@@ -72,7 +72,7 @@ class _Staged:
         return Stage.of(self.kernel, value, tile, tile, nest.depth, self.lanes) if value in nest.staged else None
 
     def _own(self, m: int, n: int) -> list[tuple[Index, Index]]:
-        """The places of a lane's elements: of one column, where the lanes are whole rows."""
+        """The positions of a lane's elements: in one column where the lanes cover whole rows."""
         starts, thread = range(0, m * n, self.lanes), self.kernel.thread_id()
         if self.lanes % n:
             return [divmod(thread + start, n) for start in starts]
@@ -80,7 +80,7 @@ class _Staged:
         return [(row + start // n, column) for start in starts]
 
     def build(self) -> None:
-        """The whole body: each lane keeps the totals of all its elements while it goes along k."""
+        """Build the body: each lane keeps the totals of all its elements in registers along k."""
         zeros = [zero(self.work) for _ in self.own]
         depth = self.kernel.nest.depth
         totals = pipelined(self.kernel, self.work.steps, depth, self.fill, self.compute, zeros)
@@ -92,7 +92,7 @@ class _Staged:
         self.kernel.when(inside, lambda: self.work.write(row, column, total))
 
     def fill(self, step: Index, slot: Index) -> None:
-        """Copy the tiles of what is staged."""
+        """Copy the tiles of the staged operands."""
         along = step * self.work.tile[2]
         if self.a:
             self.a.fill(slot, self.work.batch, self.work.row, along)
@@ -131,13 +131,13 @@ class _Staged:
 
 
 def room_of(work: Contraction, lanes: int) -> tuple[int, int]:
-    """The rows and columns that the lanes go through, whole rounds of them."""
+    """The rows and columns that the lanes visit, rounded up to whole passes of the block."""
     m, n, _ = work.tile
     return ceiling(ceiling(m * n, lanes) * lanes, n), n
 
 
 def zero(work: Contraction) -> Term:
-    """What a total begins with."""
+    """The start value of a total: +0."""
     return work.kernel.exactly(0, work.operation.accum)
 
 
@@ -158,9 +158,9 @@ BELOW = 15
 def rounded_to_tf32(kernel: KernelBuilder, x: Term) -> Term:
     """A number rounded to the ten fraction bits of tf32, as matmul rounds its operands (AMB-LANG-238).
 
-    fp16 has as many: so, range by range, scaled by a power of two into the range of fp16, rounded to it and scaled
-    back, both of which are exact. What overflows tf32 overflows fp16 at the first scale; the last one makes the
-    subnormals of fp16 of those of tf32.
+    fp16 has as many. So the number is scaled, range by range, by a power of two into the range of fp16, rounded to it
+    and scaled back; both scalings are exact. What overflows tf32 overflows fp16 at the first scale; at the last scale
+    the subnormals of tf32 are those of fp16.
     """
     wide, narrow = DTYPES["fp32"], DTYPES["fp16"]
     x = x.cast_to(wide)

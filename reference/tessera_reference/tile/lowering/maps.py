@@ -1,8 +1,8 @@
 """Maps: fused elementwise operations, and operations that move elements (section 8.2; AMB-LANG-236).
 
 A block computes a tile of m by n elements of the last two dimensions, the grid covers the rest; each lane computes one
-element at a time, reading what it needs at computed indices. Unless an operand is staged there is no barrier, so no
-thread waits for another; what moves elements reads them from where they are, staged or not.
+element at a time, reading operands at computed indices. Unless an operand is staged there is no barrier, so no thread
+waits for another; operations that move elements read them from global memory, staged or not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Contractions by matrix instructions: ldmatrix, mma.sync and shared memory (spec sections 7.2, 7.3, 8.2, 16).
 
 The warps of a block share the fragments of its tile out among them. Matrix instructions read shared memory, so both
-operands are staged there, prefetched or not. Accumulators leave through one fragment of shared memory for each warp,
-from which its lanes take single elements: the epilogue knows nothing of fragments.
+operands are staged there, prefetched or not. Accumulators are stored to a buffer of one fragment per warp in shared
+memory, from which the lanes read single elements: the epilogue needs no fragments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Share:
 
     @classmethod
     def of(cls, rows: int, columns: int, most: int) -> Share:
-        """The most warps that have equal parts, as square as can be."""
+        """The split over the most warps that get equal parts, as square as possible."""
         ways = [
             (down, across)
             for down, across in product(range(1, rows + 1), range(1, columns + 1))
@@ -59,9 +59,9 @@ def matrix_units(work: Contraction, shape: MmaShape) -> int:
 
 
 def fitted(work: Contraction, shape: MmaShape) -> Contraction:
-    """The work with its tile halved along k until accumulators have room to leave beside the stages (AMB-LANG-241).
+    """The work with its tile halved along k until the accumulators' buffers fit beside the stages (AMB-LANG-241).
 
-    Along k tiles follow each other in any case, so that no bit depends on it.
+    Tiles are added in ascending order of k whatever their size, so no bit depends on it.
     """
     target = work.kernel.target
     m, n, k = work.tile

@@ -41,7 +41,7 @@ PREFIX = "tss_kernel_"
 def to_tile(module: Module, target: Target) -> Module:
     """Lower a module of Graph or Schedule IR to Tile IR; kernels, and functions that launch some, stay as they are.
 
-    Raises `Rejection` for a function with unknown extents, and for a nest that no kernel holds.
+    Raises `Rejection` for a function with unknown extents, and for a nest that cannot become a kernel.
     """
     host = host_functions(module)
     taken = Names()
@@ -92,7 +92,7 @@ class _Launches:
         self.count = 0
 
     def __call__(self, nest: Nest) -> Sequence[Instruction]:
-        """What the host does in place of a nest. Raises `Rejection`."""
+        """The host instructions that replace a nest. Raises `Rejection`."""
         name = self.taken.unique(f"{PREFIX}{mangled(self.function.name)}_{self.count}")
         self.count += 1
         try:
@@ -104,5 +104,5 @@ class _Launches:
 
 
 def mangled(name: str) -> str:
-    """A name as a C identifier may go on (LANG-16-01)."""
+    """A name with every character that a C identifier cannot contain replaced (LANG-16-01)."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)

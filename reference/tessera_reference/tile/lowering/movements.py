@@ -1,7 +1,8 @@
 """Operations that move elements, as index arithmetic: where the element at a position comes from (section 3.2).
 
-An element that has several sources is read from each of them, at the nearest position there is, and chosen; so no read
-lies outside but where the program's own index does, which the machine then finds, as Graph IR does (AMB-LANG-96).
+An element with several possible sources is read from each of them, at a position clamped to its bounds, and selected.
+So a read is out of bounds only where the program's own index is, which the interpreter reports as Graph IR does
+(AMB-LANG-96).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .nest_kernel import NestKernel, dtype_of
 
 
 def _only(value: Value, at: Position) -> Reading:
-    """The element of one operand as it is."""
+    """The element of the only operand, unchanged."""
     return Reading(((value, at),), lambda element: element)
 
 
@@ -49,7 +50,7 @@ def _broadcast(operation: Broadcast, instruction: Instruction, at: Position, ker
 
 @reading.register
 def _reshape(operation: Reshape, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The same place in row-major order."""
+    """The same row-major index."""
     (x,), (result,) = instruction.operands, instruction.results
     place = linear(at, extents_of(result.type)) if at else kernel.index(0)
     return _only(x, unravelled(place, extents_of(x.type)))
@@ -86,7 +87,7 @@ def _concat(operation: Concat, instruction: Instruction, at: Position, kernel: N
 
 @reading.register
 def _pad(operation: Pad, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The operand's element, or the value of the frame."""
+    """The operand's element, or the padding value."""
     (x,) = instruction.operands
     shape, dtype = extents_of(x.type), dtype_of(x)
     frame = held_in(dtype, operation.value)
@@ -107,7 +108,7 @@ def _pad(operation: Pad, instruction: Instruction, at: Position, kernel: NestKer
 
 @reading.register
 def _gather(operation: Gather, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The slice that the index of this place names."""
+    """The slice selected by the index at this position."""
     x, indices = instruction.operands
     shape = extents_of(x.type)
     axis, rank = operation.axis % len(shape), len(extents_of(indices.type))
@@ -120,7 +121,7 @@ def _gather(operation: Gather, instruction: Instruction, at: Position, kernel: N
 
 
 def _as_index(index: Term, extent: int, kernel: NestKernel) -> Index:
-    """An index of the program as int32; one of 64 bits that lies outside as -1, which lies outside too."""
+    """An index of the program as int32; a 64-bit index out of bounds becomes -1, which is out of bounds too."""
     if index.dtype.name == "int64":
         low, high = (kernel.number(bound, index.dtype) for bound in (0, extent))
         inside = kernel.every(index.greater_equal(low), index < high)
@@ -213,7 +214,7 @@ def _update(operation: Update, instruction: Instruction, at: Position, kernel: N
 
 
 def _within(ahead: Index, count: int, step: int) -> list[Condition]:
-    """Whether a place, so far ahead of the first one, is one of `count`, each `step` after the other."""
+    """Whether a position at this distance from the first is one of `count` positions, `step` apart."""
     if not count:
         return [False]
     found = [ahead.at_least(0), ahead.below((count - 1) * step + 1)]

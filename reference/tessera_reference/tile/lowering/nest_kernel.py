@@ -1,7 +1,7 @@
 """The kernel of a nest: its parameters, and how values of the host reach them (spec sections 8.1, 16).
 
 Input buffers first, output buffers next, scalars last. A scalar of 32 or 64 bits that an ABI takes is a parameter; any
-other travels as a buffer of one element, as does a result that is a scalar (AMB-LANG-235).
+other is passed as a buffer of one element, as is a scalar result (AMB-LANG-235).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Extra:
 
     @cached_property
     def value(self) -> Value:
-        """What stands for it among the inputs."""
+        """The value that represents it among the inputs."""
         return Value("constant", self.operation.infer())
 
 
@@ -101,7 +101,7 @@ class NestKernel(KernelBuilder):
         return self.function(name, self.parameters, grid, threads, self.target)
 
     def launch(self, name: str, names: Names) -> tuple[Instruction, ...]:
-        """What the host does in place of the nest; values of its own have names that are free."""
+        """The host instructions that replace the nest; their values have fresh names."""
         made: list[Instruction] = []
         held: dict[Value, Value] = {}
         for extra in self.extras:
@@ -155,5 +155,5 @@ def dtype_of(value: Value) -> DType:
 
 
 def memref_of(value: Value) -> Memref:
-    """The buffer in which a value of the host travels."""
+    """The type of the buffer in which a value of the host is passed."""
     return Memref(extents_of(value.type) or (1,), dtype_of(value))

@@ -24,7 +24,7 @@ Element = Callable[[Index], Term]
 
 @singledispatch
 def reduced(operation: Operation, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """What a reduction makes of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
+    """The reduction of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
     raise Refusal("tile", f"no kernel holds {operation.short_name}", "a reduction", "LANG-08.2-03", "")
 
 
@@ -69,7 +69,7 @@ def _argmax(operation: ArgMax, rows: RowBlocks, element: Element, accum: DType) 
 
 
 def is_that(kernel: KernelBuilder, x: Term, most: Term) -> Condition:
-    """Whether an element is the maximum of its row. Zeros are told apart by their reciprocals."""
+    """Whether an element is the maximum of its row. +0 and -0 are distinguished by their reciprocals."""
     equal = x.equal(most)
     if x.dtype.kind == "int":
         return equal
@@ -111,7 +111,7 @@ def softmax(rows: RowBlocks, element: Element, accum: DType) -> Element:
 
 
 def by_component(kernel: KernelBuilder, x: Term, function: Callable[[Term], Term]) -> Term:
-    """A function of a number, of a complex one of each of its parts."""
+    """Apply a function to a number, or to both parts of a complex number."""
     if x.dtype.kind != "complex":
         return function(x)
     parts = (function(kernel.term(kernel.build(Part, x.value, which=which))) for which in ("real", "imaginary"))

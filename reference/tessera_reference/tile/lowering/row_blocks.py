@@ -1,9 +1,9 @@
 """How a block works on rows: which lanes have which elements, and the tree of the canon over them (section 10).
 
-So many lanes, a power of two, work on each row, on so many neighbouring elements at a time. In the tree of adjacent
-pairs node i of level l stands for the elements from i * 2**l on. It is kept in the place of the first of these: so a
-level reads, from the lane 2**l further on, what that kept, and a node whose neighbour would lie behind the end of the
-row keeps its own value, the odd tail.
+A power of two of lanes works on each row, on as many adjacent elements at a time. In the tree of adjacent pairs node i
+of level l covers the elements from i * 2**l on, and is kept by the lane of the first of them. So at level l a lane
+reads the value of the lane 2**l further on; a node whose neighbour would lie beyond the end of the row, the odd tail,
+keeps its own value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RowBlocks:
 
     @classmethod
     def of(cls, kernel: NestKernel, shape: tuple[int, ...], length: int) -> RowBlocks:
-        """Rows and lanes as the tile of the nest asks for, as far as there are rows and threads."""
+        """Rows and lanes as the nest's tile requests, limited by the rows and threads that there are."""
         rows, chunk, _ = kernel.nest.tile
         most = min(MOST_LANES, kernel.target.threads_per_block)
         together = max(min(rows, prod(shape), most), 1)
@@ -94,7 +94,7 @@ class RowBlocks:
         return ceiling(size, ALIGNMENT) * ALIGNMENT
 
     def tree(self, element: Callable[[Index], Term], combine: Combine, dtype: DType) -> Term:
-        """What the tree over the elements of a row gives, in each of its lanes. There is at least one element."""
+        """The result of the tree over the elements of a row, in each of its lanes; there is at least one element."""
         width = min(self.lanes, self.kernel.target.warp)
         count = ceiling(self.length, width)
         rows = self.threads // self.lanes

@@ -1,7 +1,7 @@
 """Staging: tiles of operands in shared memory, filled ahead of the computation (sections 6.1, 7.2, 8.2; AMB-LANG-33).
 
-A stage is a ring of buffers, one for each tile that is under way. What lies beyond the extents of an operand is filled
-with +0, which changes no sum that began with +0. Rows that are aligned are copied asynchronously in pieces of up to 16
+A stage is a ring of buffers, one for each tile in flight. Elements beyond the extents of an operand are filled with +0,
+which changes no sum that began with +0. Rows that are aligned are copied asynchronously in pieces of up to 16
 bytes, others element by element.
 """
 
@@ -87,7 +87,7 @@ class Stage:
         )
 
     def _inside(self, here: Position, there: Position) -> list[Condition]:
-        """Whether a place is one of the tile, and of the operand."""
+        """Whether a position lies in the tile and in the operand."""
         conditions: list[Condition] = []
         extents = matrix_of(self.source)
         for local, index, size, room, extent in zip(here, there, self.tile, self.room, extents, strict=True):
@@ -128,9 +128,9 @@ def matrix_of(value: Value) -> tuple[int, int]:
 def stage_elements(
     kernel: NestKernel, batch: Position, corner: tuple[Index, Index], tile: tuple[int, int], lanes: int
 ) -> None:
-    """Let elementwise operations read what is staged from tiles in shared memory; all threads take part.
+    """Copy the staged operands of elementwise operations to tiles in shared memory; all threads take part.
 
-    `batch` and `corner` say where the tile of the result is. An operand that is spread has a smaller one.
+    `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
     elementwise = [each for each in kernel.nest.operations if is_elementwise(each.operation)]
     taken = dict.fromkeys(value for each in elementwise for value in each.operands if value in kernel.nest.staged)
@@ -152,7 +152,7 @@ def _staged(stage: Stage, corner: Position, at: Position) -> Term:
 
 
 def finish_copies(kernel: NestKernel, label: str) -> None:
-    """Let every thread see what all have copied."""
+    """Wait for all copies and make them visible to every thread."""
     kernel.build.all(CopyCommit)
     kernel.build.all(CopyWait, pending=0)
     kernel.barrier(label)
@@ -167,10 +167,10 @@ Compute = Callable[[Index, Index, tuple[Term, ...]], Terms]
 def pipelined(
     kernel: NestKernel, steps: int, depth: int, fill: Fill, compute: Compute, carried: Sequence[Term]
 ) -> tuple[Term, ...]:
-    """Compute steps in order, while copies run `depth` - 1 steps ahead; what the last one hands on.
+    """Compute steps in order, while copies run `depth` - 1 steps ahead; returns the loop-carried values.
 
     Each copy is a group of its own, so that waiting for all but the newest `depth` - 2 leaves those still running.
-    The barrier lets every thread see what others copied, and says that the slot to be filled next is free.
+    The barrier makes the copies of other threads visible, and guarantees that the slot to be filled next is free.
     """
     ahead = depth - 1
     for step in range(ahead):
