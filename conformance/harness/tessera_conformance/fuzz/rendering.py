@@ -1,4 +1,4 @@
-"""From trees to tokens: what the spelling of a program is free to choose is chosen here (language spec, section 2.3).
+"""Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
 
 A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
 argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a meaning.

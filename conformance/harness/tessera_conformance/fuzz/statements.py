@@ -179,7 +179,7 @@ class Body:
         return [t.Barrier(self.choose.pick(LABELS))]
 
     def call(self, depth: int) -> list[t.Stmt]:
-        """A call whose value nobody wants."""
+        """A call whose value is not used."""
         self.exprs.budget = 2
         functions = self.scope.around.functions
         if functions and self.choose.below(2):

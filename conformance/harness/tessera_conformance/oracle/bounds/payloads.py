@@ -1,4 +1,4 @@
-"""Enclosures of what collectives give and compressed ones send."""
+"""Enclosures of the results of all-reduce and of the payloads of compressed collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps that results are composed of, twice: exactly, and with what each may go wrong at the level fast."""
+"""The steps that results are composed of, evaluated exactly and with the errors that the level fast allows each."""
 
 from __future__ import annotations
 
