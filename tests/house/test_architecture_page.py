@@ -14,8 +14,8 @@ PLACES = ("", "conformance/harness/tessera_conformance", "reference/tessera_refe
 SHAPES = re.compile(r"`([\w./]+\.(?:py|toml|md|jsonl|xml))`")
 """A file in a code span."""
 
-MADE = {"report.jsonl", "junit.xml"}
-"""Files that a run makes."""
+MADE = {"report.jsonl", "junit.xml", "conformance/abi/host_io/interface.toml"}
+"""Files that a run makes, and those of a trial."""
 
 
 @pytest.mark.parametrize(("page", "fewest"), [("docs/architecture.md", 30), ("CONTRIBUTING.md", 1)])
