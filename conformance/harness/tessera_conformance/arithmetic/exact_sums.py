@@ -11,9 +11,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tessera_conformance.arithmetic.model import NodeArithmetic
-from tessera_conformance.arithmetic.rounding import exponent_of, flushed, result_of, zero_sum
+from tessera_conformance.arithmetic.rounding import flushed, result_of, zero_sum
 from tessera_conformance.arithmetic.tree import START, Tree
-from tessera_conformance.oracle.exact import NAN, ZERO, Value, add, finite, is_infinite, is_negative, is_zero, multiply
+from tessera_conformance.oracle.exact import (
+    NAN,
+    ZERO,
+    Value,
+    add,
+    exponent_of,
+    finite,
+    is_infinite,
+    is_negative,
+    is_zero,
+    multiply,
+)
 from tessera_conformance.oracle.formats import FORMATS
 
 
@@ -58,13 +69,12 @@ def start_value(value: Value, model: NodeArithmetic) -> Value:
 def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmetic, start: Value | None) -> Value:
     explicit = tree.over(len(terms)) if start is None else tree.with_start(len(terms))
     first = ZERO if start is None else start_value(start, model)
-    results: list[Value | Pending] = []
-    for step in explicit.steps:
-        if step >= START:
-            results.append(first if step == START else terms[step])
-        else:
-            results[step:] = [_node(results[step:], model)]
-    return result_of(_value(results[0]), model)  # rounds what no node has rounded: a leaf that is the whole tree
+
+    def leaf(number: int) -> Value | Pending:
+        return first if number == START else terms[number]
+
+    result = explicit.folded(leaf, lambda children: _node(children, model))
+    return result_of(_value(result), model)  # rounds what no node has rounded: a leaf that is the whole tree
 
 
 def _node(children: Sequence[Value | Pending], model: NodeArithmetic) -> Value:

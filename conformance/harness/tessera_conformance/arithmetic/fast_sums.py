@@ -68,14 +68,8 @@ def type_of(accumulator: str) -> type[np.floating[Any]]:
 def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: NodeArithmetic) -> Array:
     """The result of an explicit tree over leaves that are arrays of one shape, elementwise."""
     nodes = _Fp32Nodes(model) if model.accumulator == "fp32" else _Fp64Nodes(model)
-    results: list[Leaf] = []
     with np.errstate(all="ignore"):
-        for step in tree.steps:
-            if step >= START:
-                results.append(start if step == START else leaf(step))
-            else:
-                results[step:] = [nodes.joined(results[step:])]
-        return nodes.settled(results[0])
+        return nodes.settled(tree.folded(lambda step: start if step == START else leaf(step), nodes.joined))
 
 
 class _Nodes(ABC):

@@ -80,15 +80,9 @@ def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | No
     rows, terms = _shape("a", a, 2, model)
     if (a.dtype, a.shape) != (b.dtype, b.shape):
         raise ReplayError("b", f"expected {a.dtype} {list(a.shape)}, found {b.dtype} {list(b.shape)}")
-    explicit, dtype = tree.with_start(terms), out or a.dtype
-    if fast_sums.can(explicit, model, a.dtype):
-        left, right = _factors(a, model), _factors(b, model)
-        return as_tensor(
-            _products([(left[:, k], right[:, k]) for k in range(terms)], (rows,), explicit, model), dtype, (rows,)
-        )
-    lefts, rights = _exact_factors(a, model).tolist(), _exact_factors(b, model).tolist()
-    results = [product(left, right, explicit, model) for left, right in zip(lefts, rights, strict=True)]
-    return tensor_of(dtype, (rows,), results)
+    left, right = Tensor(a.dtype, (rows, 1, terms), a.data), Tensor(b.dtype, (rows, terms, 1), b.data)
+    products = matmul(left, right, tree, model, out)
+    return Tensor(products.dtype, (rows,), products.data)
 
 
 def sum(

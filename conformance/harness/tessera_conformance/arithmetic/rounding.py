@@ -5,7 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
-from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, Value, finite, is_infinite, is_negative, is_zero, zero
+from tessera_conformance.oracle.exact import (
+    NAN,
+    NEGATIVE_ZERO,
+    Value,
+    exponent_of,
+    finite,
+    is_infinite,
+    is_negative,
+    is_zero,
+    zero,
+)
 from tessera_conformance.oracle.formats import FloatFormat, Format
 
 
@@ -49,15 +59,6 @@ def _truncated(number: Fraction, format_: FloatFormat) -> tuple[int, Fraction]:
     spacing = Fraction(2) ** (binade + format_.smallest_exponent)
     significand = number // spacing
     return (binade << format_.fraction_bits) + significand, significand * spacing
-
-
-def exponent_of(number: Fraction) -> int:
-    """floor(log2 |number|) of a number that is not zero."""
-    numerator, denominator = abs(number.numerator), number.denominator
-    exponent = numerator.bit_length() - denominator.bit_length()
-    if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
-        exponent -= 1
-    return exponent
 
 
 def _rounds_away(

@@ -8,11 +8,13 @@ index, `c` the start value, and a node with three or more children one fused sum
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 Name: TypeAlias = Literal["fold", "pairwise", "ring", "explicit"]
+
+T = TypeVar("T")
 
 START = -1
 """The step that takes the start value."""
@@ -149,12 +151,20 @@ class Tree:
             return {"ring": self.first} if self.name == "ring" else self.name
         if self.depth > DEEPEST_JSON:
             return self.to_text()
-        results: list[Any] = []
+
+        def leaf(step: int) -> Any:
+            return "c" if step == START else step
+
+        return self.folded(leaf, list)
+
+    def folded(self, leaf: Callable[[int], T], node: Callable[[list[T]], T]) -> T:
+        """What an explicit tree gives from the leaves up: `leaf` of an index or `START`, `node` of its children."""
+        results: list[T] = []
         for step in self.steps:
             if step >= START:
-                results.append("c" if step == START else step)
+                results.append(leaf(step))
             else:
-                results[step:] = [results[step:]]
+                results[step:] = [node(results[step:])]
         return results[0]
 
     def over(self, terms: int) -> Tree:
@@ -190,15 +200,17 @@ class Tree:
         """An explicit tree with `c` taken out; a node left with one child gives way to it. `c` alone stays."""
         if START not in self.steps or self.leaves == 0:
             return self
-        results: list[list[int]] = []
-        for step in self.steps:
-            if step >= START:
-                results.append([] if step == START else [step])
-                continue
-            children = [child for child in results[step:] if child]
-            joined = [entry for child in children for entry in child]
-            results[step:] = [[*joined, -len(children)] if len(children) > 1 else joined]
-        return Tree("explicit", steps=tuple(results[0]))
+
+        def leaf(step: int) -> list[int]:
+            return [] if step == START else [step]
+
+        def node(children: list[list[int]]) -> list[int]:
+            left = [child for child in children if child]
+            joined = [entry for child in left for entry in child]
+            return [*joined, -len(left)] if len(left) > 1 else joined
+
+        steps = self.folded(leaf, node)
+        return Tree("explicit", steps=tuple(steps))
 
     @property
     def leaves(self) -> int:
@@ -213,13 +225,7 @@ class Tree:
     @property
     def depth(self) -> int:
         """The most nodes between a leaf and the result of an explicit tree."""
-        results: list[int] = []
-        for step in self.steps:
-            if step >= START:
-                results.append(0)
-            else:
-                results[step:] = [1 + max(results[step:])]
-        return results[0]
+        return self.folded(lambda leaf: 0, lambda children: 1 + max(children))
 
     def canonical(self) -> Tree:
         """An explicit tree with the children of every node in the order of their first leaves, `c` before all.
@@ -227,18 +233,15 @@ class Tree:
         Additions commute, so this is the same order of additions; where products are fused, the children of a node of
         two leaves are told apart by the arithmetic.
         """
-        results: list[tuple[int, list[int]]] = []
-        for step in self.steps:
-            if step >= START:
-                results.append((step, [step]))
-                continue
-            children = sorted(results[step:], key=lambda child: child[0])
-            joined = children[0][1]
-            for _, child in children[1:]:
+
+        def node(children: list[tuple[int, list[int]]]) -> tuple[int, list[int]]:
+            (first, joined), *others = sorted(children, key=lambda child: child[0])
+            for _, child in others:
                 joined += child
-            joined.append(step)
-            results[step:] = [(children[0][0], joined)]
-        return Tree("explicit", steps=tuple(results[0][1]))
+            joined.append(-len(children))
+            return first, joined
+
+        return Tree("explicit", steps=tuple(self.folded(lambda leaf: (leaf, [leaf]), node)[1]))
 
     def nodes(self) -> Iterator[tuple[tuple[int, ...], ...]]:
         """The nodes of an explicit tree, children before parents: the leaves below each child, `c` left out."""

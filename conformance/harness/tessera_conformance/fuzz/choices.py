@@ -1,4 +1,4 @@
-"""Where the generator's decisions come from: one method, `below`, behind which anything may choose.
+"""Sources of the generator's decisions, all through one method, `below`.
 
 Every decision of the generator is a number below a bound, and 0 is always the simplest choice, so that a source may
 be a seeded generator, a recorded tape, or hypothesis, which shrinks numbers towards 0.

@@ -16,6 +16,7 @@ from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.fuzz.findings import Finding, MalformedFinding, load, save
 from tessera_conformance.fuzz.properties import Tally
 from tessera_conformance.fuzz.run import Outcome, Plan, run, tried
+from tessera_conformance.fuzz.statements import FEATURES
 from tessera_conformance.fuzz.trials import KINDS, Trial
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
@@ -26,25 +27,6 @@ from tessera_conformance.transports.locate import FORMS, locate
 ABOUT = """Generate legal, illegal and mutated programs and judge the answers of an implementation: never a crash or a
 hang, legal programs accepted, illegal ones refused, two texts of one meaning answered alike. Trial I of seed S is the
 same program everywhere."""
-FEATURES = (
-    "activations",
-    "annotations",
-    "broadcasting-ops",
-    "casts",
-    "elementary-functions",
-    "extra-dtypes",
-    "fused-attention",
-    "inverse-fft",
-    "matmul-out",
-    "mesh-collectives",
-    "mesh-execution",
-    "normalization",
-    "random-ops",
-    "reductions",
-    "tensor-ops",
-    "zero-sizes",
-)
-"""The features that the generator makes programs of, where they are claimed."""
 
 
 class CannotFuzz(Exception):

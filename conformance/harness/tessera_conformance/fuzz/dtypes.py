@@ -61,6 +61,21 @@ def kind_of(dtype: str) -> str:
     return "int" if dtype in INTEGERS else "float"
 
 
+def is_float(type_: Type) -> bool:
+    """Whether elements are floats."""
+    return kind_of(type_.dtype) == "float"
+
+
+def is_number(type_: Type) -> bool:
+    """Whether elements are floats or integers."""
+    return kind_of(type_.dtype) in ("float", "int")
+
+
+def is_row_major(type_: Type) -> bool:
+    """Whether it is a row-major tensor in which no extent is known to be 0."""
+    return bool(type_.shape) and type_.layout == "row_major" and 0 not in type_.shape
+
+
 def literal(dtype: str, chooser: Chooser) -> str:
     """A literal that the dtype can hold; an integer literal may stand where a float is asked for (AMB-LANG-54)."""
     if dtype == "bool":

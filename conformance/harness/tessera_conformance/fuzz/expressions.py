@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
+from tessera_conformance.fuzz.dtypes import is_number
 from tessera_conformance.fuzz.scope import Scope, Variable
 
 COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
@@ -110,6 +111,11 @@ class Expressions:
         named = tuple(t.Attribute(parameter.name, value, fixed=True) for parameter, value in given[count:])
         return t.Call(function.name, tuple(value for _, value in given[:count]), named, own=True)
 
+    def op(self, name: str, *operands: t.Type, **attributes: object) -> t.Call:
+        """A call of an operation on expressions of these types; an attribute that is None is left out."""
+        given = tuple(t.Attribute(key, t.Word(_word(value))) for key, value in attributes.items() if value is not None)
+        return t.Call(f"op.{name}", tuple(self.expr(each, False) for each in operands), given)
+
     def _size(self, extent: t.Extent, sizes: dict[str, t.Extent]) -> t.Extent:
         """What a parameter's dimension is at a call: any number where it is unknown, one number for each name."""
         if isinstance(extent, int):
@@ -132,8 +138,11 @@ class Expressions:
         return t.Literal(str(self.choose.below(max(limit, 1))))
 
 
-def _is_number(type_: t.Type) -> bool:
-    return dtypes.kind_of(type_.dtype) in ("float", "int")
+def _word(value: object) -> str:
+    """A value of an attribute as it is written; text stands as it is."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_word, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _arithmetic(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
@@ -268,14 +277,14 @@ def unified(result: t.Type, wanted: t.Type) -> dict[str, t.Extent] | None:
 
 
 PRODUCTIONS = (
-    Production(_is_number, _arithmetic, 8),
-    Production(_is_number, _sign, 2),
+    Production(is_number, _arithmetic, 8),
+    Production(is_number, _sign, 2),
     Production(lambda type_: type_.dtype == "bool", _comparison, 6),
-    Production(lambda type_: _is_number(type_) and len(type_.shape) >= 2, _product, 4),
+    Production(lambda type_: is_number(type_) and len(type_.shape) >= 2, _product, 4),
     Production(lambda type_: True, _call, 3),
     Production(lambda type_: type_.is_static and type_.layout == "row_major" and 0 not in type_.shape, _element, 2),
     Production(
-        lambda type_: _is_number(type_) and bool(type_.shape) and type_.is_static and type_.layout == "row_major",
+        lambda type_: is_number(type_) and bool(type_.shape) and type_.is_static and type_.layout == "row_major",
         _broadcast,
         2,
         "broadcasting-ops",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
+from tessera_conformance.fuzz.dtypes import is_float, is_row_major
 from tessera_conformance.fuzz.expressions import Expressions, Production
 
 DRAWN = ("fp32", "bf16", "fp16", "fp64")
@@ -12,15 +12,12 @@ DRAWN = ("fp32", "bf16", "fp16", "fp64")
 
 def _norm(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     """op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
-    choose, rank = make.choose, len(type_.shape)
-    axis = choose.between(-rank, -1)
+    choose = make.choose
+    axis = choose.between(-len(type_.shape), -1)
     vector = t.Type(type_.dtype, (type_.shape[axis],))
-    operands = [type_, vector, vector][: 3 if choose.below(2) else 2]
-    attributes = [t.Attribute("axis", t.Word(str(axis)))] if axis != -1 or choose.below(2) else []
-    if choose.chance(3):
-        attributes.append(t.Attribute("eps", t.Word("1e-3")))
-    name = "op.layer_norm" if len(operands) == 3 else "op.rms_norm"
-    return t.Call(name, tuple(make.expr(each, False) for each in operands), tuple(attributes))
+    name, vectors = ("layer_norm", (vector, vector)) if choose.below(2) else ("rms_norm", (vector,))
+    written = axis if axis != -1 or choose.below(2) else None
+    return make.op(name, type_, *vectors, axis=written, eps="1e-3" if choose.chance(3) else None)
 
 
 def _attention(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
@@ -30,36 +27,27 @@ def _attention(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     causal = choose.chance(3)
     keys, depth = length if causal else choose.between(1, 3), choose.between(1, 3)
     shapes = ((*batch, length, depth), (*batch, keys, depth), (*batch, keys, width))
-    attributes = [t.Attribute("causal", t.Word("true"))] if causal else []
-    if choose.chance(3):
-        attributes.append(t.Attribute("block", t.Word("2")))
-    if choose.chance(3):
-        attributes.append(t.Attribute("scale", t.Word("0.5")))
-    operands = tuple(make.expr(t.Type(type_.dtype, shape), False) for shape in shapes)
-    return t.Call("op.flash_attention", operands, tuple(attributes))
+    block, scale = 2 if choose.chance(3) else None, 0.5 if choose.chance(3) else None
+    operands = (t.Type(type_.dtype, shape) for shape in shapes)
+    return make.op("flash_attention", *operands, causal=causal or None, block=block, scale=scale)
 
 
 def _drawn(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     """Random numbers of the wanted shape, from the next stream or from one that is named (AMB-LANG-171)."""
-    shape = t.Attribute("shape", t.Word(f"[{', '.join(map(str, type_.shape))}]"))
-    attributes = (shape, t.Attribute("dtype", t.Word(type_.dtype)), *_source(make))
-    return t.Call(make.choose.pick(("op.uniform", "op.normal")), (), attributes)
+    name = make.choose.pick(("uniform", "normal"))
+    return make.op(name, shape=type_.shape, dtype=type_.dtype, **_source(make))
 
 
 def _dropout(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    rate = t.Attribute("rate", t.Word(make.choose.pick(("0.5", "0.1", "0.0"))))
-    return t.Call("op.dropout", (make.expr(type_, False),), (rate, *_source(make)))
+    return make.op("dropout", type_, rate=make.choose.pick(("0.5", "0.1", "0.0")), **_source(make))
 
 
-def _source(make: Expressions) -> tuple[t.Attribute, ...]:
-    if not make.choose.chance(3):
-        return ()
-    return (t.Attribute("seed", t.Word("7")), t.Attribute("stream", t.Word("3")))
+def _source(make: Expressions) -> dict[str, object]:
+    return {"seed": 7, "stream": 3} if make.choose.chance(3) else {}
 
 
 def _is_float_tensor(type_: t.Type) -> bool:
-    plain = bool(type_.shape) and type_.layout == "row_major" and 0 not in type_.shape
-    return plain and dtypes.kind_of(type_.dtype) == "float"
+    return is_row_major(type_) and is_float(type_)
 
 
 def _can_be_attended(type_: t.Type) -> bool:

@@ -1,4 +1,4 @@
-"""Texts that are hardly programs: tokens and characters dropped, doubled, exchanged, put in, cut off and piled up.
+"""Mutated texts: tokens and characters dropped, doubled, exchanged, put in, cut off and piled up.
 
 Of such a text nothing is known but that a front end answers it, with a result or with diagnostics.
 """

@@ -1,4 +1,4 @@
-"""Names for what a program declares: plain ones first, then those that a careless lexer stumbles over."""
+"""Names for what a program declares: plain ones first, then those that resemble keywords, dtypes and literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold in a trial, whoever answers.
+"""The properties that the answers of every implementation must have.
 
 Any text: an answer in time that follows the protocol, and diagnostics that lie inside the text. A legal program: no
 refusal before execution, the declarations and result types that it has, the same bits again. An illegal one: a refusal

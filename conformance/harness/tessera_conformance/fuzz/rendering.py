@@ -1,4 +1,4 @@
-"""From trees to tokens: what the spelling of a program is free to choose is chosen here (language spec, section 2.3).
+"""Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
 
 A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
 argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a meaning.
@@ -6,11 +6,14 @@ argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-L
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import Chooser
+
+T = TypeVar("T")
 
 TIGHT_BEFORE = frozenset({",", ";", ")", "]", ":", "(", "[", ".", ">"})
 TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
@@ -76,6 +79,13 @@ class _Writer:
         self.tokens.extend(tokens)
         self.tight.update(range(start, len(self.tokens)))
 
+    def separated(self, items: Sequence[T], write: Callable[[T], None]) -> None:
+        """Write items with commas between them."""
+        for position, item in enumerate(items):
+            if position:
+                self.join(",")
+            write(item)
+
     def name(self, name: str) -> t.Name:
         """A name of the program's own, as the style has it."""
         self.used[name] = None
@@ -118,15 +128,7 @@ class _Writer:
         """A func or kernel."""
         self.put(function.keyword, self.name(function.name))
         self.join("(")
-        for position, parameter in enumerate(function.parameters):
-            if position:
-                self.join(",")
-            self.put(self.name(parameter.name))
-            self.join(":")
-            self.type(parameter.type)
-            if parameter.default is not None:
-                self.put("=")
-                self.expr(parameter.default)
+        self.separated(function.parameters, self.parameter)
         self.join(")")
         if function.result is not None:
             self.put("->")
@@ -134,6 +136,15 @@ class _Writer:
         if function.attributes:
             self.attribute_block(function.attributes)
         self.block(function.body)
+
+    def parameter(self, parameter: t.Parameter) -> None:
+        """A parameter with its type, and its default if it has one."""
+        self.put(self.name(parameter.name))
+        self.join(":")
+        self.type(parameter.type)
+        if parameter.default is not None:
+            self.put("=")
+            self.expr(parameter.default)
 
     def type(self, type_: t.Type) -> None:
         """A scalar or tensor type, or its alias."""
@@ -209,7 +220,7 @@ class _Writer:
                 self.expr(value)
             case t.Return(values):
                 self.put("return")
-                self.list(values)
+                self.separated(values, self.expr)
             case t.Assert(condition, message):
                 self.put("assert")
                 self.join("(")
@@ -301,12 +312,8 @@ class _Writer:
         in_block = [each for each in call.attributes if not each.fixed and self.style.respelled and self.chance(2)]
         self.join("(")
         start = len(self.tokens)
-        self.list(call.arguments)
-        for attribute in call.attributes:
-            if attribute not in in_block:
-                if len(self.tokens) > start:
-                    self.join(",")
-                self.attribute(attribute)
+        parts = [*call.arguments, *(each for each in call.attributes if each not in in_block)]
+        self.separated(parts, lambda part: self.attribute(part) if isinstance(part, t.Attribute) else self.expr(part))
         self.tight.add(start)
         self.join(")")
         if in_block:
@@ -316,10 +323,7 @@ class _Writer:
         """Attributes in the block behind an at-sign."""
         self.put("@")
         self.join("{")
-        for position, attribute in enumerate(attributes):
-            if position:
-                self.join(",")
-            self.attribute(attribute)
+        self.separated(attributes, self.attribute)
         self.join("}")
 
     def attribute(self, attribute: t.Attribute) -> None:
@@ -338,16 +342,8 @@ class _Writer:
     def items(self, items: Sequence[t.Expr | t.Range]) -> None:
         """Indices and slices in brackets."""
         self.join("[")
-        for position, item in enumerate(items):
-            if position:
-                self.join(",")
-            start = len(self.tokens)
-            if isinstance(item, t.Range):
-                self.range(item)
-            else:
-                self.expr(item)
-            if not position:
-                self.tight.add(start)
+        self.tight.add(len(self.tokens))
+        self.separated(items, lambda item: self.range(item) if isinstance(item, t.Range) else self.expr(item))
         self.join("]")
 
     def range(self, item: t.Range) -> None:
@@ -360,13 +356,6 @@ class _Writer:
         if item.step is not None:
             self.join(":")
             self.expr(item.step)
-
-    def list(self, exprs: Sequence[t.Expr]) -> None:
-        """Expressions with commas between them."""
-        for position, each in enumerate(exprs):
-            if position:
-                self.join(",")
-            self.expr(each)
 
 
 def _separated(tokens: Sequence[str]) -> list[str]:

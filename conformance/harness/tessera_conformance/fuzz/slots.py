@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tessera_conformance.fuzz import tree as t
 
@@ -49,9 +49,7 @@ class _Walk:
     def _function(self, function: t.Function, constants: Mapping[str, t.Type]) -> t.Function:
         visible = {**constants, **{each.name: each.type for each in function.parameters}}
         body = self._block(function.body, visible, function)
-        return t.Function(
-            function.name, function.parameters, function.result, function.attributes, body, function.keyword
-        )
+        return replace(function, body=body)
 
     def _block(self, block: t.Block, outer: Mapping[str, t.Type], function: t.Function) -> t.Block:
         visible = dict(outer)
@@ -83,7 +81,7 @@ class _Walk:
             case t.For():
                 inner = {**visible, statement.name: t.Type("int32")}
                 body = self._block(statement.body, inner, function)
-                return t.For(statement.name, statement.start, statement.stop, statement.step, body)
+                return replace(statement, body=body)
             case t.While(condition, body):
                 return t.While(condition, self._block(body, visible, function))
         return statement

@@ -1,4 +1,4 @@
-"""From tokens to text: laid out plainly, or with any space, newline and comment that section 14.1 allows."""
+"""Tokens written as text: laid out plainly, or with any space, newline and comment that section 14.1 allows."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.expressions import BOOL, INT32, Expressions, indexed
+from tessera_conformance.fuzz.expressions import BOOL, INT32, PRODUCTIONS, Expressions, indexed
 from tessera_conformance.fuzz.layers import LAYERS
 from tessera_conformance.fuzz.movement import MOVEMENT
 from tessera_conformance.fuzz.operations import OPERATIONS
@@ -31,13 +31,23 @@ OPERATORS = (0, 1, 1, 2, 2, 3, 5)
 DIFFERENTIABLE = ("fp32", "fp64", "bf16", "fp16")
 
 
+CALLS = (*OPERATIONS, *MOVEMENT, *LAYERS)
+
+FEATURES = sorted(
+    {"annotations", "mesh-collectives", "mesh-execution", "zero-sizes"}.union(
+        each.feature for each in (*PRODUCTIONS, *CALLS) if each.feature
+    )
+)
+"""The features that the generator makes programs of, where they are claimed."""
+
+
 class Body:
     """Makes the blocks of one function."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.choose = scope.chooser
-        self.exprs = Expressions(scope, (*OPERATIONS, *MOVEMENT, *LAYERS))
+        self.exprs = Expressions(scope, CALLS)
 
     def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
         """An expression with a few operators."""
@@ -169,15 +179,13 @@ class Body:
         return [t.Barrier(self.choose.pick(LABELS))]
 
     def call(self, depth: int) -> list[t.Stmt]:
-        """A call whose value nobody wants."""
+        """A call whose value is not used."""
+        self.exprs.budget = 2
         functions = self.scope.around.functions
         if functions and self.choose.below(2):
-            self.exprs.budget = 2
             return [self.exprs.call(self.choose.pick(functions), {})]
-        self.exprs.budget = 2
         product = t.Type(self.scope.dtype(), (self.choose.pick(self.scope.extents),) * 2)
-        operands = (self.exprs.expr(product, False), self.exprs.expr(product, False))
-        return [t.Call("op.matmul", operands)]
+        return [self.exprs.op("matmul", product, product)]
 
     def gradient(self, depth: int) -> list[t.Stmt]:
         """The derivative of something that was made of a name, perhaps on the way through a branch and a loop."""

@@ -31,20 +31,12 @@ class DrawnChooser(Chooser):
 
 
 @st.composite
-def _programs(draw: Any, features: Collection[str]) -> GeneratedProgram:
+def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
+    """Legal programs of the core and of the features given."""
     return generate(DrawnChooser(draw), features)
 
 
 @st.composite
-def _trials(draw: Any, features: Collection[str], kinds: Collection[Kind]) -> Trial:
-    return make_trial(DrawnChooser(draw), features, kinds)
-
-
-def programs(features: Collection[str] = ()) -> st.SearchStrategy[GeneratedProgram]:
-    """Legal programs of the core and of the features given."""
-    return _programs(features)
-
-
-def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> st.SearchStrategy[Trial]:
+def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
     """Trials of the kinds given: legal programs, pairs of one meaning, illegal programs, mutated texts."""
-    return _trials(features, kinds)
+    return make_trial(DrawnChooser(draw), features, kinds)

@@ -248,7 +248,7 @@ class Program:
 
 
 class Name(str):
-    """A token that the program chose itself, and might have chosen otherwise."""
+    """A name of the program's own, which a variant may rename."""
 
     __slots__ = ()
 

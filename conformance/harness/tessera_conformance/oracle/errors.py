@@ -1,4 +1,4 @@
-"""What the oracle says to a question that has no answer."""
+"""The error for arguments that the oracle has no result for."""
 
 from __future__ import annotations
 

@@ -141,6 +141,15 @@ def minimum(x: Value, y: Value) -> Value:
     return x if order < 0 else y
 
 
+def exponent_of(number: Fraction) -> int:
+    """floor(log2 |number|) of a number that is not zero."""
+    numerator, denominator = abs(number.numerator), number.denominator
+    exponent = numerator.bit_length() - denominator.bit_length()
+    if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
+        exponent -= 1
+    return exponent
+
+
 def value_of(number: float) -> Value:
     """The value that a float is."""
     if math.isnan(number):

@@ -13,15 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import (
-    NAN,
-    Value,
-    finite,
-    infinity,
-    is_infinite,
-    is_negative,
-    zero,
-)
+from tessera_conformance.oracle.exact import NAN, Value, exponent_of, finite, infinity, is_infinite, is_negative, zero
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 
@@ -120,9 +112,7 @@ class FloatFormat:
         numerator, denominator = abs(number.numerator), number.denominator
         if numerator == 0:
             return 0
-        exponent = numerator.bit_length() - denominator.bit_length()
-        if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
-            exponent -= 1
+        exponent = exponent_of(number)
         binade = max(exponent - self.fraction_bits - self.smallest_exponent, 0)
         spacing = binade + self.smallest_exponent
         significand = _nearest_integer(numerator << max(-spacing, 0), denominator << max(spacing, 0))

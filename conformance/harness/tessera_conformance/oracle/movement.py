@@ -1,4 +1,4 @@
-"""Elements moved, chosen and joined: each result is said by where its elements come from, and none is computed.
+"""Data movement: transposes, slices, padding, gathers, selection; each result says where its elements come from.
 
 Section 2's operations of that kind (AMB-LANG-106, AMB-LANG-165). Elements are taken as their bytes, whatever they stand
 for; only what compares or adds looks at values.

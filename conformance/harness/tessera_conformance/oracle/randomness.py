@@ -1,4 +1,4 @@
-"""Philox4x32-10, the counter-based generator of the canon, and what is drawn from it.
+"""Philox4x32-10, the counter-based generator of the canon, and the random operations on it.
 
 Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The key is the seed and the counter
 holds a block number, low word first, then the stream; word i of a stream is output i mod 4 of block i // 4. The index

@@ -1,4 +1,4 @@
-"""Reduction trees, and what a reduction along one gives: a second reading of them, on purpose.
+"""Reduction trees, and reductions along them: deliberately a second, independent implementation.
 
 `arithmetic/tree.py` reads trees for the probe and the replay. The oracle, which judges those, shares no code with them
 (`tests/oracle/test_independence.py`); that both read every tree alike is tested in `tests/oracle/test_trees.py`.

@@ -1,12 +1,10 @@
 """Calls to the implementation under probe: one operation on one shape, of which one result element is watched.
 
-Every call has exactly the shape that was asked for, since orders change with shapes, and watches one element, [0, 0]
-unless another is named. A product could carry a mask in each of its rows, in far fewer calls; but rows need not share
-an order, and often do not at the edges of a kernel's tiles, so they do not stand for each other here: `elsewhere` asks
-for all elements at once, when the order of one is known.
+Every call has exactly the requested shape, since orders change with shapes, and watches one element, [0, 0] unless
+another is named. Masking every row of a product at once would take far fewer calls, but rows need not share an order,
+and often do not at the edges of a kernel's tiles; `elsewhere` checks all elements once the order of one is known.
 
-`numerics.evaluate` is asked; an implementation that does not have it is given a generated program through
-`language.execute`.
+Calls go to `numerics.evaluate`, or, where that is unsupported, to `language.execute` with a generated program.
 """
 
 from __future__ import annotations
@@ -282,18 +280,3 @@ def _type(dtype: str, shape: Sequence[int]) -> str:
 def _stderr(observation: Observation) -> str:
     text = observation.stderr.strip() if isinstance(observation, Fault) else ""
     return f"\n{text[-2000:]}" if text else ""
-
-
-__all__ = [
-    "DTYPES",
-    "OPERATIONS",
-    "AllReduceBox",
-    "Box",
-    "CannotProbe",
-    "EvaluatedBox",
-    "Operation",
-    "Subject",
-    "Words",
-    "box_for",
-    "words_of",
-]

@@ -1,4 +1,4 @@
-"""Masks: inputs whose sum tells how two terms meet.
+"""Masks: inputs whose sum shows in which subtree two terms meet.
 
 After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
 else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree

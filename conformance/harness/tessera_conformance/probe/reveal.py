@@ -18,7 +18,7 @@ Steps = list[int]
 
 
 class Measured(Protocol):
-    """What is needed of masks."""
+    """The sizes of subtrees that `reveal` measures."""
 
     terms: int
 
@@ -28,7 +28,7 @@ class Measured(Protocol):
 
 
 class Sets(Protocol):
-    """What is needed of masks to tell leaves apart."""
+    """The survivors of masks that `reveal_exact_nodes` measures."""
 
     terms: int
 

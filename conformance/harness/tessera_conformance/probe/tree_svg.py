@@ -60,17 +60,16 @@ def drawing(tree: Tree, title: str) -> str:
 
 
 def _part(tree: Tree) -> _Part:
-    results: list[_Part] = []
-    for step in tree.steps:
-        if step >= -1:
-            number = max(step, 0)
-            results.append(_Part((), "c" if step < 0 else str(step), 1, number, number, 0))
-            continue
-        children = tuple(results[step:])
+    def leaf(step: int) -> _Part:
+        number = max(step, 0)
+        return _Part((), "c" if step < 0 else str(step), 1, number, number, 0)
+
+    def node(children: list[_Part]) -> _Part:
         leaves = sum(child.leaves for child in children)
         first, last = min(child.first for child in children), max(child.last for child in children)
-        results[step:] = [_Part(children, "", leaves, first, last, 1 + max(child.height for child in children))]
-    return results[0]
+        return _Part(tuple(children), "", leaves, first, last, 1 + max(child.height for child in children))
+
+    return tree.folded(leaf, node)
 
 
 def _closed(root: _Part) -> set[int]:

@@ -1,16 +1,19 @@
-"""Enclosures of attention as one operation: in one pass over the keys too, weights as narrow as the operands."""
+"""Enclosures of attention step by step, and as one operation: in one pass over the keys too, with narrow weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from tessera_conformance.oracle.bounds import sums
 from tessera_conformance.oracle.bounds.dots import inner_products
 from tessera_conformance.oracle.bounds.elementwise import point
 from tessera_conformance.oracle.bounds.intervals import Enclosures, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.softmax import attended
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, image
+from tessera_conformance.oracle.bounds.softmax import Row, softmax
+from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps, image
+from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.compositions import matrices
+from tessera_conformance.oracle.formats import TF32_OPERAND, float_format
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import operands
 from tessera_conformance.tensors import Tensor
@@ -26,25 +29,64 @@ def _flash_attention(
     return found
 
 
-def _of_matrix(q: Tensor, k: Tensor, v: Tensor, factor: Interval, causal: bool, dtype: str) -> Enclosures:
+def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
+    """Every result of a step is rounded to the operands' type, or kept wider."""
+    return _of_matrix(q, k, v, Interval.around(Fraction(factor)), False, q.dtype, wide_scores=False)
+
+
+def _of_matrix(
+    q: Tensor, k: Tensor, v: Tensor, factor: Interval, causal: bool, dtype: str, *, wide_scores: bool = True
+) -> Enclosures:
     count, columns = k.shape[-2], v.shape[-1]
     products, elements = inner_products(q, transpose(k)), [point(value) for value in operands(v)]
+    rounded = f"weights rounded to {dtype}," if wide_scores else f"its steps rounded to {dtype}"
     found: Enclosures = []
     for row in range(q.shape[-2]):
         taken = row + 1 if causal else count
-        terms = products[row * count : row * count + taken]
+        terms, values = products[row * count : row * count + taken], elements[: taken * columns]
         try:
             ideal, actual = (
-                attended(steps, terms, factor, elements[: taken * columns], columns, dtype, wide_scores=True)
-                for steps in (EXACT, FAST)
+                _attended(steps, terms, factor, values, columns, dtype, wide_scores) for steps in (EXACT, FAST)
             )
         except Unpromised:
             found += [None] * columns
             continue
-        rule = f"attention over {taken} keys, weights rounded to {dtype}, in any order"
+        rule = f"attention over {taken} keys, {rounded} in any order"
         found += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
     return found
 
 
-RULES: Mapping[str, Callable[..., Enclosures]] = {"flash_attention": _flash_attention}
+def _attended(
+    steps: Steps,
+    terms: Sequence[sums.Terms | None],
+    factor: Interval,
+    values: Sequence[Interval | None],
+    columns: int,
+    dtype: str,
+    wide_scores: bool,
+) -> Row:
+    """One row of the result; Unpromised where an operand is not finite. Scores are rounded to the dtype unless wide."""
+    result, inner = float_format(dtype), accumulator_of(dtype)
+    score = inner if wide_scores else result
+    scores = []
+    for term in terms:
+        if term is None:
+            raise Unpromised("an operand that is not finite")
+        error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
+        product = steps.rounded(Interval.around(term.exact, error), score)
+        scores.append(steps.rounded(product * steps.rounded(factor, score), score))
+    weights = softmax(steps, scores, inner, result)
+    if dtype == "tf32":
+        weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
+    found = []
+    for column in range(columns):
+        known = [value for value in values[column::columns] if value is not None]
+        if len(known) < len(weights):
+            raise Unpromised("a value that is not finite")
+        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, known, strict=True)]
+        found.append(steps.rounded(steps.sum(parts, inner, 1), result))
+    return found
+
+
+RULES: Mapping[str, Callable[..., Enclosures]] = {"attention": _attention, "flash_attention": _flash_attention}
 """The rule of each function."""

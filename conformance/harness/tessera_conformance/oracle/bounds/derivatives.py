@@ -1,4 +1,4 @@
-"""Enclosures of derivatives: a program on numbers, gone through backwards.
+"""Enclosures of derivatives: reverse-mode differentiation of a program on intervals.
 
 LANG-05.5-01 says what a gradient is, and no text says in which steps it is computed. So a model of the function is run
 on `Number`s, which know what they were made of, and the textbook adjoint of each step builds its contribution, all in

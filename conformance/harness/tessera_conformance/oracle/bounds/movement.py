@@ -1,4 +1,4 @@
-"""Enclosures of elements that are moved, chosen or joined: nothing is computed for them, but where they are added."""
+"""Enclosures of data movement: elements are copied exactly, and only scatter_add computes."""
 
 from __future__ import annotations
 

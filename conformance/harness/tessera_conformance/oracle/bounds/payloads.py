@@ -1,4 +1,4 @@
-"""Enclosures of what collectives give and compressed ones send."""
+"""Enclosures of the results of all-reduce and of the payloads of compressed collectives."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ import gmpy2
 from tessera_conformance.oracle import quantization
 from tessera_conformance.oracle.axes import stacked
 from tessera_conformance.oracle.bounds.elementwise import composed, points, unchanged
-from tessera_conformance.oracle.bounds.intervals import (
-    DOWN,
-    ZERO,
-    Enclosures,
-    Interval,
-    Unpromised,
-    enclosure,
-)
+from tessera_conformance.oracle.bounds.intervals import DOWN, ZERO, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.reductions import sums_along
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps
 from tessera_conformance.oracle.collectives import all_reduce

@@ -10,24 +10,12 @@ from math import prod as product_of
 from tessera_conformance.oracle.bounds import sums
 from tessera_conformance.oracle.bounds.dots import inner_products
 from tessera_conformance.oracle.bounds.elementwise import point
-from tessera_conformance.oracle.bounds.intervals import (
-    Enclosure,
-    Enclosures,
-    Interval,
-    Unpromised,
-    enclosure,
-)
+from tessera_conformance.oracle.bounds.intervals import Enclosure, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import FAST
 from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.exact import Value, finite
-from tessera_conformance.oracle.formats import (
-    COMPONENTS,
-    FloatFormat,
-    component_format,
-    float_format,
-    values_of,
-)
+from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
 from tessera_conformance.oracle.products import operands
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor

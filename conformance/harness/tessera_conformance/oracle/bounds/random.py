@@ -1,4 +1,4 @@
-"""Enclosures of what is drawn at random: the words behind it are the same for everybody."""
+"""Enclosures of random numbers and dropout: the generator's words are exact, what is computed from them is not."""
 
 from __future__ import annotations
 

@@ -11,26 +11,14 @@ from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds import sums
 from tessera_conformance.oracle.bounds.elementwise import point, unchanged
-from tessera_conformance.oracle.bounds.intervals import (
-    Enclosure,
-    Enclosures,
-    Interval,
-    Unpromised,
-    enclosure,
-)
+from tessera_conformance.oracle.bounds.intervals import Enclosure, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import FAST, gamma, underflow
 from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.directed import fraction
 from tessera_conformance.oracle.exact import Value, finite
 from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.oracle.fields import elements_of
-from tessera_conformance.oracle.formats import (
-    COMPONENTS,
-    FloatFormat,
-    component_format,
-    float_format,
-    values_of,
-)
+from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 

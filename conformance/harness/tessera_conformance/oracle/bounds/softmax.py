@@ -1,15 +1,12 @@
-"""Enclosures of softmax, the logarithm of a sum of exponentials and attention, in steps or in one pass."""
+"""Enclosures of softmax and of the logarithm of a sum of exponentials, in steps or in one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from tessera_conformance.oracle.axes import along
-from tessera_conformance.oracle.bounds import sums
-from tessera_conformance.oracle.bounds.dots import inner_products
-from tessera_conformance.oracle.bounds.elementwise import composed, point, points
+from tessera_conformance.oracle.bounds.elementwise import composed, points
 from tessera_conformance.oracle.bounds.intervals import (
     INFINITE,
     POINT_ZERO,
@@ -21,12 +18,7 @@ from tessera_conformance.oracle.bounds.intervals import (
 )
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, QUOTIENT, Steps
 from tessera_conformance.oracle.bounds.sums import accumulator_of
-from tessera_conformance.oracle.formats import (
-    TF32_OPERAND,
-    FloatFormat,
-    float_format,
-)
-from tessera_conformance.oracle.products import operands
+from tessera_conformance.oracle.formats import FloatFormat, float_format
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 
@@ -99,62 +91,8 @@ def _logsumexp(
     ]
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
-    """Every result of a step is rounded to the operands' type, or kept wider."""
-    dtype, (columns, inner_too) = q.dtype, (v.shape[-1], v.shape[-2])
-    keys = Tensor(k.dtype, k.shape[::-1], k.words().reshape(k.shape).T.tobytes())
-    products = inner_products(q, keys)
-    values = [point(value) for value in operands(v)]
-    literal = Interval.around(Fraction(factor))
-    found: Enclosures = []
-    for row in range(q.shape[0]):
-        terms = products[row * inner_too : (row + 1) * inner_too]
-        try:
-            ideal, actual = (attended(steps, terms, literal, values, columns, dtype) for steps in (EXACT, FAST))
-        except Unpromised:
-            found += [None] * columns
-            continue
-        rule = f"attention over {inner_too} keys, its steps rounded to {dtype} in any order"
-        found += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
-    return found
-
-
-def attended(
-    steps: Steps,
-    terms: Sequence[sums.Terms | None],
-    factor: Interval,
-    values: Sequence[Interval | None],
-    columns: int,
-    dtype: str,
-    *,
-    wide_scores: bool = False,
-) -> Row:
-    """One row of the result; Unpromised where an operand is not finite. Scores are rounded to the dtype unless wide."""
-    result, inner = float_format(dtype), accumulator_of(dtype)
-    score = inner if wide_scores else result
-    scores = []
-    for term in terms:
-        if term is None:
-            raise Unpromised("an operand that is not finite")
-        error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
-        product = steps.rounded(Interval.around(term.exact, error), score)
-        scores.append(steps.rounded(product * steps.rounded(factor, score), score))
-    weights = softmax(steps, scores, inner, result)
-    if dtype == "tf32":
-        weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
-    found = []
-    for column in range(columns):
-        known = [value for value in values[column::columns] if value is not None]
-        if len(known) < len(weights):
-            raise Unpromised("a value that is not finite")
-        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, known, strict=True)]
-        found.append(steps.rounded(steps.sum(parts, inner, 1), result))
-    return found
-
-
 RULES: Mapping[str, Callable[..., Enclosures]] = {
     "softmax": _softmax,
     "logsumexp": _logsumexp,
-    "attention": _attention,
 }
 """The rule of each function."""

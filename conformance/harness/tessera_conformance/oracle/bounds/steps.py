@@ -1,4 +1,4 @@
-"""The steps that results are composed of, twice: exactly, and with what each may go wrong at the level fast."""
+"""The steps that results are composed of, evaluated exactly and with the errors that the level fast allows each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Protocol
 
 import gmpy2
 
@@ -33,70 +32,42 @@ QUOTIENT = 2 * FUNCTION_ULPS + 1
 _NOT_NEGATIVE = ("exp", "exp2", "sqrt", "rsqrt", "cosh")
 
 
-class Steps(Protocol):
-    """How a composition is evaluated over intervals."""
-
-    def __hash__(self) -> int:
-        """Steps are values."""
+@dataclass(frozen=True)
+class Steps:
+    """How a composition is evaluated over intervals: exactly, where a subclass does not say how its steps err."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
         """What an operand may be taken for."""
+        return x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """A result of +, -, * or a conversion."""
+        """A result of +, -, * or a conversion, rounded."""
+        return x
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
         """A quotient."""
-
-    def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """An elementary function that is monotonic over its operands."""
-
-    def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
-        """The cosine over a short interval."""
-
-    def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """A sum in any order of terms that have been through `roundings` each, not yet accounted for."""
-
-    def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """Off by a number of relative units of roundoff, and as many underflows."""
-
-
-@dataclass(frozen=True)
-class Exact:
-    """No step errs."""
-
-    def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """The operand itself."""
-        return x
-
-    def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """The result itself."""
-        return x
-
-    def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
-        """The quotient itself."""
         return x / y
 
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """The hull of the values at the corners."""
+        """An elementary function that is monotonic over its operands: the hull of the values at the corners."""
         return image(name, *operands)
 
     def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
-        """The cosine changes no faster than its argument."""
+        """The cosine over a short interval: it changes no faster than its argument."""
         width = UP.sub(angle.high, angle.low)
         return image("cos", Interval(angle.low, angle.low)).widened(width)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """The sum itself."""
+        """A sum in any order of terms that have been through `roundings` each, not yet accounted for."""
         return total(terms)
 
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """The number itself."""
+        """A number that is off by so many relative units of roundoff, and as many underflows."""
         return x
 
 
 @dataclass(frozen=True)
-class Fast(Exact):
+class Fast(Steps):
     """Every step errs as much as the level fast allows, functions by `ulps` units in the last place."""
 
     ulps: float = FUNCTION_ULPS
@@ -149,7 +120,7 @@ class Fast(Exact):
         return _in_range(flushed(Interval(low, high).widened(lost), format_), format_)
 
 
-EXACT, FAST = Exact(), Fast()
+EXACT, FAST = Steps(), Fast()
 
 
 def image(name: str, *operands: Interval) -> Interval:
