@@ -15,7 +15,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC,
 from tessera_conformance.check import Check
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.attention import flash_attention
+from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted

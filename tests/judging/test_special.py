@@ -12,10 +12,10 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import value_of
 
 from tessera_conformance.check import Check, CheckFailed
+from tessera_conformance.differences import are_nan
 from tessera_conformance.dsl import returning
 from tessera_conformance.oracle.formats import component_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.allowances import are_nan
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_reference.adapter import ReferenceAdapter

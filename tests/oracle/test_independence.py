@@ -21,6 +21,7 @@ STANDARD = {
     "itertools",
     "math",
     "re",
+    "types",
     "typing",
 }
 FROM_MATH = {"ceil", "isqrt", "prod"}

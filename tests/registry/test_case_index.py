@@ -37,7 +37,10 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite of two tests whose cases stand in a vector file and in a file of rejections."""
     made = tmp_path / "suite"
     shutil.copytree(locations.clauses_directory(), made / "clauses")
-    for folder in ("abi", "ir", "runtime", "collectives", "vectors", "schemas"):
+    for chapter in locations.CHAPTERS:
+        (made / chapter).mkdir()
+        shutil.copy(locations.suite_directory() / chapter / "interface.toml", made / chapter)
+    for folder in ("vectors", "schemas"):
         (made / folder).mkdir()
     shutil.copy(locations.suite_directory() / "conftest.py", made)
     (made / "vectors" / "sums.json").write_text('["one"]')

@@ -31,7 +31,7 @@ def test_a_file_that_is_missing(small_registry, only):
 
 def test_a_file_that_is_not_toml(small_registry, only):
     small_registry.append("wsp.toml", "key = = 1\n")
-    assert "line" in only(UnreadableFile).reason
+    assert "line" in str(only(UnreadableFile).error)
 
 
 def test_a_duplicate_id(small_registry, only):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tessera_conformance.oracle import formats
+from tessera_conformance.oracle.exact import NAN, finite, is_infinite
 from tessera_conformance.tensors import ElementFormat, Tensor
 
 
@@ -46,7 +48,7 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
         return None
     layout = expected.format
     found, wanted = actual.words(), expected.words()
-    differs = (found != wanted) & ~(_is_nan(found, layout) & _is_nan(wanted, layout))
+    differs = (found != wanted) & ~(are_nan(actual) & are_nan(expected))
     if not differs.any():
         return None
     word = int(np.flatnonzero(differs)[0])
@@ -63,30 +65,17 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
 
 
 def values_of(tensor: Tensor) -> list[Fraction | None]:
-    """The exact value of every element of a real tensor; None for infinities and NaN."""
-    words = tensor.words().tolist()
-    if tensor.format.is_float:
-        return [float_value(word, tensor.format) for word in words]
-    if tensor.dtype == "bool":
-        return [Fraction(word) for word in words]
-    span = 1 << (8 * tensor.format.word_bytes)
-    return [Fraction(word - span if word >= span // 2 else word) for word in words]
+    """The exact value of every word; None for infinities and NaN."""
+    values = formats.values_of(tensor)
+    return [None if value is NAN or is_infinite(value) else finite(value) for value in values]
 
 
-def float_value(word: int, layout: ElementFormat) -> Fraction | None:
-    """The exact value of a floating-point code; None for infinities and NaN."""
-    exponent = (word >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
-    fraction = word & ((1 << layout.fraction_bits) - 1)
-    highest = (1 << layout.exponent_bits) - 1
-    bias = highest >> 1
-    if exponent == highest and (layout.has_infinity or fraction == (1 << layout.fraction_bits) - 1):
-        return None
-    significand = fraction + (1 << layout.fraction_bits if exponent else 0)
-    magnitude = Fraction(significand) * Fraction(2) ** (max(exponent, 1) - bias - layout.fraction_bits)
-    return -magnitude if word >> (layout.exponent_bits + layout.fraction_bits) else magnitude
+def are_nan(x: Tensor) -> Any:
+    """Which words are NaN."""
+    return _are_nan(x.words(), x.format)
 
 
-def _is_nan(words: Any, layout: ElementFormat) -> Any:
+def _are_nan(words: Any, layout: ElementFormat) -> Any:
     if not layout.is_float:
         return np.zeros(words.shape, dtype=bool)
     magnitude = words & words.dtype.type((1 << (layout.exponent_bits + layout.fraction_bits)) - 1)
@@ -99,7 +88,7 @@ def _is_nan(words: Any, layout: ElementFormat) -> Any:
 def _ulp_distance(found: int, wanted: int, layout: ElementFormat) -> int | None:
     """Steps between two codes on the line of floats, the two zeros being one; None for integers and NaN."""
     pair = np.array([found, wanted], dtype=f"u{layout.word_bytes}")
-    if not layout.is_float or bool(_is_nan(pair, layout).any()):
+    if not layout.is_float or bool(_are_nan(pair, layout).any()):
         return None
     sign = 1 << (layout.exponent_bits + layout.fraction_bits)
     ordered = [(word & (sign - 1)) * (-1 if word & sign else 1) for word in (found, wanted)]

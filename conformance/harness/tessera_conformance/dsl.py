@@ -6,12 +6,13 @@ so that a test can say where a diagnostic belongs.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
-from tessera_conformance.differences import float_value
-from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor, shape_of
+from tessera_conformance.oracle.exact import value_of
+from tessera_conformance.oracle.formats import FORMATS
+from tessera_conformance.tensors import Tensor, shape_of
 
 FIRST_STATEMENT = 3
 """The line of a program's first statement."""
@@ -25,7 +26,8 @@ RESERVED = (
 ).split()
 """The reserved words of section 2.1, in its order: clauses LANG-02.1-08 and following."""
 
-Values: TypeAlias = bool | int | float | Sequence["Values"]
+Number: TypeAlias = int | float | Fraction
+Values: TypeAlias = Number | Sequence["Values"]
 
 
 def module(*declarations: str, name: str = "m") -> str:
@@ -64,7 +66,7 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
     Raises:
         ValueError: the rows differ in length, or a value is not one of the dtype's.
     """
-    return Tensor.from_words(dtype, shape_of(values), [_word(dtype, value) for value in _flat(values)])
+    return Tensor.from_words(dtype, shape_of(values), [_word(dtype, value) for value in _leaves(values)])
 
 
 def integers(**values: Values) -> dict[str, Tensor]:
@@ -81,37 +83,18 @@ def _declaration(word: str, name: str, statements: Sequence[str], parameters: st
     return "\n".join([f"  {' '.join(heading)} {{", *(f"    {statement}" for statement in statements), "  }"])
 
 
-def _flat(values: Values) -> list[bool | int | float]:
-    if not isinstance(values, Sequence):
-        return [values]
-    return [element for row in values for element in _flat(row)]
+def _leaves(values: Values) -> Iterator[Number]:
+    if isinstance(values, Sequence):
+        for row in values:
+            yield from _leaves(row)
+    else:
+        yield values
 
 
-def _word(dtype: str, value: bool | int | float) -> int:
-    layout = ELEMENT_FORMATS[dtype]
-    bits = 8 * layout.word_bytes
-    if not layout.is_float:
-        lowest = 0 if dtype == "bool" else -(1 << (bits - 1))
-        if value != int(value) or not lowest <= value <= (1 if dtype == "bool" else (1 << (bits - 1)) - 1):
-            raise ValueError(f"{value} is not a value of {dtype}")
-        return int(value) % (1 << bits)
-    word = _float_word(dtype, float(value))
-    if float_value(word, layout) != value:
-        raise ValueError(f"{value} is not a value of {dtype}")
+def _word(dtype: str, number: Number) -> int:
+    value = value_of(number) if isinstance(number, float) else Fraction(number)
+    layout = FORMATS[dtype]
+    word = layout.encode(value, nonfinite=True)
+    if layout.decode(word) != value or (dtype == "bool" and word > 1):
+        raise ValueError(f"{number} is not a value of {dtype}")
     return word
-
-
-def _float_word(dtype: str, value: float) -> int:
-    if dtype == "fp64":
-        return int.from_bytes(struct.pack(">d", value))
-    if dtype == "fp16":
-        return int.from_bytes(struct.pack(">e", value))
-    if dtype == "bf16":
-        return int.from_bytes(struct.pack(">f", value)[:2])
-    if dtype in ("fp32", "tf32"):
-        return int.from_bytes(struct.pack(">f", value))
-    layout = ELEMENT_FORMATS[dtype]
-    codes = [code for code in range(0x80) if float_value(code, layout) == abs(value)]
-    if not codes:
-        raise ValueError(f"{value} is not a value of {dtype}")
-    return codes[0] | (0x80 if struct.pack(">d", value)[0] & 0x80 else 0)

@@ -27,11 +27,13 @@ def clauses_directory() -> Path:
 
 
 def rooms(name: str) -> dict[str, Path]:
-    """The folders of this name, `violators` or `vector_sources`, by the path of the chapter that holds each."""
+    """The files or folders of this name, `violators` or `interface.toml`, by the path of the chapter that holds each.
+
+    A chapter may lie in another: `runtime/wsp`.
+    """
     suite = suite_directory()
-    found = sorted(suite / chapter for chapter in CHAPTERS)
-    nested = [path for chapter in found for path in sorted(chapter.rglob(name))]
-    return {path.parent.relative_to(suite).as_posix(): path for path in nested}
+    found = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob(name))]
+    return {path.parent.relative_to(suite).as_posix(): path for path in found}
 
 
 def schemas_directory() -> Path:

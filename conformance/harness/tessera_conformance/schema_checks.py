@@ -1,7 +1,7 @@
 """JSON Schemas as plain Python functions: the verdicts of jsonschema, many times faster.
 
 A message is judged thousands of times in a run and is nearly always sound, so only a refused one is put to jsonschema,
-which says where and why. `tests/harness/test_schema_checks.py` compares the two.
+which says where and why. `tests/interface/test_schema_checks.py` compares the two.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ __all__ = ["Check", "check_of"]
 
 Check: TypeAlias = Callable[[Any], bool]
 
-ANNOTATIONS = {"title", "description", "$comment", "$schema", "$id", "$defs", "then"}
-"""Keywords that refuse nothing by themselves."""
+ANNOTATIONS = {"title", "description", "$comment", "$schema", "$id", "$defs"}
+"""Keywords that refuse nothing."""
 
 
 def check_of(schema: Any) -> Check:
     """Whether a value is valid under a schema of draft 2020-12 that holds no references.
 
-    Raises `NotImplementedError` for a keyword that no schema of the project uses.
+    Raises `NotImplementedError` for a keyword that no schema of messages, reports and vectors uses.
     """
     if isinstance(schema, bool):
         return lambda value: schema
-    named = [KEYWORDS[name](schema[name], schema) for name in schema if name not in ANNOTATIONS and _is_known(name)]
-    checks = [check for check in named if check is not None]
+    checks = [_check(keyword, schema) for keyword in schema if keyword not in ANNOTATIONS]
     if len(checks) == 1:
         return checks[0]
-    if len(checks) == 2:
-        first, second = checks
-        return lambda value: first(value) and second(value)
     return lambda value: all(check(value) for check in checks)
 
 
-def _is_known(keyword: str) -> bool:
+def _check(keyword: str, schema: Mapping[str, Any]) -> Check:
     if keyword not in KEYWORDS:
         raise NotImplementedError(f"the keyword {keyword}")
-    return True
+    judged, make = KEYWORDS[keyword]
+    check = make(schema[keyword], schema)
+    if judged is None:
+        return check
+    applies = TYPES[judged]
+    return lambda value: not applies(value) or check(value)
 
 
 def _number(value: Any) -> bool:
@@ -85,75 +86,8 @@ def _enumeration(expected: Sequence[Any], schema: Any) -> Check:
     if all(isinstance(each, str) for each in expected):
         words = frozenset(expected)
         return lambda value: isinstance(value, str) and value in words
-    return _any_of([{"const": each} for each in expected], schema)
-
-
-def _on(applies: Check, holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Check]:
-    """A keyword that judges values of one type alone, by a comparison with its operand."""
-    return lambda operand, schema: lambda value: not applies(value) or holds(value, operand)
-
-
-def _pattern(pattern: str, schema: Any) -> Check:
-    search = re.compile(pattern).search
-    return lambda value: not isinstance(value, str) or search(value) is not None
-
-
-def _items(schema: Any, whole: Any) -> Check:
-    check = check_of(schema)
-    return lambda value: not isinstance(value, list) or all(map(check, value))
-
-
-def _unique(wanted: bool, schema: Any) -> Check:
-    items = schema.get("items", {})
-    if not wanted or not (items.get("type") == "string" or "enum" in items):
-        raise NotImplementedError("unique items other than texts")
-    return lambda value: not isinstance(value, list) or len({repr(each) for each in value}) == len(value)
-
-
-def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
-    """`properties` together with `additionalProperties` and `patternProperties`, which depend on it."""
-    known = {name: check_of(each) for name, each in schemas.items()}
-    patterns = [(re.compile(text).search, check_of(each)) for text, each in whole.get("patternProperties", {}).items()]
-    others = check_of(whole.get("additionalProperties", True))
-
-    def check(value: Any) -> bool:
-        if not isinstance(value, dict):
-            return True
-        for name, member in value.items():
-            judge = known.get(name)
-            if judge is not None and not judge(member):
-                return False
-            matching = [each for search, each in patterns if search(name)] if patterns else ()
-            if not all(each(member) for each in matching):
-                return False
-            if judge is None and not matching and not others(member):
-                return False
-        return True
-
-    return check
-
-
-def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check | None:
-    return None if "properties" in whole else _members({}, whole)
-
-
-def _required(names: Sequence[str], schema: Any) -> Check:
-    return lambda value: not isinstance(value, dict) or all(name in value for name in names)
-
-
-def _names(schema: Any, whole: Any) -> Check:
-    check = check_of(schema)
-    return lambda value: not isinstance(value, dict) or all(map(check, value))
-
-
-def _all_of(schemas: Sequence[Any], whole: Any) -> Check:
-    checks = [check_of(each) for each in schemas]
-    return lambda value: all(check(value) for check in checks)
-
-
-def _any_of(schemas: Sequence[Any], whole: Any) -> Check:
-    checks = [check_of(each) for each in schemas]
-    return lambda value: any(check(value) for check in checks)
+    constants = [_constant(each, schema) for each in expected]
+    return lambda value: any(check(value) for check in constants)
 
 
 def _one_of(schemas: Sequence[Any], whole: Any) -> Check:
@@ -161,38 +95,62 @@ def _one_of(schemas: Sequence[Any], whole: Any) -> Check:
     return lambda value: sum(check(value) for check in checks) == 1
 
 
-def _if(schema: Any, whole: Mapping[str, Any]) -> Check:
-    if "else" in whole:
-        raise NotImplementedError("the keyword else")
-    condition, then = check_of(schema), check_of(whole.get("then", True))
-    return lambda value: not condition(value) or then(value)
+def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Check]:
+    return lambda operand, schema: lambda value: holds(value, operand)
 
 
-KEYWORDS: Mapping[str, Callable[[Any, Any], Check | None]] = {
-    "type": _type,
-    "const": _constant,
-    "enum": _enumeration,
+def _pattern(pattern: str, schema: Any) -> Check:
+    search = re.compile(pattern).search
+    return lambda value: search(value) is not None
+
+
+def _each(schema: Any, whole: Any) -> Check:
+    """Every item of a list, or every name in an object."""
+    check = check_of(schema)
+    return lambda value: all(map(check, value))
+
+
+def _unique(wanted: bool, schema: Any) -> Check:
+    items = schema.get("items", {})
+    if not wanted or not (items.get("type") == "string" or "enum" in items):
+        raise NotImplementedError("unique items other than texts")
+    return lambda value: len({repr(each) for each in value}) == len(value)
+
+
+def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
+    known = {name: check_of(each) for name, each in schemas.items()}
+    others = check_of(whole.get("additionalProperties", True))
+    return lambda value: all(known.get(name, others)(member) for name, member in value.items())
+
+
+def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
+    """What `properties`, if there are any, has judged already."""
+    return check_of(True) if "properties" in whole else _members({}, whole)
+
+
+_at_least = _comparison(lambda value, least: len(value) >= least)
+_at_most = _comparison(lambda value, most: len(value) <= most)
+
+KEYWORDS: Mapping[str, tuple[str | None, Callable[[Any, Any], Check]]] = {
+    "type": (None, _type),
+    "const": (None, _constant),
+    "enum": (None, _enumeration),
+    "oneOf": (None, _one_of),
     # What is no number in order, NaN, is within every bound.
-    "minimum": _on(_number, lambda value, least: not value < least),
-    "maximum": _on(_number, lambda value, most: not value > most),
-    "exclusiveMinimum": _on(_number, lambda value, least: not value <= least),
-    "exclusiveMaximum": _on(_number, lambda value, most: not value >= most),
-    "minLength": _on(TYPES["string"], lambda value, least: len(value) >= least),
-    "maxLength": _on(TYPES["string"], lambda value, most: len(value) <= most),
-    "pattern": _pattern,
-    "items": _items,
-    "minItems": _on(TYPES["array"], lambda value, least: len(value) >= least),
-    "maxItems": _on(TYPES["array"], lambda value, most: len(value) <= most),
-    "uniqueItems": _unique,
-    "properties": _members,
-    "patternProperties": _other_members,
-    "additionalProperties": _other_members,
-    "required": _required,
-    "minProperties": _on(TYPES["object"], lambda value, least: len(value) >= least),
-    "maxProperties": _on(TYPES["object"], lambda value, most: len(value) <= most),
-    "propertyNames": _names,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "oneOf": _one_of,
-    "if": _if,
+    "minimum": ("number", _comparison(lambda value, least: not value < least)),
+    "exclusiveMinimum": ("number", _comparison(lambda value, least: not value <= least)),
+    "exclusiveMaximum": ("number", _comparison(lambda value, most: not value >= most)),
+    "minLength": ("string", _at_least),
+    "pattern": ("string", _pattern),
+    "items": ("array", _each),
+    "minItems": ("array", _at_least),
+    "maxItems": ("array", _at_most),
+    "uniqueItems": ("array", _unique),
+    "properties": ("object", _members),
+    "additionalProperties": ("object", _other_members),
+    "required": ("object", _comparison(lambda value, names: all(name in value for name in names))),
+    "propertyNames": ("object", _each),
+    "minProperties": ("object", _at_least),
+    "maxProperties": ("object", _at_most),
 }
+"""The type of the values that each keyword judges, where it judges one alone, and what makes its check."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered, explain
 from tessera_conformance.observations import Fault, describe
@@ -12,32 +12,14 @@ from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause
 
 Verdict = Literal[
-    "pass",
-    "fail",
-    "unsupported",
-    "inapplicable",
-    "crash",
-    "hang",
-    "protocol_error",
-    "harness_error",
-    "not_run",
+    "pass", "fail", "crash", "hang", "protocol_error", "harness_error", "unsupported", "inapplicable", "not_run"
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass"]
-Level = Literal["strict", "deterministic", "fast"]
+Level = Literal["fast", "deterministic", "strict"]
 
-VERDICTS: tuple[Verdict, ...] = (
-    "pass",
-    "fail",
-    "crash",
-    "hang",
-    "protocol_error",
-    "harness_error",
-    "unsupported",
-    "inapplicable",
-    "not_run",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
-LEVELS: tuple[Level, ...] = ("fast", "deterministic", "strict")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance.oracle.formats import float_format
-from tessera_conformance.oracle.softmax import softmax
+from tessera_conformance.oracle.reductions import softmax
 from tessera_conformance.vectors import programs
 from tessera_conformance.vectors.building import Question, Topic, require_different, tensor
 from tessera_conformance.vectors.counter import counted
@@ -34,7 +34,7 @@ def lengths(dtype: str, n: str) -> Question:
 def tree(dtype: str) -> Question:
     """Rows of eleven whose exponentials sum differently along the canonical tree and from left to right."""
     x = counted(dtype, (6, 11), seed=72)
-    require_different([softmax(x), softmax(x, folded=True)], "pairwise tree and left fold")
+    require_different([softmax(x), softmax(x, tree="fold")], "pairwise tree and left fold")
     return programs.softmax(x)
 
 

@@ -16,7 +16,7 @@ from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Memref, Tensor
 from tessera_reference.language import annotations, constants, expressions, function_calls, syntax
 from tessera_reference.language.expressions import Expressions
-from tessera_reference.language.lower import ModuleLowering
+from tessera_reference.language.modules import ModuleLowering
 from tessera_reference.numerics.array import Array
 
 from .language_semantics import shown

@@ -19,7 +19,7 @@ from tessera_reference.ir import common_attributes as ir_attributes
 from tessera_reference.language import (
     common_attributes,
     function_calls,
-    lower,
+    modules,
     scope,
 )
 from tessera_reference.numerics import arithmetic
@@ -104,7 +104,7 @@ def profiles(name: str, clause: str, description: str, *known: str) -> Violation
         clause,
         description,
         make,
-        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, function_calls, lower)),
+        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, function_calls, modules)),
         name=name,
     )
 

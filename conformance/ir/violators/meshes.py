@@ -9,7 +9,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.ranks import Group
 from tessera_reference.ir.types import Mesh
-from tessera_reference.language import calls, lower
+from tessera_reference.language import calls, modules
 
 from .language_syntax import filtered, refuses, rewrites
 
@@ -67,7 +67,7 @@ def with_repeated_axes(type_: Any) -> Mesh:
     return Mesh(tuple(f"{axis}{place}" for place, axis in enumerate(type_.axes)), (1,) * len(type_.axes))
 
 
-USUAL_MESH: Callable[[Any], Mesh] = lower.resolve_mesh  # type: ignore[attr-defined]
+USUAL_MESH: Callable[[Any], Mesh] = modules.resolve_mesh  # type: ignore[attr-defined]
 
 
 def column_major(name: str, mesh: Mesh, axis: str, rank: int) -> Group:
@@ -81,7 +81,7 @@ USUAL_GROUP = Group.of
 
 def resolving(name: str, clause: str, description: str, resolve: Any) -> Violation:
     """Mesh declarations resolved to another mesh."""
-    return replaced(clause, description, make, (lower, "resolve_mesh", resolve), name=name)
+    return replaced(clause, description, make, (modules, "resolve_mesh", resolve), name=name)
 
 
 TYPES = [

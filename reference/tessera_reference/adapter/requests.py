@@ -77,7 +77,8 @@ def checked(method: Method) -> Method:
     A parameter whose default is None may be given as None. The method raises `Refusal` for a parameter that is missing
     or malformed, and `NotSupported` for what is too large for this machine.
     """
-    area, _, function = method.__name__.partition("_")
+    area = next(name for name in interface().areas if method.__name__.startswith(f"{name}_"))
+    function = method.__name__.removeprefix(f"{area}_")
     stated = interface().areas[area]
     declared = {each.name: each.type for each in (*stated.methods[function].parameters, *stated.also)}
     taken = list(signature(method).parameters.values())[1:]

@@ -5,8 +5,9 @@ What a region assigns of the names around it, it hands back: as results of an if
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ..graph.control import For, If, While
 from ..ir.diagnostics import Category, Span
@@ -15,22 +16,22 @@ from ..ir.module import Block, Value
 from ..ir.types import Scalar, Tensor, Type
 from ..numerics.formats import dtype
 from . import syntax as s
+from .expressions import Expressions
 from .scope import Binding, Scope
 from .values import as_number
 
-if TYPE_CHECKING:
-    from .statements import Statements
+LowerBlock = Callable[[Scope, s.Block], None]
+"""Lowers the statements of a block into its scope."""
 
 
-def lower_if(statements: Statements, statement: s.If) -> None:
+def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock) -> None:
     """An if with or without else; names that its branches assign are its results."""
-    scope = statements.scope
-    condition = statements.expressions.lower(statement.condition)
-    then, otherwise = statements.inner(), statements.inner()
-    then.block(statement.then)
+    scope = expressions.scope
+    condition = expressions.lower(statement.condition)
+    branches = then, otherwise = scope.inner(), scope.inner()
+    lower_block(then, statement.then)
     if statement.otherwise is not None:
-        otherwise.block(statement.otherwise)
-    branches = [branch.scope for branch in (then, otherwise)]
+        lower_block(otherwise, statement.otherwise)
     open_branches = [branch for branch in branches if branch.exit is None]
     names = list(dict.fromkeys(name for branch in open_branches for name in branch.rebound))
     merged = {name: _merged(scope, name, open_branches) for name in names}
@@ -79,9 +80,9 @@ def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str])
     return branch.block(arguments, tuple(found.value for found in values if found and found.value))
 
 
-def lower_for(statements: Statements, statement: s.For) -> None:
+def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBlock) -> None:
     """A loop over a range; its variable is int32, and what it assigns is carried from turn to turn."""
-    expressions, scope = statements.expressions, statements.scope
+    scope = expressions.scope
     if len(statement.names) > 1:
         message = "a for statement over one range binds one name"
         expressions.report("types", message, statement.span, "one name", "AMB-LANG-28", "nest two loops")
@@ -93,49 +94,49 @@ def lower_for(statements: Statements, statement: s.For) -> None:
     one = s.IntLiteral(statement.span, "1")
     ends.append(expressions.lower(statement.step or one, index))
     names = _carried(scope, statement.body, hidden=statement.names)
-    inside = statements.inner()
-    arguments = _enter(inside.scope, scope, names)
+    inside = scope.inner()
+    arguments = _enter(inside, scope, names)
     for name in statement.names[:1]:
-        counter = inside.scope.value(name, Scalar(index))
-        inside.scope.declare(name, statement.span, counter, counter.type)
+        counter = inside.value(name, Scalar(index))
+        inside.declare(name, statement.span, counter, counter.type)
         arguments = (counter, *arguments)
-    inside.block(statement.body)
-    _check_unchanged(scope, inside.scope, names, statement.span)
+    lower_block(inside, statement.body)
+    _check_unchanged(scope, inside, names, statement.span)
     start, stop, by = ends
     if start is None or stop is None or by is None:
         return
     before = tuple(_value(scope, name) for name in names)
     made: Any = For
     operation = made(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
-    body = _yielding(inside.scope, arguments, names)
+    body = _yielding(inside, arguments, names)
     results = scope.emit(operation, (start, stop, by, *before), statement.span, regions=(body,))
-    _leave(scope, inside.scope, names, results)
+    _leave(scope, inside, names, results)
 
 
-def lower_while(statements: Statements, statement: s.While) -> None:
+def lower_while(expressions: Expressions, statement: s.While, lower_block: LowerBlock) -> None:
     """A loop on a condition, which is computed anew before each turn."""
-    scope = statements.scope
+    scope = expressions.scope
     names = _carried(scope, statement.body, hidden=())
-    testing, inside = statements.inner(), statements.inner()
-    tested = _enter(testing.scope, scope, names)
-    condition = testing.expressions.lower(statement.condition)
+    testing, inside = scope.inner(), scope.inner()
+    tested = _enter(testing, scope, names)
+    condition = replace(expressions, scope=testing).lower(statement.condition)
     if condition is not None and condition.type != Scalar(dtype("bool")):
         message = f"the condition is {condition.type}, not bool"
-        statements.expressions.report(
+        expressions.report(
             "types", message, statement.condition.span, "a scalar bool", "AMB-LANG-55", "compare it: x != 0"
         )
         condition = None
-    arguments = _enter(inside.scope, scope, names)
-    inside.block(statement.body)
-    _check_unchanged(scope, inside.scope, names, statement.span)
+    arguments = _enter(inside, scope, names)
+    lower_block(inside, statement.body)
+    _check_unchanged(scope, inside, names, statement.span)
     if condition is None:
         return
     before = tuple(_value(scope, name) for name in names)
     made: Any = While
     operation = made(carried=tuple(value.type for value in before))
-    blocks = (testing.scope.block(tested, (condition,)), _yielding(inside.scope, arguments, names))
+    blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
     results = scope.emit(operation, before, statement.span, regions=blocks)
-    _leave(scope, inside.scope, names, results)
+    _leave(scope, inside, names, results)
 
 
 def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:

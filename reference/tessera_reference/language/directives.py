@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..graph.directive import Directive
 from ..graph.layouts import LayoutCast
@@ -11,13 +11,12 @@ from ..ir.diagnostics import Span
 from ..ir.module import Value
 from ..ir.operation import AttributeValue, Refusal, require
 from ..ir.spelling import did_you_mean
+from ..ir.types import Mesh
 from . import syntax as s
 from .calls import prepare
+from .expressions import Expressions
+from .scope import Findings, Scope
 from .values import attribute_value, plain_value
-
-if TYPE_CHECKING:
-    from .scope import Findings
-    from .statements import Statements
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "tile": {"m": int, "n": int, "k": int, "pad": int | tuple[int, ...]},
@@ -31,10 +30,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 Settings = tuple[tuple[str, AttributeValue], ...]
 
 
-def lower_schedule(statements: Statements, call: s.Call) -> None:
+def lower_schedule(expressions: Expressions, call: s.Call) -> None:
     """`schedule.tile(C, m=128);` as a directive; `schedule.layout_cast(A, to=...)` also gives A its new layout."""
-    expressions = statements.expressions
-    settings = read_settings(statements.scope.findings, call)
+    settings = read_settings(expressions.scope.findings, call)
     values = [expressions.lower(argument) for argument in call.arguments]
     subjects = tuple(value for value in values if value is not None)
     if settings is None or len(subjects) != len(values):
@@ -43,40 +41,38 @@ def lower_schedule(statements: Statements, call: s.Call) -> None:
         message = f"{'.'.join(call.callee)} names nothing to schedule"
         expressions.report("schedule", message, call.span, "the values that it concerns", "LANG-02.3-43")
         return
-    _emit(statements, ".".join(call.callee), subjects, settings, call.span)
+    _emit(expressions.scope, ".".join(call.callee), subjects, settings, call.span)
     if call.callee[1:] == ("layout_cast",):
-        _cast_layout(statements, call, subjects[0], dict(settings))
+        _cast_layout(expressions, call, subjects[0], dict(settings))
 
 
-def _cast_layout(statements: Statements, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
+def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
     """The name that a layout cast is asked for stands from here on for the cast value (LANG-03.3-02)."""
     name = call.arguments[0]
     if not isinstance(name, s.Name) or "to" not in settings:
         message = "schedule.layout_cast takes a name and the layout that it is to have"
-        statements.expressions.report(
-            "schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05"
-        )
+        expressions.report("schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05")
         return
     made: Any = LayoutCast
-    results = statements.scope.emit(made(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
-    if statements.scope.find(name.text) is not None:
-        statements.scope.assign(name.text, results[0] if results else None)
+    results = expressions.scope.emit(made(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
+    if expressions.scope.find(name.text) is not None:
+        expressions.scope.assign(name.text, results[0] if results else None)
 
 
-def lower_dist_statement(statements: Statements, call: s.Call) -> None:
+def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> None:
     """A dist call for its metadata only; it is checked like one whose value is used, and warned about."""
-    ready = prepare(statements.expressions, call, statements.setting.meshes)
+    ready = prepare(expressions, call, meshes)
     if ready is None:
         return
     try:
         ready.operation.results()
     except Refusal as refusal:
-        statements.scope.findings.refused(refusal, call.span, ready.operation)
+        expressions.scope.findings.refused(refusal, call.span, ready.operation)
         return
     name = ".".join(call.callee)
     settings = tuple((key, value) for key, value in ready.operation.attributes.items())
-    _emit(statements, name, ready.operands, settings, call.span)
-    statements.scope.findings.report(
+    _emit(expressions.scope, name, ready.operands, settings, call.span)
+    expressions.scope.findings.report(
         "distributed",
         f"{name} as a statement communicates nothing",
         call.span,
@@ -155,7 +151,7 @@ def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) ->
     return tuple(values.items())
 
 
-def _emit(statements: Statements, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
+def _emit(scope: Scope, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
     made: Any = Directive
     types = tuple(value.type for value in subjects)
-    statements.scope.emit(made(subjects=types, directive=directive, settings=settings), subjects, span)
+    scope.emit(made(subjects=types, directive=directive, settings=settings), subjects, span)

@@ -191,7 +191,7 @@ class Expressions:
 
     def _index(self, expr: s.Index, hint: str) -> Value | None:
         operand = self.lower(expr.operand)
-        slices = lower_slices(self, expr.slices)
+        slices = lower_slices(self.lower, self.scope.findings, expr.slices)
         if operand is None or slices is None:
             return None
         made: Any = Slice

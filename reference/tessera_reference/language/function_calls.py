@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..graph.call import Call
 from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Location, Span, UnsupportedConstruct
@@ -16,10 +14,8 @@ from . import syntax as s
 from .annotations import resolve_type
 from .common_attributes import COMMON_ATTRIBUTES, read_common
 from .expressions import Expressions, Given, Results
+from .modules import ModuleLowering
 from .scope import Frame, Scope
-
-if TYPE_CHECKING:
-    from .lower import ModuleLowering
 
 
 def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Location, Span
 from ..ir.dimensions import joined, shown
@@ -18,11 +16,14 @@ from .constants import evaluate
 from .directives import read_annotations
 from .expressions import Expressions, Given, Results
 from .function_calls import call_function
+from .modules import ModuleLowering
 from .scope import Frame, Scope
 from .statements import Setting, Statements
 
-if TYPE_CHECKING:
-    from .lower import ModuleLowering
+
+def lower_function(module: ModuleLowering, declaration: s.FunctionDecl) -> Function | None:
+    """A function or kernel of a module; nothing when anything about it was reported."""
+    return FunctionLowering(module, declaration).lower()
 
 
 class FunctionLowering:

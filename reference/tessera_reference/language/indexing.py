@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..ir.module import Value
 from ..ir.types import Scalar
-from ..numerics.formats import dtype
+from ..numerics.formats import DType, dtype
 from . import syntax as s
+from .scope import Findings
 from .values import as_number
 
-if TYPE_CHECKING:
-    from .expressions import Expressions
+LowerExpression = Callable[[s.Expr, DType], Value | None]
+"""Gives the value of an expression; literals in it get the dtype. Nothing after a reported error."""
 
 
 @dataclass(frozen=True)
@@ -24,33 +24,39 @@ class Slices:
     bounds: tuple[Value, ...]
 
 
-def lower_slices(expressions: Expressions, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
+def lower_slices(lower: LowerExpression, findings: Findings, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
     """Indices and slices as `graph.slicing` takes them; nothing after a reported error."""
     bounds: list[Value] = []
     spec = []
     for each in slices:
         if isinstance(each, s.SliceRange):
-            parts = [_part(expressions, part, bounds) for part in (each.start, each.stop, each.step)]
+            parts = [_part(lower, findings, part, bounds) for part in (each.start, each.stop, each.step)]
             spec.append(None if None in parts else ":".join(str(part) for part in parts).removesuffix(":"))
         else:
-            spec.append(_part(expressions, each, bounds))
+            spec.append(_part(lower, findings, each, bounds))
     texts = tuple(text for text in spec if text is not None)
     return Slices(texts, tuple(bounds)) if len(texts) == len(spec) else None
 
 
-def _part(expressions: Expressions, expr: s.Expr | None, bounds: list[Value]) -> str | None:
+def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bounds: list[Value]) -> str | None:
     """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
     if expr is None:
         return ""
     found = as_number(expr)
     if found and isinstance(found.literal, s.IntLiteral) and len(found.literal.text) <= 18:
         return f"{'-' if found.negative else ''}{int(found.literal.text)}"
-    value = expressions.lower(expr, dtype("int32"))
+    value = lower(expr, dtype("int32"))
     if value is None:
         return None
     if value.type != Scalar(dtype("int32")):
-        message = f"an index is {value.type}, not int32"
-        expressions.report("types", message, expr.span, "an int32 scalar", "AMB-LANG-96", "cast it with op.cast")
+        findings.report(
+            "types",
+            f"an index is {value.type}, not int32",
+            expr.span,
+            requirement="an int32 scalar",
+            clause="AMB-LANG-96",
+            remedy="cast it with op.cast",
+        )
         return None
     bounds.append(value)
     return f"${len(bounds) - 1}"

@@ -38,6 +38,9 @@ MOST_PROBLEMS = 10
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
 """A character that belongs to no token."""
 
+READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
+"""The type of the token that a mistake is replaced by; others leave none."""
+
 BRACKETS = {"tensor": "<", "memref": "<", "fragment": "<", "fn": "(", "assert": "(", "@": "{"}
 """What must come next for these to be the words of their rules, and for @ to open attributes (AMB-LANG-17)."""
 
@@ -238,53 +241,37 @@ class Lexer:
             case "COMMENT":
                 self.comments.append(token)
                 return None
-        kept = self._mistake(token)
-        self.cut_short |= len(self.problems) >= MOST_PROBLEMS
-        return kept
-
-    def _mistake(self, token: Token) -> Token | None:
-        match token.type:
             case "open_comment":
                 self._never_closed(token, "comment", "LANG-14.1-10", "close it with */")
             case "open_string":
-                remedy, self.doubtful_line = 'close it with "', token.line
-                if self._first_long_string:
-                    self.doubtful_line = self._first_long_string.line
-                    remedy += f", or the one that begins in line {self.doubtful_line}"
-                self._never_closed(token, "string", "LANG-14.1-04", remedy)
+                first = self._first_long_string
+                self.doubtful_line = first.line if first else token.line
+                other = f", or the one that begins in line {self.doubtful_line}" if first else ""
+                self._never_closed(token, "string", "LANG-14.1-04", 'close it with "' + other)
             case "wrong_escape":
                 self._wrong_escapes(token)
-                return token.retyped("STRING")
-            case "wrong_quotes":
-                self._unexpected(token, 0)
-                return token.retyped("STRING")
-            case "wrong_comment" | "wrong_space":
-                self._unexpected(token, 0)
             case _:
-                stray = re.search(STRAY, token.value)
-                self._unexpected(token, stray.start() if stray else 0)
-                return token.retyped(ERROR)
-        return None
+                stray = re.search(STRAY, token.value) if token.type == "stray" else None
+                at = stray.start() if stray else 0
+                hint = HINTS.get(token.value[at : at + 2], HINTS.get(token.value[at], ""))
+                self._report(f"unexpected character {token.value[at]!r}", token, at, 1, "LANG-14.1-01", hint)
+        self.cut_short |= len(self.problems) >= MOST_PROBLEMS
+        return token.retyped(READ_AS[token.type]) if token.type in READ_AS else None
 
     def _never_closed(self, token: Token, what: str, clause: str, remedy: str) -> None:
-        place = Span(token.line, token.column, token.line, token.column + 1)
-        self.problems.append(Problem(f"this {what} is never closed", place, clause, remedy))
+        self._report(f"this {what} is never closed", token, 0, 1, clause, remedy)
         self.cut_short = True
-
-    def _unexpected(self, token: Token, at: int) -> None:
-        """A character of a token that can stand in none."""
-        found = token.value[at : at + 2]
-        hint = HINTS.get(found, HINTS.get(found[0], ""))
-        place = Span(token.line, token.column + at, token.line, token.column + at + 1)
-        self.problems.append(Problem(f"unexpected character {found[0]!r}", place, "LANG-14.1-01", hint))
 
     def _wrong_escapes(self, token: Token) -> None:
         for match in re.finditer(r"\\([\s\S])", token.value):
             if match[1] not in ESCAPES:
-                before = token.value[: match.start()]
-                line = token.line + before.count("\n")
-                column = len(before) - before.rfind("\n") if "\n" in before else token.column + len(before)
-                place = Span(line, column, line, column + 2)
                 shown = match[0] if match[0].isprintable() else repr(match[0])
                 message, remedy = f"unknown escape {shown} in a string", r"escapes: \\ \" \n \r \t"
-                self.problems.append(Problem(message, place, "LANG-14.1-04", remedy))
+                self._report(message, token, match.start(), 2, "LANG-14.1-04", remedy)
+
+    def _report(self, message: str, token: Token, at: int, length: int, clause: str, remedy: str) -> None:
+        """Keep what is wrong with the characters of a token from a place on."""
+        before = token.value[:at]
+        line = token.line + before.count("\n")
+        column = at - before.rfind("\n") if "\n" in before else token.column + at
+        self.problems.append(Problem(message, Span(line, column, line, column + length), clause, remedy))

@@ -7,12 +7,8 @@ that later passes, which do recurse, stay within what `deep_recursion` allows th
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import TypeAlias
-
-from .lexer import terminals
 
 NESTING_LIMIT = 500
 """How many brackets, braces, signs and arrows may be open in one place."""
@@ -23,7 +19,13 @@ CHAIN_LIMIT = 10_000
 FRAMES_PER_LEVEL = 8
 """How many calls a pass may need for one level of the tree."""
 
-OPERATORS = ("*", "/", "@", "==", "!=", "<", ">", "<=", ">=")
+OPENING = frozenset("([{")
+CLOSING = frozenset(")]}")
+PREFIXES = frozenset({"+", "-", "->"})
+OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
+SEPARATORS = frozenset(",;:=")
+COUNTED = OPENING | CLOSING | PREFIXES | OPERATORS | SEPARATORS
+"""The tokens that change how deep a place lies."""
 
 
 class Nesting:
@@ -40,74 +42,33 @@ class Nesting:
         self._inner = 0
         """The most of them in one of the brackets since then."""
 
-    def open(self, behind_operand: bool) -> str:
-        """Behind an opening bracket."""
-        self._outer.append((self._prefixes, self._links + behind_operand, self._inner))
-        self._prefixes = self._links = self._inner = 0
-        return self._deeper()
-
-    def open_block(self, behind_operand: bool) -> str:
-        """Behind a brace, which ends what came before it."""
-        self.separator(behind_operand)
-        return self.open(behind_operand)
-
-    def close(self, behind_operand: bool) -> str:
-        """Behind a closing bracket."""
-        inside = self._links + self._inner
-        self._level -= self._prefixes
-        if self._outer:
-            self._level -= 1
-            self._prefixes, self._links, self._inner = self._outer.pop()
-            self._inner = max(self._inner, inside)
-        return self._longer()
-
-    def sign(self, behind_operand: bool) -> str:
-        """Behind a sign, an operator that looks like one, or an arrow."""
-        if behind_operand:
-            return self.operator(behind_operand)
-        self._prefixes += 1
-        return self._deeper()
-
-    def operator(self, behind_operand: bool) -> str:
-        """Behind an operator."""
-        self._level -= self._prefixes
-        self._prefixes = 0
-        self._links += behind_operand
-        return self._longer()
-
-    def separator(self, behind_operand: bool) -> str:
-        """Behind what ends an expression or a type."""
-        self._level -= self._prefixes
-        self._prefixes = self._links = self._inner = 0
-        return ""
-
-    def _deeper(self) -> str:
-        self._level += 1
-        return f"nested more than {NESTING_LIMIT} levels deep" if self._level > NESTING_LIMIT else ""
-
-    def _longer(self) -> str:
-        too_long = self._links + self._inner > CHAIN_LIMIT
-        return f"a chain of more than {CHAIN_LIMIT} operators" if too_long else ""
-
-
-Step: TypeAlias = Callable[[Nesting, bool], str]
-
-
-@cache
-def steps() -> dict[str, Step]:
-    """What to do behind each type of token that makes a difference.
-
-    A step takes whether an operand ends before the token, and returns what there is too much of.
-    """
-    by_text: dict[str, Step] = {
-        "{": Nesting.open_block,
-        **dict.fromkeys("([", Nesting.open),
-        **dict.fromkeys(")]}", Nesting.close),
-        **dict.fromkeys(OPERATORS, Nesting.operator),
-        **dict.fromkeys(("+", "-", "->"), Nesting.sign),
-        **dict.fromkeys(",;:=", Nesting.separator),
-    }
-    return {terminals()[text]: step for text, step in by_text.items()}
+    def count(self, text: str, behind_operand: bool) -> str:
+        """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""
+        if text in SEPARATORS:
+            self._level -= self._prefixes
+            self._prefixes = self._links = self._inner = 0
+            return ""
+        if text in OPENING:
+            if text == "{":
+                self.count(";", behind_operand=False)
+            self._outer.append((self._prefixes, self._links + behind_operand, self._inner))
+            self._prefixes = self._links = self._inner = 0
+            self._level += 1
+        elif text in CLOSING:
+            inside = self._links + self._inner
+            self._level -= self._prefixes + bool(self._outer)
+            self._prefixes, self._links, inner = self._outer.pop() if self._outer else (0, 0, 0)
+            self._inner = max(inner, inside)
+        elif text in PREFIXES and not behind_operand:
+            self._level += 1
+            self._prefixes += 1
+        else:
+            self._level -= self._prefixes
+            self._prefixes = 0
+            self._links += behind_operand
+        if self._level > NESTING_LIMIT:
+            return f"nested more than {NESTING_LIMIT} levels deep"
+        return f"a chain of more than {CHAIN_LIMIT} operators" if self._links + self._inner > CHAIN_LIMIT else ""
 
 
 @contextmanager

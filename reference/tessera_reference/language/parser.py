@@ -1,55 +1,129 @@
 """Parsing: text to `Program` (spec sections 2.1, 2.3, 14).
 
-One pass over the tokens drives Lark's LALR parser, which makes the syntax tree from its leaves up, without recursion.
-It stops at the first thing that is wrong; `diagnose` then reads the text once more and says what there is.
+Lark's LALR parser is fed token by token and makes the syntax tree from its leaves up, without recursion. It stops at
+the first wrong token, which is reported; the tokens around it are edited and read again, so that several are found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from lark.exceptions import UnexpectedToken
 
-from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from . import messages
-from .lexer import RESERVED, Lexer, as_accepted
-from .nesting import Nesting, steps
-from .recovery import diagnose
+from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, Token, as_accepted
+from .nesting import COUNTED, Nesting
+from .recovery import balance, made, resumption
 from .syntax import ModuleDecl, Program
-from .tree import MisplacedArgument, span, start_parser
+from .tree import MisplacedArgument, Parser, span, start_parser
 
 __all__ = ["RESERVED", "decode", "parse", "parse_bytes", "too_deep"]
+
+MOST_EDITS = 5 * MOST_PROBLEMS
+"""After so many edits the rest of the text is not read."""
+
+
+class Stop(Exception):
+    """The parser does not go on: at a token, or at its first pieces, or because of what it makes of those before it."""
+
+    def __init__(self, index: int, token: Token, misplaced: Span | None = None, excess: str = "") -> None:
+        super().__init__(token)
+        self.index = index
+        self.token = token
+        self.misplaced = misplaced
+        """Where a positional argument stands behind one by keyword."""
+        self.excess = excess
+        """The limit that is exceeded."""
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
     """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
-    tree = _tree(source, filename)
-    if tree is None:
-        raise Rejection(diagnose(source, filename))
-    return tree
-
-
-def _tree(source: str, filename: str) -> Program | None:
-    """The syntax tree, or None where something is wrong."""
     lexer = Lexer(source)
-    parser = start_parser()
-    feed, choices = parser.feed_token, parser.choices
-    nesting, nesting_steps = Nesting(), steps()
-    modules: tuple[ModuleDecl, ...] = ()
     try:
-        for token in lexer:
-            accepted = choices()
-            step = nesting_steps.get(token.type)
-            if step and (excess := step(nesting, "STAR" in accepted)):
-                raise Rejection([messages.beyond_limit(excess, token.span, filename)])
+        modules = _read(start_parser(), lexer)
+    except Stop as stop:
+        found = [_described([], stop, filename)] if stop.excess else _diagnose(source, stop, filename)
+        raise Rejection(found) from None
+    if lexer.problems:
+        raise Rejection([messages.lexical(problem, filename) for problem in lexer.problems])
+    return Program(span(modules) if modules else Span(1, 1, 1, 1), modules, filename)
+
+
+def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...]:
+    """The modules of a program from all its tokens. Raises `Stop`."""
+    feed, choices = parser.feed_token, parser.choices
+    nesting = Nesting()
+    modules: tuple[ModuleDecl, ...] = ()
+    for index, token in enumerate(tokens):
+        accepted = choices()
+        if token.value in COUNTED and (
+            excess := nesting.count(token.value, "STAR" in accepted and token.type != "_ATTRIBUTES")
+        ):
+            raise Stop(index, token, excess=excess)
+        piece = token
+        try:
             if token.type in accepted:
                 modules = feed(token)
             else:
                 for piece in as_accepted(token, accepted):
                     feed(piece)
-    except (UnexpectedToken, MisplacedArgument):
-        return None
-    if lexer.problems:
-        return None
-    return Program(span(modules) if modules else Span(1, 1, 1, 1), modules, filename)
+        except UnexpectedToken:
+            raise Stop(index, piece) from None
+        except MisplacedArgument as misplaced:
+            raise Stop(index, piece, misplaced.span) from None
+    return modules
+
+
+def _diagnose(source: str, stop: Stop | None, filename: str) -> list[Diagnostic]:
+    """What is wrong with a text that is no program, in its order, ten findings at most."""
+    lexer = Lexer(source)
+    tokens = list(lexer)
+    found = {problem.span: messages.lexical(problem, filename) for problem in lexer.problems}
+    lexical = [span[:2] for span in found]
+    unclosed = 0
+    for _ in range(MOST_EDITS):
+        if stop is None or len(found) >= MOST_PROBLEMS:
+            break
+        token = stop.token
+        hidden = token.type == END and (lexer.cut_short or unclosed > 0)
+        if not hidden and not any(token.span[:2] <= place < token.span[2:] for place in lexical):
+            diagnostic = _described(tokens, stop, filename)
+            if lexer.doubtful_line is None or diagnostic.span.line < lexer.doubtful_line:
+                found.setdefault(diagnostic.span, diagnostic)
+        edit = None if stop.excess else resumption(tokens, stop.index)
+        if edit is None:
+            break
+        given = [made(text) for text in edit.given]
+        unclosed += balance(given) - balance(tokens[edit.start : edit.stop])
+        tokens[edit.start : edit.stop] = given
+        stop = _stop(tokens)
+    return sorted(found.values(), key=lambda diagnostic: diagnostic.span)[:MOST_PROBLEMS]
+
+
+def _stop(tokens: Sequence[Token]) -> Stop | None:
+    """Where the parser does not go on, if it does not."""
+    try:
+        _read(start_parser(), tokens)
+    except Stop as stop:
+        return stop
+    return None
+
+
+def _described(tokens: Sequence[Token], stop: Stop, filename: str) -> Diagnostic:
+    if stop.excess:
+        return messages.beyond_limit(stop.excess, stop.token.span, filename)
+    if stop.misplaced:
+        return messages.misplaced_argument(stop.misplaced, filename)
+    parser = start_parser()
+    _read(parser, tokens[: stop.index])
+    for piece in as_accepted(tokens[stop.index], parser.choices()):
+        if piece.span == stop.token.span:
+            break
+        parser.feed_token(piece)
+    previous = next((token for token in reversed(tokens[: stop.index]) if token.line), None)
+    following = tokens[min(stop.index + 1, len(tokens) - 1)]
+    return messages.unexpected(stop.token, previous, following, parser.accepts(), filename)
 
 
 def parse_bytes(data: bytes, filename: str = "<source>") -> Program:

@@ -50,9 +50,9 @@ class Statements:
         """Expressions of this block."""
         return Expressions(self.scope, self.setting.around)
 
-    def inner(self) -> Statements:
-        """The statements of a block within this one."""
-        return Statements(self.scope.inner(), self.setting)
+    def _inner_block(self, scope: Scope, block: s.Block) -> None:
+        """Lower the statements of a block within this one into its own scope."""
+        Statements(scope, self.setting).block(block)
 
     def block(self, block: s.Block) -> None:
         """Every statement in order; what cannot be reached is checked and warned about once."""
@@ -74,11 +74,11 @@ class Statements:
             case s.CallStatement():
                 self._call(statement.call, first)
             case s.If():
-                lower_if(self, statement)
+                lower_if(self.expressions, statement, self._inner_block)
             case s.For():
-                lower_for(self, statement)
+                lower_for(self.expressions, statement, self._inner_block)
             case s.While():
-                lower_while(self, statement)
+                lower_while(self.expressions, statement, self._inner_block)
             case s.Return():
                 self.setting.give_back(self, statement)
             case s.Barrier():
@@ -124,7 +124,7 @@ class Statements:
     def _assign_slice(self, assign: s.Assign, whole: Value | None, broken: bool) -> None:
         """`X[0:2] = V;` gives X a new value; V has the shape of the slice, or is a scalar that fills it."""
         assert assign.slices is not None
-        slices = lower_slices(self.expressions, assign.slices)
+        slices = lower_slices(self.expressions.lower, self.scope.findings, assign.slices)
         value = self.expressions.lower(assign.value, dtype_of(whole.type) if whole else None)
         if whole is None and not broken:
             self._refuse(f"{assign.name!r} has no value yet to assign a part of", assign.span, "LANG-03.1-01")
@@ -153,9 +153,9 @@ class Statements:
     def _call(self, call: s.Call, first: bool) -> None:
         match call.callee:
             case ("schedule", *_):
-                lower_schedule(self, call)
+                lower_schedule(self.expressions, call)
             case ("dist", *_):
-                lower_dist_statement(self, call)
+                lower_dist_statement(self.expressions, call, self.setting.meshes)
             case ("numerics", *_):
                 self._profile(call, first)
             case _:

@@ -68,8 +68,7 @@ def _node(kind: type[s.Node], *fields: int) -> Any:
     """The method of a rule whose node has the symbols at these places as its fields, tokens as their text."""
 
     def make(children: Children) -> s.Node:
-        values = [children[index] for index in fields]
-        return kind(span(children), *[value.value if isinstance(value, Token) else value for value in values])
+        return kind(span(children), *[each.value if isinstance(each := children[i], Token) else each for i in fields])
 
     return staticmethod(make)
 

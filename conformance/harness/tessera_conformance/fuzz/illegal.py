@@ -16,6 +16,7 @@ from tessera_conformance.fuzz.mistakes import MISTAKES, MISTAKES_WITH_NAMES
 from tessera_conformance.fuzz.rendering import Style, render
 from tessera_conformance.fuzz.slots import ends, slots_of, with_statements
 from tessera_conformance.fuzz.spacing import plain
+from tessera_conformance.fuzz.texts import wrong_texts
 
 Broken = tuple[str, str, tuple[str, ...]]
 """What was done, the text, and the categories."""
@@ -26,42 +27,7 @@ NEEDED = frozenset("{}();")
 DECLARING = frozenset({"module", "func", "kernel", "type", "let"})
 """Words before a name that is declared."""
 
-DECLARATIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("an alias of itself", "type bad = bad ;", TYPES),
-    ("an alias of an unknown name", "type bad = nowhere ;", TYPES),
-    (
-        "a mesh with an extent too few",
-        "mesh bad = mesh < axes = [ a , b ] , shape = [ 2 ] > ;",
-        ("distributed", "shapes"),
-    ),
-    (
-        "a mesh with an axis twice",
-        "mesh bad = mesh < axes = [ a , a ] , shape = [ 2 , 2 ] > ;",
-        ("distributed", "types"),
-    ),
-    ("a mesh without ranks", "mesh bad = mesh < axes = [ a ] , shape = [ 0 ] > ;", ("distributed",)),
-    ("a parameter twice", "func bad ( a : int32 , a : int32 ) { }", TYPES),
-    ("an unknown type", "func bad ( a : fp31 ) { }", TYPES),
-    ("a result that is missing", "func bad ( ) -> int32 { }", TYPES),
-    ("a kernel with a result", "kernel bad ( ) -> int32 { return 1 ; }", TYPES),
-    ("a kernel that returns", "kernel bad ( a : int32 ) { return a ; }", TYPES),
-    ("a default on a kernel", "kernel bad ( a : int32 = 1 ) { }", (*TYPES, *SYNTAX)),
-    ("a default before none", "func bad ( a : int32 = 1 , b : int32 ) { }", (*TYPES, *SYNTAX)),
-    ("a constant of another type", "let bad : int32 = true ;", TYPES),
-    ("a constant without a value", "let bad : int32 ;", SYNTAX),
-    ("a function without a block", "func bad ( ) ;", SYNTAX),
-    ("a function without parentheses", "func bad { }", SYNTAX),
-    ("a statement in a module", "return ;", SYNTAX),
-    ("a module in a module", "module bad { }", SYNTAX),
-    (
-        "an unknown address space",
-        "type bad = memref < 4xfp32 > [ addrspace = private ] ;",
-        ("tile", "types", "layouts"),
-    ),
-    ("two results", "func bad ( ) -> int32 , int32 { return 1 , 2 ; }", SYNTAX),
-    ("a comma too many in attributes", 'func bad ( ) @ { numerics_profile = "strict" , } { }', SYNTAX),
-    ("an unknown profile", 'func bad ( ) @ { numerics_profile = "loose" } { }', ("numerics",)),
-)
+DECLARATIONS = wrong_texts("declarations")
 """Declarations that no module may hold."""
 
 
@@ -75,25 +41,23 @@ def _statement(program: GeneratedProgram, chooser: Chooser) -> Broken:
     slots = slots_of(program.tree)
     number = chooser.below(len(slots))
     slot = slots[number]
-    named = [(what, make) for what, make in MISTAKES_WITH_NAMES if make(chooser, slot, dry=True) is not None]
+    named = [each for each in MISTAKES_WITH_NAMES if each.names(slot)]
     if named and chooser.below(2):
-        what, make = chooser.pick(named)
-        found = make(chooser, slot, dry=False)
-        assert found is not None
-        statements, categories = found
+        mistake = chooser.pick(named)
+        statement = mistake.make(chooser, slot, chooser.pick(mistake.names(slot)))
+        what, categories = mistake.what, mistake.categories
     else:
-        what, text, categories = chooser.pick(MISTAKES)
-        statements = (t.Raw(tuple(text.split(" "))),)
-    tree = with_statements(program.tree, number, statements)
-    return what, _text(tree), categories
+        wrong = chooser.pick(MISTAKES)
+        statement, what, categories = t.Raw(wrong.tokens), wrong.what, wrong.categories
+    return what, _text(with_statements(program.tree, number, [statement])), categories
 
 
 def _declaration(program: GeneratedProgram, chooser: Chooser) -> Broken:
     """A wrong declaration at the end of a module."""
-    what, text, categories = chooser.pick(DECLARATIONS)
+    wrong = chooser.pick(DECLARATIONS)
     *others, last = program.tree.modules
-    module = t.Module(last.name, (*last.declarations, t.Raw(tuple(text.split(" ")))))
-    return what, _text(t.Program((*others, module))), categories
+    module = t.Module(last.name, (*last.declarations, t.Raw(wrong.tokens)))
+    return wrong.what, _text(t.Program((*others, module))), wrong.categories
 
 
 def _token(program: GeneratedProgram, chooser: Chooser) -> Broken:

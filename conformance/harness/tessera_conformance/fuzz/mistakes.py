@@ -2,192 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import Chooser
 from tessera_conformance.fuzz.slots import Slot
+from tessera_conformance.fuzz.texts import wrong_texts
 
-SYNTAX, TYPES, SHAPES = ("syntax",), ("types",), ("shapes",)
-EITHER = ("types", "shapes")
+TYPES, SHAPES, EITHER = ("types",), ("shapes",), ("types", "shapes")
 
-MISTAKES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("a float for an integer", "let bad : int32 = 1.5 ;", TYPES),
-    ("out of range of int8", "let bad : int8 = 300 ;", TYPES),
-    ("out of range of int32", "let bad : int32 = 2147483648 ;", TYPES),
-    ("out of range of fp16", "let bad : fp16 = 65520 ;", TYPES),
-    ("out of range of fp8_e4m3", "let bad : fp8_e4m3 = 480.0 ;", TYPES),
-    ("a string for a number", 'let bad : fp32 = "1" ;', TYPES),
-    ("a truth value for a number", "let bad : fp32 = true ;", TYPES),
-    ("a number for a truth value", "let bad : bool = 1 ;", TYPES),
-    ("an unknown name", "let bad : fp32 = nowhere ;", TYPES),
-    ("an unknown name assigned", "nowhere = 1 ;", TYPES),
-    ("an unknown operation", "op.nosuch ( 1 ) ;", TYPES),
-    ("an unknown function", "nosuch ( ) ;", TYPES),
-    ("an unknown dtype", "let bad : fp31 ;", TYPES),
-    ("an unknown dtype of a tensor", "let bad : tensor < 2x2xfp31 > ;", TYPES),
-    ("an unknown layout", "let bad : tensor < 2x2xfp32 ; layout = diagonal > ;", ("layouts",)),
-    ("no operand", "op.softmax ( ) ;", TYPES),
-    ("an operand too few", "op.matmul ( tensor < 2x2xfp32 > ) ;", TYPES),
-    ("an operand too many", "op.matmul ( tensor < 2x2xfp32 > , tensor < 2x2xfp32 > , 1 , 2 ) ;", TYPES),
-    ("inner dimensions", "op.matmul ( tensor < 2x3xfp32 > , tensor < 2x3xfp32 > ) ;", SHAPES),
-    ("batch dimensions", "op.matmul ( tensor < 2x2x2xfp32 > , tensor < 3x2x2xfp32 > ) ;", SHAPES),
-    ("an axis out of range", "op.softmax ( tensor < 2x2xfp32 > , axis = 2 ) ;", SHAPES),
-    ("softmax of integers", "op.softmax ( tensor < 2xint32 > ) ;", TYPES),
-    ("softmax of a scalar", "op.softmax ( 1.5 ) ;", EITHER),
-    ("an attribute of two values", "op.softmax ( tensor < 2x2xfp32 > , axis = 0 ) @ { axis = 1 } ;", TYPES),
-    ("an attribute that nothing reads", "op.softmax ( tensor < 2xfp32 > , nonsense = 1 ) ;", TYPES),
-    ("shapes that do not broadcast", "let bad : tensor < 2xfp32 > = tensor < 2xfp32 > + tensor < 3xfp32 > ;", SHAPES),
-    ("another shape", "let bad : tensor < 2xfp32 > = tensor < 3xfp32 > ;", SHAPES),
-    ("another layout", "let bad : tensor < 2x2xfp32 > = tensor < 2x2xfp32 ; layout = col_major > ;", ("layouts",)),
-    (
-        "a directive as a value",
-        "let bad : tensor < 2x2xfp32 > = schedule.tile ( tensor < 2x2xfp32 > , m = 1 ) ;",
-        TYPES,
-    ),
-    ("a collective without an operation", "dist.all_reduce ( tensor < 2xfp32 > ) ;", ("distributed", "types")),
-    ("a number as a condition", "if ( 1 ) { }", TYPES),
-    ("a tensor as a condition", "while ( tensor < 2xbool > ) { }", EITHER),
-    ("a number asserted", "assert ( 1 ) ;", TYPES),
-    ("two names in a loop", "for ( bad , worse in 0 : 2 ) { }", (*TYPES, *SHAPES, *SYNTAX)),
-    ("a range of floats", "for ( bad in 0 : 1.5 ) { }", TYPES),
-    ("declared twice", "let bad : int32 = 1 ; let bad : int32 = 2 ;", TYPES),
-    ("used before it has a value", "let bad : int32 ; let worse : int32 = bad ;", TYPES),
-    ("gone with its block", "if ( true ) { let bad : int32 = 1 ; } let worse : int32 = bad ;", TYPES),
-    ("a value on one branch only", "let bad : int32 ; if ( true ) { bad = 1 ; } let worse : int32 = bad ;", TYPES),
-    ("chained comparisons", "let bad : bool = 1 < 2 < 3 ;", SYNTAX),
-    ("a hexadecimal number", "let bad : int32 = 0x10 ;", SYNTAX),
-    ("no digit before the point", "let bad : fp32 = .5 ;", SYNTAX),
-    ("an unknown operator", "let bad : bool = true && true ;", SYNTAX),
-    ("an unknown escape", 'barrier ( "\\q" ) ;', SYNTAX),
-    ("else without a block", "if ( true ) { } else if ( true ) { }", SYNTAX),
-    ("no parentheses", "if true { }", SYNTAX),
-    ("no type", "let bad = 1 ;", SYNTAX),
-    ("no value", "let bad : int32 = ;", SYNTAX),
-    ("an expression as a statement", "1 + 2 ;", SYNTAX),
-    ("a word alone", "break ;", SYNTAX),
-    ("a comma too many", "op.softmax ( tensor < 2xfp32 > , ) ;", SYNTAX),
-    ("a reserved word as a name", "let shared : int32 = 1 ;", SYNTAX),
-    ("an increment", "let bad : int32 = 1 ; bad += 1 ;", SYNTAX),
-    ("a label that is no string", "barrier ( 1 ) ;", SYNTAX),
-    ("a function in a function", "func bad ( ) { }", SYNTAX),
-    ("an empty index", "let bad : tensor < 2xfp32 > = tensor < 2xfp32 > [ ] ;", SYNTAX),
-    ("an index too many", "let bad : fp32 = tensor < 2xfp32 > [ 0 , 0 ] ;", EITHER),
-    ("an index that is a float", "let bad : fp32 = tensor < 2xfp32 > [ 0.5 ] ;", EITHER),
-    ("a slice for an element", "let bad : fp32 = tensor < 2xfp32 > [ 0 : 1 ] ;", EITHER),
-    (
-        "another shape in a slice",
-        "let bad : tensor < 4xfp32 > ; bad = tensor < 4xfp32 > ; bad [ 0 : 2 ] = tensor < 3xfp32 > ;",
-        SHAPES,
-    ),
-)
-"""What is wrong, its tokens between blanks, and the categories that say so."""
-
-Found = tuple[tuple[t.Stmt, ...], tuple[str, ...]]
+MISTAKES = wrong_texts("statements")
 
 
-class Mistake(Protocol):
-    """Wrong statements about some name in scope; None where no name will do. A dry run decides nothing."""
+class NamedMistake(NamedTuple):
+    """A wrong statement about a name in scope: what is wrong, which names will do, the statement, the categories."""
 
-    def __call__(self, chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-        """The statements and the categories."""
-
-
-def _some(chooser: Chooser, names: Sequence[str], dry: bool) -> str | None:
-    """One of the names, if there are any."""
-    return None if not names else names[0] if dry else chooser.pick(names)
+    what: str
+    names: Callable[[Slot], Sequence[str]]
+    make: Callable[[Chooser, Slot, str], t.Stmt]
+    categories: tuple[str, ...]
 
 
-def _other_dtype(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A name's value where another dtype is annotated."""
-    name = _some(chooser, list(slot.visible), dry)
-    if name is None:
-        return None
+def _visible(slot: Slot) -> list[str]:
+    return list(slot.visible)
+
+
+def _static_tensors(slot: Slot) -> list[str]:
+    return [name for name, type_ in slot.visible.items() if type_.shape and type_.is_static]
+
+
+def _no_conditions(slot: Slot) -> list[str]:
+    return [name for name, type_ in slot.visible.items() if type_ != t.Type("bool")]
+
+
+def _other_numbers(slot: Slot, name: str) -> list[str]:
+    """The names of numbers of another dtype."""
+    numbers = {each: type_.dtype for each, type_ in slot.visible.items() if type_.dtype in dtypes.NUMBERS}
+    return [each for each, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
+
+
+def _in_two_dtypes(slot: Slot) -> list[str]:
+    return [name for name in slot.visible if _other_numbers(slot, name)]
+
+
+def _with_result(slot: Slot) -> list[str]:
+    return [slot.function.name] if slot.function.result is not None else []
+
+
+def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    """Its value where another dtype is annotated."""
     type_ = slot.visible[name]
-    others = [each for each in (*dtypes.NUMBERS, "bool") if each != type_.dtype]
-    other = others[0] if dry else chooser.pick(others)
-    return (t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name)),), TYPES
+    other = chooser.pick([each for each in (*dtypes.NUMBERS, "bool") if each != type_.dtype])
+    return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
 
 
-def _other_extent(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A tensor's name where its first dimension is annotated one larger."""
-    name = _some(chooser, [each for each, type_ in slot.visible.items() if type_.shape and type_.is_static], dry)
-    if name is None:
-        return None
+def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    """Its value where its first dimension is annotated one larger."""
     type_ = slot.visible[name]
     first, *rest = type_.shape
     assert isinstance(first, int)
-    return (t.Let("bad", t.Type(type_.dtype, (first + 1, *rest), type_.layout), t.Var(name)),), SHAPES
+    return t.Let("bad", t.Type(type_.dtype, (first + 1, *rest), type_.layout), t.Var(name))
 
 
-def _other_rank(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A tensor's name where a scalar is annotated, or the other way round."""
-    name = _some(chooser, list(slot.visible), dry)
-    if name is None:
-        return None
+def _other_rank(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    """A tensor where a scalar is annotated, or the other way round."""
     type_ = slot.visible[name]
-    return (t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name)),), EITHER
+    return t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name))
 
 
-def _no_condition(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A name that is no truth value as a condition."""
-    name = _some(chooser, [each for each, type_ in slot.visible.items() if type_ != t.Type("bool")], dry)
-    if name is None:
-        return None
+def _no_condition(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    """No truth value as a condition."""
     statements: tuple[t.Stmt, ...] = (t.If(t.Var(name), ()), t.While(t.Var(name), ()), t.Assert(t.Var(name)))
-    return (statements[0] if dry else chooser.pick(statements),), EITHER
+    return chooser.pick(statements)
 
 
-def _two_dtypes(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
+def _two_dtypes(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     """Two names of different dtypes in one operator."""
-    numbers = {name: type_ for name, type_ in slot.visible.items() if type_.dtype in dtypes.NUMBERS}
-    name = _some(chooser, list(numbers), dry)
-    other = _some(chooser, [each for each in numbers if name and numbers[each].dtype != numbers[name].dtype], dry)
-    if name is None or other is None:
-        return None
-    operator = "+" if dry else chooser.pick("+-*/")
-    return (t.Let("bad", numbers[name], t.Binary(operator, t.Var(name), t.Var(other))),), EITHER
+    other = t.Var(chooser.pick(_other_numbers(slot, name)))
+    return t.Let("bad", slot.visible[name], t.Binary(chooser.pick("+-*/"), t.Var(name), other))
 
 
-def _assigned(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A string assigned to a name."""
-    name = _some(chooser, list(slot.visible), dry)
-    return None if name is None else ((t.Assign(name, (), t.Literal('"text"')),), TYPES)
+def _assigned(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    return t.Assign(name, (), t.Literal('"text"'))
 
 
-def _too_many_indices(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """One index more than a name has dimensions."""
-    name = _some(chooser, list(slot.visible), dry)
-    if name is None:
-        return None
+def _too_many_indices(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    """One index more than there are dimensions."""
     type_ = slot.visible[name]
     items = (t.Literal("0"),) * (len(type_.shape) + 1)
-    return (t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), items)),), EITHER
+    return t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), items))
 
 
-def _called(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A value called as if it were a function."""
-    name = _some(chooser, list(slot.visible), dry)
-    return None if name is None else ((t.Call(name, (), own=True),), TYPES)
+def _called(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    return t.Call(name, (), own=True)
 
 
-def _empty_return(chooser: Chooser, slot: Slot, *, dry: bool) -> Found | None:
-    """A return without a value where one is annotated."""
-    if slot.function.result is None:
-        return None
-    return (t.If(t.Literal("true"), (t.Return(()),)),), TYPES
+def _empty_return(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    return t.If(t.Literal("true"), (t.Return(()),))
 
 
-MISTAKES_WITH_NAMES: tuple[tuple[str, Mistake], ...] = (
-    ("another dtype than the name's", _other_dtype),
-    ("another extent than the name's", _other_extent),
-    ("another rank than the name's", _other_rank),
-    ("a condition that is none", _no_condition),
-    ("two dtypes in one operator", _two_dtypes),
-    ("a string assigned", _assigned),
-    ("an index more than dimensions", _too_many_indices),
-    ("a value called", _called),
-    ("a return without a value", _empty_return),
+MISTAKES_WITH_NAMES = (
+    NamedMistake("another dtype than the name's", _visible, _other_dtype, TYPES),
+    NamedMistake("another extent than the name's", _static_tensors, _other_extent, SHAPES),
+    NamedMistake("another rank than the name's", _visible, _other_rank, EITHER),
+    NamedMistake("a condition that is none", _no_conditions, _no_condition, EITHER),
+    NamedMistake("two dtypes in one operator", _in_two_dtypes, _two_dtypes, EITHER),
+    NamedMistake("a string assigned", _visible, _assigned, TYPES),
+    NamedMistake("an index more than dimensions", _visible, _too_many_indices, EITHER),
+    NamedMistake("a value called", _visible, _called, TYPES),
+    NamedMistake("a return without a value", _with_result, _empty_return, TYPES),
 )

@@ -10,70 +10,15 @@ from collections.abc import Callable
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz.choices import Chooser
+from tessera_conformance.fuzz.texts import BRACKETS, FRAGMENTS
 
 LONGEST = 20_000
 """Characters; a text is cut here, so that piling up does not make one text as slow as a thousand."""
 
 WORDS = (*RESERVED, *DTYPES, "tensor", "memref", "fragment", "fn", "axes", "addrspace", "true", "assert", "row_major")
 SIGNS = (*"{}()[]<>;:,.=@+-*/?x\"'\\!&|%^~#$`_", "@{", "->", "==", "<=", "!=", "//", "/*", "*/", "&&", "**", "::")
-NUMBERS = (
-    "0",
-    "-1",
-    "1e",
-    "1.5.2",
-    ".5",
-    "0x10",
-    "1e999",
-    "99999999999999999999",
-    "9" * 400,
-    "1e-99999",
-    "00",
-    "1_000",
-)
 STRINGS = ('"', '"\\', '"\\q"', '"a\nb"', '"unfinished', '""""', "/* unfinished", "'a'", '"\\u0041"')
 CHARACTERS = ("\x00", "\x01", "\x7f", "\x0b", "\x0c", "\u00e9", "\u2028", "\ufeff", "\U0001f600", "\u0663", "\u00a0")
-TYPES = (
-    "tensor<>",
-    "tensor<2x>",
-    "tensor<xfp32>",
-    "tensor<2xxfp32>",
-    "tensor<2,3xfp32>",
-    "tensor<-1xfp32>",
-    "tensor<2x3>",
-    "tensor<0x2xint8>",
-    "tensor<99999999999x99999999999xfp64>",
-    "fragment<16,16>",
-    "mesh<axes=[],shape=[]>",
-    "fn()->",
-    "memref<4xfp32>[addrspace=private]",
-)
-STATEMENTS = (
-    "return;",
-    "let a: int32;",
-    "if (true) {} else if (true) {}",
-    "for (i, j in 0:1) {}",
-    "for (i in 0:9:0) {}",
-    "op.matmul();",
-    "op.softmax(1, axis=99);",
-    "dist.all_reduce(1);",
-    "schedule.tile();",
-    'numerics.profile("strict");',
-    "@schedule(a=1)",
-    "assert();",
-    "1 = 1;",
-    "f(f(f(f)));",
-    "a[0][0][0] = a[::];",
-)
-BRACKETS = (
-    ("(", ")"),
-    ("[", "]"),
-    ("{", "}"),
-    ("-", ""),
-    ("(", ""),
-    ("op.relu(", ")"),
-    ("if (true) {", "}"),
-    ("/*", "*/"),
-)
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "name": (*DTYPES, "true", "false", "nowhere", "matmul", "softmax", "sum", "row_major", "col_major"),
@@ -144,7 +89,7 @@ def _sort(token: str) -> str | None:
 def _put_in(text: str, choose: Chooser) -> str:
     tokens = tokens_of(text)
     start, count = choose.below(len(tokens) + 1), choose.below(2)
-    options = choose.pick((SIGNS, WORDS, NUMBERS, TYPES, STATEMENTS, STRINGS, CHARACTERS))
+    options = choose.pick((SIGNS, WORDS, *FRAGMENTS.values(), STRINGS, CHARACTERS))
     return "".join([*tokens[:start], choose.pick(options), *tokens[start + count :]])
 
 

@@ -23,7 +23,7 @@ from tessera_conformance.interface.types import (
     read_fields,
     read_type,
 )
-from tessera_conformance.locations import CHAPTERS, suite_directory
+from tessera_conformance.locations import rooms
 
 __all__ = ["Area", "Interface", "InterfaceError", "Method", "NamedType", "interface", "read_files"]
 
@@ -119,8 +119,7 @@ class Interface:
 @cache
 def interface() -> Interface:
     """The interface of this suite. Raises `InterfaceError`."""
-    suite = suite_directory()
-    return read_files([SESSION, *(suite / chapter / "interface.toml" for chapter in CHAPTERS)])
+    return read_files([SESSION, *rooms("interface.toml").values()])
 
 
 def read_files(paths: list[Path]) -> Interface:

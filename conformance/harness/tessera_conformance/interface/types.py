@@ -6,25 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "Builtin",
-    "Constant",
-    "Enumeration",
-    "Field",
-    "ListOf",
-    "MapOf",
-    "Named",
-    "Record",
-    "Type",
-    "TypeSyntaxError",
-    "Union",
-    "fields_notation",
-    "notation",
-    "read_call",
-    "read_fields",
-    "read_type",
-]
-
 BUILTINS = ("any", "bool", "int", "null", "number", "object", "text")
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<word>\$?[^\W\d]\w*(?:/\w+)*)|"(?P<text>[^"]*)"|(?P<sign>->|>=|\.\.|[^\s\w]))"""

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from tessera_conformance.oracle import exact, functions
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
-from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, FloatFormat, float_format, tensor_of, values_of
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, accumulator_format, tensor_of, values_of
 from tessera_conformance.tensors import Tensor
 
 Approximate: TypeAlias = Literal["none", "tanh"]
@@ -53,7 +53,7 @@ _Function: TypeAlias = Callable[[Value, FloatFormat], Value]
 
 
 def _sigmoid(x: Value, format_: FloatFormat) -> Value:
-    denominator = format_.round(exact.add(ONE, functions.exp(exact.negate(x), format_)))
+    denominator = format_.round(exact.add(ONE, functions.evaluate("exp", format_, exact.negate(x))))
     return format_.round(exact.divide(ONE, denominator))
 
 
@@ -63,14 +63,14 @@ def _silu(x: Value, format_: FloatFormat) -> Value:
 
 def _gelu(x: Value, format_: FloatFormat) -> Value:
     scaled = format_.round(exact.multiply(x, _root_of_half(format_)))
-    return _half_of(x, functions.erf(scaled, format_), format_)
+    return _half_of(x, functions.evaluate("erf", format_, scaled), format_)
 
 
 def _gelu_by_tanh(x: Value, format_: FloatFormat) -> Value:
     cube = format_.round(exact.multiply(format_.round(exact.multiply(x, x)), x))
     inner = format_.round(exact.add(x, format_.round(exact.multiply(format_.round(TANH_FACTOR), cube))))
     scaled = format_.round(exact.multiply(_root_of_two_over_pi(format_), inner))
-    return _half_of(x, functions.tanh(scaled, format_), format_)
+    return _half_of(x, functions.evaluate("tanh", format_, scaled), format_)
 
 
 def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
@@ -81,7 +81,7 @@ def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
 
 @cache
 def _root_of_half(format_: FloatFormat) -> Value:
-    return functions.sqrt(HALF, format_)
+    return functions.evaluate("sqrt", format_, HALF)
 
 
 @cache
@@ -90,8 +90,7 @@ def _root_of_two_over_pi(format_: FloatFormat) -> Value:
 
 
 def _elementwise(function: _Function, x: Tensor) -> Tensor:
-    float_format(x.dtype)
-    format_ = float_format(ACCUMULATORS[x.dtype])
+    format_ = accumulator_format(x.dtype)
     values = values_of(x)
     known = {value: function(value, format_) for value in set(values)}
     return tensor_of(x.dtype, x.shape, [known[value] for value in values])

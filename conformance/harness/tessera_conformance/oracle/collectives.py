@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tessera_conformance.oracle.axes import stacked
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.reductions import max_, min_, sum_
 from tessera_conformance.oracle.trees import Tree
@@ -23,16 +24,3 @@ def all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise") -> tup
         raise BadArgument("op", op, "sum, max or min")
     result = sum_(stack, 0, tree=tree) if op == "sum" else _EXTREMES[op](stack, 0)
     return (result,) * len(inputs)
-
-
-def stacked(inputs: tuple[Tensor, ...]) -> Tensor:
-    """The contributions along a new first axis.
-
-    Raises:
-        BadArgument: there are none, or they differ in dtype or shape.
-    """
-    forms = {(x.dtype, x.shape) for x in inputs}
-    if len(forms) != 1:
-        raise BadArgument("inputs", sorted(map(str, forms)), "one tensor of each rank, all of one dtype and shape")
-    ((dtype, shape),) = forms
-    return Tensor(dtype, (len(inputs), *shape), b"".join(x.data for x in inputs))

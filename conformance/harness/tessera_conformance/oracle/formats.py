@@ -188,6 +188,12 @@ def float_format(dtype: str) -> FloatFormat:
     return found
 
 
+def accumulator_format(dtype: str) -> FloatFormat:
+    """The format that operands of a float dtype are computed in."""
+    float_format(dtype)
+    return float_format(ACCUMULATORS[dtype])
+
+
 def values_of(tensor: Tensor) -> list[Value]:
     """The exact value of every element, row-major; two of a complex one."""
     decode = FORMATS[COMPONENTS.get(tensor.dtype, tensor.dtype)].decode

@@ -16,7 +16,7 @@ from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
 from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
 from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format
-from tessera_conformance.oracle.functions import rsqrt, turn
+from tessera_conformance.oracle.functions import evaluate, turn
 from tessera_conformance.oracle.trees import Node, grown, reduced
 from tessera_conformance.tensors import Tensor
 
@@ -47,7 +47,7 @@ def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Valu
     if norm not in ("ortho", "backward", "forward"):
         raise BadArgument("norm", norm, "ortho, backward or forward")
     if norm == "ortho":
-        return rsqrt(Fraction(n), format_)
+        return evaluate("rsqrt", format_, Fraction(n))
     return format_.round(Fraction(1, n)) if (norm == "backward") == inverse else None
 
 

@@ -18,24 +18,24 @@ Operation: TypeAlias = Callable[..., Number]
 
 OPERATIONS: Mapping[str, Operation] = {
     "exp": lambda context, x: context.exp(x),
-    "exp2": lambda context, x: context.exp2(x),
-    "expm1": lambda context, x: context.expm1(x),
-    "log": lambda context, x: context.log(x),
-    "log2": lambda context, x: context.log2(x),
-    "log1p": lambda context, x: context.log1p(x),
-    "sin": lambda context, x: context.sin(x),
+    "exp2": lambda context, x: context.exp2(x),  # exact where x is an integer
+    "expm1": lambda context, x: context.expm1(x),  # e to the power x, less 1; -0 gives -0
+    "log": lambda context, x: context.log(x),  # either zero gives -inf, a negative number NaN
+    "log2": lambda context, x: context.log2(x),  # exact where x is a power of two
+    "log1p": lambda context, x: context.log1p(x),  # log(1 + x); -1 gives -inf and -0 gives -0
+    "sin": lambda context, x: context.sin(x),  # of radians; sin, cos and tan of an infinity are NaN
     "cos": lambda context, x: context.cos(x),
     "tan": lambda context, x: context.tan(x),
     "tanh": lambda context, x: context.tanh(x),
     "sinh": lambda context, x: context.sinh(x),
     "cosh": lambda context, x: context.cosh(x),
     "erf": lambda context, x: context.erf(x),
-    "sqrt": lambda context, x: context.sqrt(x),
-    "rsqrt": lambda context, x: context.rec_sqrt(x),
-    "reciprocal": lambda context, x: context.div(1, x),
-    "pow": lambda context, x, y: context.pow(x, y),
+    "sqrt": lambda context, x: context.sqrt(x),  # -0 gives -0, another negative number NaN
+    "rsqrt": lambda context, x: context.rec_sqrt(x),  # -0 gives -inf, another negative number NaN
+    "reciprocal": lambda context, x: context.div(1, x),  # a zero gives the infinity of its sign
+    "pow": lambda context, x, y: context.pow(x, y),  # pow(x, 0) and pow(1, y) are 1 even for NaN
 }
-"""The functions of the canon, each as MPFR computes it in a context."""
+"""The functions of the canon, each as MPFR computes it in a context; `oracle.NAME` rounds it once."""
 
 
 def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
@@ -51,41 +51,6 @@ def code_of(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = 
     return rounded_code(
         lambda down, up: (operation(down, *arguments), operation(up, *arguments)), target, nonfinite=nonfinite
     )
-
-
-def exp(x: Value, target: FloatFormat) -> Value:
-    """e to the power x."""
-    return evaluate("exp", target, x)
-
-
-def log(x: Value, target: FloatFormat) -> Value:
-    """The natural logarithm."""
-    return evaluate("log", target, x)
-
-
-def tanh(x: Value, target: FloatFormat) -> Value:
-    """The hyperbolic tangent."""
-    return evaluate("tanh", target, x)
-
-
-def erf(x: Value, target: FloatFormat) -> Value:
-    """The error function."""
-    return evaluate("erf", target, x)
-
-
-def cos(x: Value, target: FloatFormat) -> Value:
-    """The cosine."""
-    return evaluate("cos", target, x)
-
-
-def sqrt(x: Value, target: FloatFormat) -> Value:
-    """The square root."""
-    return evaluate("sqrt", target, x)
-
-
-def rsqrt(x: Value, target: FloatFormat) -> Value:
-    """One over the square root."""
-    return evaluate("rsqrt", target, x)
 
 
 def two_pi(target: FloatFormat) -> Value:

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.axes import along
+from tessera_conformance.oracle.axes import along, channels
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
 from tessera_conformance.oracle.fields import RealField
-from tessera_conformance.oracle.formats import ACCUMULATORS, FloatFormat, float_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import rsqrt
+from tessera_conformance.oracle.formats import FloatFormat, accumulator_format, tensor_of, values_of
+from tessera_conformance.oracle.functions import evaluate
 from tessera_conformance.oracle.reductions import pairwise_sum
 from tessera_conformance.tensors import Tensor
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Tensor:
     """c * rsqrt(mean(c * c) + eps) * gamma + beta, with c = x - mean(x), from left to right."""
-    format_ = accumulator(x.dtype)
+    format_ = accumulator_format(x.dtype)
     field = RealField(format_)
     values = values_of(x)
     results: list[Value] = [ZERO] * x.size
@@ -36,7 +36,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: f
 
 def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Tensor:
     """x * rsqrt(mean(x * x) + eps) * gamma, from left to right."""
-    format_ = accumulator(x.dtype)
+    format_ = accumulator_format(x.dtype)
     values = values_of(x)
     results: list[Value] = [ZERO] * x.size
     for line in along(x.shape, axis).places:
@@ -63,7 +63,7 @@ def batch_norm(
     A channel is a position along the axis, its elements in row-major order. Without `training` the running statistics
     are used, and stay.
     """
-    format_ = accumulator(x.dtype)
+    format_ = accumulator_format(x.dtype)
     field = RealField(format_)
     values = values_of(x)
     results: list[Value] = [ZERO] * x.size
@@ -88,12 +88,6 @@ def batch_norm(
     )
 
 
-def accumulator(dtype: str) -> FloatFormat:
-    """The format in which operands of a float dtype are computed with."""
-    float_format(dtype)
-    return float_format(ACCUMULATORS[dtype])
-
-
 def mean(row: Sequence[Value], format_: FloatFormat) -> Value:
     """The sum along the canonical tree, divided by the count."""
     return RealField(format_).divide(pairwise_sum(list(row), format_), format_.round(Fraction(len(row))))
@@ -115,7 +109,7 @@ def normalized(row: Sequence[Value], spread: Value | None, eps: float, format_: 
     if not eps >= 0:
         raise BadArgument("eps", eps, "a number of at least 0")
     known = mean_square(row, format_) if spread is None else spread
-    root = rsqrt(field.total([known, format_.round(Fraction(eps))]), format_)
+    root = evaluate("rsqrt", format_, field.total([known, format_.round(Fraction(eps))]))
     return [field.multiply(value, root) for value in row]
 
 
@@ -124,21 +118,3 @@ def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Valu
     field, share = RealField(format_), Fraction(momentum)
     kept, taken = field.multiply(old, format_.round(1 - share)), field.multiply(new, format_.round(share))
     return field.total([kept, taken])
-
-
-def channels(shape: tuple[int, ...], axis: int) -> list[list[int]]:
-    """The places of the elements of each channel, in row-major order."""
-    if not -len(shape) <= axis < len(shape):
-        raise BadArgument("axis", axis, f"an axis of a tensor of rank {len(shape)}")
-    axis %= len(shape)
-    inner = 1
-    for extent in shape[axis + 1 :]:
-        inner *= extent
-    found: list[list[int]] = [[] for _ in range(shape[axis])]
-    if shape[axis]:
-        size = inner
-        for extent in shape[: axis + 1]:
-            size *= extent
-        for place in range(size):
-            found[place // inner % shape[axis]].append(place)
-    return found

@@ -12,9 +12,9 @@ from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import Value
 from tessera_conformance.oracle.fields import RealField
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, tensor_of, values_of
-from tessera_conformance.oracle.functions import evaluate, sqrt
-from tessera_conformance.oracle.normalization import accumulator, moved
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, accumulator_format, tensor_of, values_of
+from tessera_conformance.oracle.functions import evaluate
+from tessera_conformance.oracle.normalization import moved
 from tessera_conformance.tensors import Tensor
 
 
@@ -22,13 +22,13 @@ def sgd(
     parameter: Tensor, gradient: Tensor, velocity: Tensor, *, rate: float, momentum: float = 0.9
 ) -> tuple[Tensor, Tensor]:
     """The velocity becomes velocity * momentum + gradient, the parameter loses that times the rate."""
-    format_ = accumulator(parameter.dtype)
+    format_ = accumulator_format(parameter.dtype)
     field, stepped, velocities = RealField(format_), [], []
     for p, g, v in zip(values_of(parameter), values_of(gradient), values_of(velocity), strict=True):
         moving = field.total([field.multiply(v, format_.round(Fraction(momentum))), g])
         velocities.append(moving)
         stepped.append(less(p, field.multiply(moving, format_.round(Fraction(rate))), field))
-    return replaced(parameter, stepped), replaced(velocity, velocities)
+    return _replaced(parameter, stepped), _replaced(velocity, velocities)
 
 
 def adamw(
@@ -45,7 +45,7 @@ def adamw(
     decay: float = 0.01,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Averages of gradient and square, both divided by 1 - pow(beta, step), and the decay added to their quotient."""
-    format_ = accumulator(parameter.dtype)
+    format_ = accumulator_format(parameter.dtype)
     field = RealField(format_)
     (count,) = values_of(step)
     if not isinstance(count, Fraction) or count < 1:
@@ -56,10 +56,10 @@ def adamw(
         means.append(moved(g, old_mean, beta1, format_))
         squares.append(moved(field.multiply(g, g), old_square, beta2, format_))
         mean, square = (field.divide(x[-1], part) for x, part in zip((means, squares), parts, strict=True))
-        root = field.total([sqrt(square, format_), format_.round(Fraction(eps))])
+        root = field.total([evaluate("sqrt", format_, square), format_.round(Fraction(eps))])
         change = field.total([field.divide(mean, root), field.multiply(p, format_.round(Fraction(decay)))])
         stepped.append(less(p, field.multiply(change, format_.round(Fraction(rate))), field))
-    return replaced(parameter, stepped), replaced(m, means), replaced(v, squares)
+    return _replaced(parameter, stepped), _replaced(m, means), _replaced(v, squares)
 
 
 def lacking(beta: float, count: Value, format_: FloatFormat) -> Value:
@@ -73,7 +73,7 @@ def less(x: Value, y: Value, field: RealField) -> Value:
     return field.total([x, exact.negate(y)])
 
 
-def replaced(old: Tensor, values: list[Value]) -> Tensor:
+def _replaced(old: Tensor, values: list[Value]) -> Tensor:
     """Other values in the place of a tensor's, rounded once to its dtype."""
     assert old.dtype in FORMATS
     return tensor_of(old.dtype, old.shape, values)

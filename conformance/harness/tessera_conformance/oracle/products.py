@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.fields import Field, RealField, accumulating, elements_of, tensor_from
-from tessera_conformance.oracle.formats import TF32_OPERAND, Format
+from tessera_conformance.oracle.formats import TF32_OPERAND
 from tessera_conformance.oracle.trees import Tree, grown, reduced
 from tessera_conformance.tensors import Tensor
 
@@ -64,12 +64,6 @@ def operands(tensor: Tensor) -> list[Any]:
     """The exact values of the factors, tf32 rounded as matmul does."""
     values = elements_of(tensor)
     return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
-
-
-def fold_sum(values: list[exact.Value], format_: Format) -> exact.Value:
-    """From +0, ascending, a rounding after each addition."""
-    field = RealField(format_)
-    return _accumulation(field, len(values), "fold", False)(values, field.zero)  # type: ignore[no-any-return]
 
 
 def _multiplication(field: Field[Any], fused: bool) -> Callable[[Any, Any], Any]:

@@ -13,7 +13,7 @@ from math import ceil, prod
 from tessera_conformance.oracle import exact, functions
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
-from tessera_conformance.oracle.formats import ACCUMULATORS, float_format, tensor_of, values_of
+from tessera_conformance.oracle.formats import accumulator_format, float_format, tensor_of, values_of
 from tessera_conformance.tensors import Tensor
 
 WORD = (1 << 32) - 1
@@ -72,8 +72,7 @@ def normal(
 def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Tensor:
     """+0 where a word falls below rate * 2**32, elsewhere x / (1 - rate), rounded in the accumulator and once more."""
     _check(seed, stream, offset)
-    float_format(x.dtype)
-    format_ = float_format(ACCUMULATORS[x.dtype])
+    format_ = accumulator_format(x.dtype)
     kept = format_.round(1 - exact_rate(rate))
     results: list[Value] = [
         format_.round(exact.divide(value, kept)) if keep else ZERO
@@ -113,9 +112,11 @@ def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:
 
 
 def _normal(first: Fraction, second: Fraction) -> Value:
-    doubled = DOUBLE.round(exact.multiply(Fraction(-2), functions.log(first, DOUBLE)))
+    doubled = DOUBLE.round(exact.multiply(Fraction(-2), functions.evaluate("log", DOUBLE, first)))
     angle = DOUBLE.round(exact.multiply(functions.two_pi(DOUBLE), second))
-    return DOUBLE.round(exact.multiply(functions.sqrt(doubled, DOUBLE), functions.cos(angle, DOUBLE)))
+    return DOUBLE.round(
+        exact.multiply(functions.evaluate("sqrt", DOUBLE, doubled), functions.evaluate("cos", DOUBLE, angle))
+    )
 
 
 def _check(seed: int, stream: int, offset: int) -> None:

@@ -1,8 +1,11 @@
-"""Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes and where the largest is.
+"""Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes, softmax.
 
 Canon of arithmetic, "sums": the balanced tree over adjacent pairs with an odd tail carried, in the accumulator type,
 and one final rounding; integers wrap in the accumulator and then in the dtype. The empty sum is +0 and the empty
 product 1; extremes of nothing are an error. NaN propagates and -0 lies below +0.
+
+Softmax and the logarithm of a sum of exponentials (language spec 5.2, 10 and 15; AMB-LANG-75) subtract the maximum,
+exponentiate and sum along the tree, in the accumulator type with a rounding after each step, and round once more.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from typing import Any
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import NAN, Value
+from tessera_conformance.oracle.exact import NAN, ZERO, Value
 from tessera_conformance.oracle.fields import ComplexField, Field, RealField, accumulating, elements_of, tensor_from
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, Format, values_of
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, Format, accumulator_format, tensor_of, values_of
+from tessera_conformance.oracle.functions import evaluate
 from tessera_conformance.oracle.trees import Tree, grown, reduced
 from tessera_conformance.tensors import Tensor
 
@@ -79,6 +83,35 @@ def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
     return Tensor.from_words("int32", lines.shape(keepdims), found)
 
 
+def softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise") -> Tensor:
+    """Softmax along `axis`; another `tree` departs from the canon."""
+    format_ = accumulator_format(x.dtype)
+    values = values_of(x)
+    results: list[Value] = [ZERO] * x.size
+    for line in along(x.shape, axis).places:
+        powers = _powers([values[place] for place in line], format_)
+        total = tree_sum(powers, format_, tree)
+        for place, power in zip(line, powers, strict=True):
+            results[place] = format_.round(exact.divide(power, total))
+    return tensor_of(x.dtype, x.shape, results)
+
+
+def logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise") -> Tensor:
+    """log(sum(exp(x - m))) + m along `axis`, where m is the maximum, or +0 where that is not finite."""
+    format_ = accumulator_format(x.dtype)
+    values, lines = values_of(x), along(x.shape, axis)
+    _require_terms(x, axis)
+    results = []
+    for line in lines.places:
+        row = [values[place] for place in line]
+        largest = greatest(row)
+        shift = largest if isinstance(largest, Fraction) or exact.is_zero(largest) else ZERO
+        powers = [evaluate("exp", format_, format_.round(exact.subtract(value, shift))) for value in row]
+        logarithm = evaluate("log", format_, tree_sum(powers, format_, tree))
+        results.append(format_.round(exact.add(logarithm, shift)))
+    return tensor_of(x.dtype, lines.shape(keepdims), results)
+
+
 def pairwise_sum(values: list[Value], format_: Format) -> Value:
     """The canonical tree: y[i] = x[2i] + x[2i+1], an odd tail carried unchanged, repeated; the empty sum is +0."""
     return _sum(values, RealField(format_), "pairwise")  # type: ignore[no-any-return]
@@ -92,6 +125,13 @@ def tree_sum(values: list[Value], format_: Format, tree: Tree) -> Value:
 def greatest(values: list[Value]) -> Value:
     """The maximum; NaN propagates and -0 lies below +0."""
     return reduce(exact.maximum, values)
+
+
+def _powers(row: list[Value], format_: FloatFormat) -> list[Value]:
+    if not row:
+        raise BadArgument("axis", "one without elements", "an axis of at least one element")
+    largest = greatest(row)
+    return [evaluate("exp", format_, format_.round(exact.subtract(value, largest))) for value in row]
 
 
 def _sum(terms: list[Any], field: Field[Any], tree: Tree) -> Any:

@@ -21,14 +21,7 @@ from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
-from tessera_conformance.registry.model import (
-    AREAS,
-    DOCUMENTS,
-    LEVELS,
-    VERIFICATIONS,
-    Clause,
-    Registry,
-)
+from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
 
 SOUND, PROBLEMS = 0, 1
 
@@ -36,12 +29,26 @@ SOUND, PROBLEMS = 0, 1
 def configure_clauses(parser: argparse.ArgumentParser) -> None:
     """The command `clauses`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    _add_list(actions)
+    listing = _add(actions, "list", "list clauses, all or those that every filter lets through", list_clauses)
+    listing.add_argument("--document", choices=DOCUMENTS)
+    listing.add_argument("--level", choices=LEVELS)
+    listing.add_argument("--section", help="a section and all below it, such as 10 or 10.1")
+    listing.add_argument("--verify", choices=VERIFICATIONS)
+    listing.add_argument("--feature")
+    listing.add_argument("--area", choices=AREAS)
+    listing.add_argument("--untested", action="store_true", help="only clauses that wait for a test")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
     _add(actions, "features", "list what an implementation can claim beyond the core", list_features)
-    _add_show(actions)
-    _add_check(actions)
-    _add_lock(actions)
-    _add_coverage(actions)
+    showing = _add(actions, "show", "show a clause or an interpretation, and everything that hangs on it", show)
+    showing.add_argument("id", metavar="ID")
+    showing.add_argument("--specs", type=Path, metavar="DIR", help="the specifications, to print the source lines")
+    checking = _add(actions, "check", "check the registry's files, references and lock", check)
+    checking.add_argument("--specs", type=Path, metavar="DIR", help="compare with the specifications in DIR")
+    update_help = "with --specs: record the texts as they are, once reviewed"
+    checking.add_argument("--update-sources", action="store_true", help=update_help)
+    _add(actions, "lock", "record new ids and changed meanings in the lock; refuses to reuse an id", update_lock)
+    counting = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
+    counting.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
@@ -49,41 +56,6 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
     parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected))
     return parser
-
-
-def _add_list(actions: Subparsers) -> None:
-    parser = _add(actions, "list", "list clauses, all or those that every filter lets through", list_clauses)
-    parser.add_argument("--document", choices=DOCUMENTS)
-    parser.add_argument("--level", choices=LEVELS)
-    parser.add_argument("--section", help="a section and all below it, such as 10 or 10.1")
-    parser.add_argument("--verify", choices=VERIFICATIONS)
-    parser.add_argument("--feature")
-    parser.add_argument("--area", choices=AREAS)
-    parser.add_argument("--untested", action="store_true", help="only clauses that wait for a test")
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
-
-
-def _add_show(actions: Subparsers) -> None:
-    parser = _add(actions, "show", "show a clause or an interpretation, and everything that hangs on it", show)
-    parser.add_argument("id", metavar="ID")
-    parser.add_argument("--specs", type=Path, metavar="DIR", help="the specifications, to print the source lines")
-
-
-def _add_check(actions: Subparsers) -> None:
-    parser = _add(actions, "check", "check the registry's files, references and lock", check)
-    parser.add_argument("--specs", type=Path, metavar="DIR", help="compare with the specifications in DIR")
-    parser.add_argument(
-        "--update-sources", action="store_true", help="with --specs: record the texts as they are, once reviewed"
-    )
-
-
-def _add_lock(actions: Subparsers) -> None:
-    _add(actions, "lock", "record new ids and changed meanings in the lock; refuses to reuse an id", update_lock)
-
-
-def _add_coverage(actions: Subparsers) -> None:
-    parser = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def list_clauses(args: argparse.Namespace) -> int:

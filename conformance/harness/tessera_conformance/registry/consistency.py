@@ -6,12 +6,19 @@ named; a clause names an interpretation exactly when that interpretation says th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tessera_conformance.registry.errors import BadReference, Inconsistent, RegistryError
 from tessera_conformance.registry.model import Clause, Interpretation, Registry, nearest
 
-INTERPRETATIONS_FILE = "interpretations.toml"
+MISSING = "does not exist"
+
+REQUIRED = {
+    "duplicate_of": "an active clause that is no duplicate",
+    "interpretations": "an active interpretation whose affects names this clause",
+    "affects": "a clause whose interpretations name this one",
+}
+"""What each field that names another row must name."""
 
 
 def problems(registry: Registry) -> Iterator[RegistryError]:
@@ -31,11 +38,11 @@ def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryE
     document = registry.documents[clause.document]
     stem = f"{document.prefix}-{_section_in_id(clause.section)}-"
     if not clause.id.startswith(stem):
-        yield Inconsistent(_file(clause), clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
+        yield Inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
     first, last = clause.lines
     if not first <= last <= document.lines:
         required = f"first <= last <= {document.lines}, the lines of {document.file}"
-        yield Inconsistent(_file(clause), clause.id, "lines", f"[{first}, {last}]", required)
+        yield Inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
 
 
 def _section_in_id(section: str) -> str:
@@ -50,53 +57,47 @@ def _problems_of_twin(clause: Clause, registry: Registry) -> Iterator[RegistryEr
     twin = registry.clauses.get(clause.duplicate_of)
     problem = None
     if twin is None:
-        problem = "does not exist"
+        problem = MISSING
     elif twin.id == clause.id:
         problem = "is the clause itself"
     elif clause.active and not twin.active:
         problem = "is withdrawn"
     elif twin.duplicate_of is not None:
         problem = f"is itself a duplicate, of {twin.duplicate_of}"
-    if problem:
-        suggestions = nearest(clause.duplicate_of, registry.clauses) if twin is None else ()
-        required = "an active clause that is no duplicate"
-        yield BadReference(
-            _file(clause), clause.id, "duplicate_of", clause.duplicate_of, problem, required, suggestions
-        )
+    yield from _bad_reference(clause, "duplicate_of", clause.duplicate_of, problem, registry.clauses)
 
 
 def _problems_of_citations(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
-    required = "an active interpretation whose affects names this clause"
     for cited in clause.interpretations:
         interpretation = registry.interpretations.get(cited)
+        problem = None
         if interpretation is None:
-            suggestions = nearest(cited, registry.interpretations)
-            problem = "does not exist"
-            yield BadReference(_file(clause), clause.id, "interpretations", cited, problem, required, suggestions)
+            problem = MISSING
         elif clause.active and not interpretation.active:
-            yield BadReference(_file(clause), clause.id, "interpretations", cited, "is withdrawn", required)
+            problem = "is withdrawn"
         elif clause.id not in interpretation.affects:
             problem = "does not say that it affects this clause"
-            yield BadReference(_file(clause), clause.id, "interpretations", cited, problem, required)
+        yield from _bad_reference(clause, "interpretations", cited, problem, registry.interpretations)
 
 
 def _problems_of_interpretation(interpretation: Interpretation, registry: Registry) -> Iterator[RegistryError]:
     document = registry.documents.get(interpretation.document)
     if document and not interpretation.id.startswith(f"AMB-{document.prefix}-"):
         required = f"an id that begins with AMB-{document.prefix}-"
-        yield Inconsistent(INTERPRETATIONS_FILE, interpretation.id, "id", repr(interpretation.id), required)
-    required = "a clause whose interpretations name this one"
+        yield Inconsistent(interpretation.file, interpretation.id, "id", repr(interpretation.id), required)
     for affected in interpretation.affects:
         clause = registry.clauses.get(affected)
-        suggestions: tuple[str, ...] = ()
+        problem = None
         if clause is None:
-            problem, suggestions = "does not exist", nearest(affected, registry.clauses)
+            problem = MISSING
         elif interpretation.id not in clause.interpretations:
             problem = "does not name this interpretation"
-        else:
-            continue
-        yield BadReference(INTERPRETATIONS_FILE, interpretation.id, "affects", affected, problem, required, suggestions)
+        yield from _bad_reference(interpretation, "affects", affected, problem, registry.clauses)
 
 
-def _file(clause: Clause) -> str:
-    return f"{clause.document}.toml"
+def _bad_reference(
+    row: Clause | Interpretation, field: str, target: str, problem: str | None, known: Mapping[str, object]
+) -> Iterator[BadReference]:
+    if problem is not None:
+        suggestions = nearest(target, known) if problem == MISSING else ()
+        yield BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)

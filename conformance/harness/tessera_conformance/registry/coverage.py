@@ -74,7 +74,7 @@ def _waits(clause: Clause, cases: Mapping[str, Sequence[str]]) -> bool:
 
 def _report(clause: Clause, registry: Registry) -> UntestedClause:
     enforced = any(chapter.holds(clause) for chapter in registry.enforced)
-    return UntestedClause(f"{clause.document}.toml", clause.id, clause.summary, enforced)
+    return UntestedClause(clause.file, clause.id, clause.summary, enforced)
 
 
 def _wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from tessera_conformance.registry.model import Clause, Document, Interpretation, Registry
+from tessera_conformance.registry.model import INTERPRETATIONS, Clause, Document, Interpretation, Registry
 
 Value = str | int | tuple[str, ...] | tuple[int, int]
 
@@ -48,7 +48,7 @@ def write(registry: Registry, directory: Path) -> None:
             clauses(document, registry.clauses_of(key)), encoding="utf-8", newline="\n"
         )
     text = interpretations(registry.interpretations.values())
-    (directory / "interpretations.toml").write_text(text, encoding="utf-8", newline="\n")
+    (directory / INTERPRETATIONS).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _table(

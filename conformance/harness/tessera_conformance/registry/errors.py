@@ -1,13 +1,13 @@
 """What can be wrong with the registry, one type for each fault.
 
 An error carries fields; its text is made where it is shown, by `explain`, and always says four things: what is wrong,
-where, what was expected, and what to do about it.
+where, what was expected, and what to do about it. A type states the four as templates over its fields.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 COMMAND = "tessera-conformance clauses"
 
@@ -25,12 +25,23 @@ class Explanation:
         return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  remedy:   {self.remedy}"
 
 
-class RegistryError(Exception, ABC):
+class RegistryError(Exception):
     """Something is wrong with the registry, or with a question put to it."""
 
-    @abstractmethod
+    what: ClassVar[str]
+    where: ClassVar[str]
+    expected: ClassVar[str]
+    remedy: ClassVar[str]
+
+    def words(self) -> dict[str, str]:
+        """The fields as text, by the names that stand for them in the templates."""
+        return {name: _in_words(name, value) for name, value in vars(self).items()}
+
     def explain(self) -> Explanation:
         """The error in words."""
+        words = self.words()
+        texts = (self.what, self.where, self.expected, self.remedy)
+        return Explanation(*(text.format_map(words) for text in texts))
 
     def __str__(self) -> str:
         return str(self.explain())
@@ -59,16 +70,12 @@ class UnreadableFile(RegistryError):
     """A file of the registry is missing or is not TOML, JSON or UTF-8."""
 
     file: str
-    reason: str
+    error: Exception
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.file} cannot be read: {self.reason}",
-            self.file,
-            "a readable file in the format its name promises",
-            "restore the file, or correct it at the place named",
-        )
+    what = "{file} cannot be read: {error}"
+    where = "{file}"
+    expected = "a readable file in the format its name promises"
+    remedy = "restore the file, or correct it at the place named"
 
 
 @dataclass(eq=False)
@@ -81,145 +88,112 @@ class SchemaViolation(RegistryError):
     found: str
     required: str
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.row}: {self.field} is {self.found}",
-            f"{self.file}, {self.row}, field {self.field}",
-            self.required,
-            "correct the field; the schemas under schemas/registry give the form of every file",
-        )
+    what = "{row}: {field} is {found}"
+    where = "{file}, {row}, field {field}"
+    expected = "{required}"
+    remedy = "correct the field; the schemas under schemas/registry give the form of every file"
 
 
 @dataclass(eq=False)
-class DuplicateId(RegistryError):
+class _RowError(RegistryError):
+    """Something is wrong with one row of a file."""
+
+    file: str
+    id: str
+
+    where = "{file}, {id}, field {field}"
+
+
+@dataclass(eq=False)
+class DuplicateId(_RowError):
     """Two rows have one id."""
 
-    file: str
-    id: str
     first_file: str
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} is given to two rows",
-            f"{self.file}, {self.id}, field id (first given in {self.first_file})",
-            "an id that names one row for ever",
-            "give the newer row the next free number of its section",
-        )
+    what = "{id} is given to two rows"
+    where = "{file}, {id}, field id (first given in {first_file})"
+    expected = "an id that names one row for ever"
+    remedy = "give the newer row the next free number of its section"
 
 
 @dataclass(eq=False)
-class Inconsistent(RegistryError):
+class Inconsistent(_RowError):
     """A field contradicts another field of its row, or the header of its file."""
 
-    file: str
-    id: str
     field: str
     found: str
     required: str
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id}: {self.field} is {self.found}",
-            f"{self.file}, {self.id}, field {self.field}",
-            self.required,
-            "correct the field, or the one it contradicts",
-        )
+    what = "{id}: {field} is {found}"
+    expected = "{required}"
+    remedy = "correct the field, or the one it contradicts"
 
 
 @dataclass(eq=False)
-class BadReference(RegistryError):
+class BadReference(_RowError):
     """A row names another that is unknown, withdrawn, or not fit to be named there."""
 
-    file: str
-    id: str
     field: str
     target: str
     problem: str
     required: str
     suggestions: tuple[str, ...] = ()
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id}: {self.field} names {self.target}, which {self.problem}",
-            f"{self.file}, {self.id}, field {self.field}",
-            self.required,
-            f"name another row{_did_you_mean(self.suggestions)}, or take the name out",
-        )
+    what = "{id}: {field} names {target}, which {problem}"
+    expected = "{required}"
+    remedy = "name another row{suggestions}, or take the name out"
 
 
 @dataclass(eq=False)
-class ReusedId(RegistryError):
+class ReusedId(_RowError):
     """A withdrawn id was given another meaning."""
 
-    file: str
-    id: str
-
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} was withdrawn and now stands for something else",
-            f"{self.file}, {self.id}, fields status and summary",
-            "a withdrawn id stays withdrawn: reports already published cite it",
-            'set its status to "withdrawn" again and give the new row the next free number of its section',
-        )
+    what = "{id} was withdrawn and now stands for something else"
+    where = "{file}, {id}, fields status and summary"
+    expected = "a withdrawn id stays withdrawn: reports already published cite it"
+    remedy = 'set its status to "withdrawn" again and give the new row the next free number of its section'
 
 
 @dataclass(eq=False)
-class VanishedId(RegistryError):
+class VanishedId(_RowError):
     """An id that was once issued has no row any more."""
 
-    file: str
-    id: str
-
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} was issued and has no row any more",
-            f"{self.file}, {self.id}, the whole row",
-            "a row for every id ever issued, if only as a tombstone",
-            'restore the row and set its status to "withdrawn"',
-        )
+    what = "{id} was issued and has no row any more"
+    where = "{file}, {id}, the whole row"
+    expected = "a row for every id ever issued, if only as a tombstone"
+    remedy = 'restore the row and set its status to "withdrawn"'
 
 
 @dataclass(eq=False)
-class LockOutOfDate(RegistryError):
+class LockOutOfDate(_RowError):
     """The lock does not hold what a row says."""
 
-    file: str
-    id: str
     field: str
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        what = "is not in the lock" if self.field == "id" else f"has another {self.field} than the lock recorded"
-        return Explanation(
-            f"{self.id} {what}",
-            f"{self.file}, {self.id}, field {self.field}; clauses.lock",
-            "a lock that records every id with its source, statement and status",
-            f"if the change is meant, run `{COMMAND} lock` and review the lock's diff",
-        )
+    what = "{id} {difference}"
+    where = "{file}, {id}, field {field}; clauses.lock"
+    expected = "a lock that records every id with its source, statement and status"
+    remedy = f"if the change is meant, run `{COMMAND} lock` and review the lock's diff"
+
+    def words(self) -> dict[str, str]:
+        """Also in what the lock differs from the row."""
+        missing = self.field == "id"
+        difference = "is not in the lock" if missing else f"has another {self.field} than the lock recorded"
+        return super().words() | {"difference": difference}
 
 
 @dataclass(eq=False)
 class UnknownClause(RegistryError):
-    """No clause has this id; `cited_by` says who asked for it, where that is known."""
+    """No clause has this id; `cited_by` are the tests tagged with it, if any."""
 
     id: str
     suggestions: tuple[str, ...] = ()
     cited_by: tuple[str, ...] = ()
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"there is no clause {self.id}",
-            ", ".join(self.cited_by) or "the id given",
-            "the id of a clause of the registry",
-            f"use another id{_did_you_mean(self.suggestions)}; `{COMMAND} list` prints them all",
-        )
+    what = "there is no clause {id}"
+    where = "{cited_by}"
+    expected = "the id of a clause of the registry"
+    remedy = f"use another id{{suggestions}}; `{COMMAND} list` prints them all"
 
 
 @dataclass(eq=False)
@@ -229,14 +203,10 @@ class UnknownInterpretation(RegistryError):
     id: str
     suggestions: tuple[str, ...] = ()
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"there is no interpretation {self.id}",
-            "the id given",
-            "the id of a row of interpretations.toml",
-            f"use another id{_did_you_mean(self.suggestions)}",
-        )
+    what = "there is no interpretation {id}"
+    where = "the id given"
+    expected = "the id of a row of interpretations.toml"
+    remedy = "use another id{suggestions}"
 
 
 @dataclass(eq=False)
@@ -246,33 +216,23 @@ class WithdrawnClause(RegistryError):
     id: str
     cited_by: tuple[str, ...]
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} was withdrawn, and a test is tagged with it",
-            ", ".join(self.cited_by),
-            "tags that name active clauses",
-            f"take the tag off, or name the clause that replaced it (`{COMMAND} show {self.id}`)",
-        )
+    what = "{id} was withdrawn, and a test is tagged with it"
+    where = "{cited_by}"
+    expected = "tags that name active clauses"
+    remedy = f"take the tag off, or name the clause that replaced it (`{COMMAND} show {{id}}`)"
 
 
 @dataclass(eq=False)
-class UntestedClause(RegistryError):
+class UntestedClause(_RowError):
     """A clause that a test can verify has neither a test nor a reason why not."""
 
-    file: str
-    id: str
     summary: str
     enforced: bool
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} has no test: {self.summary}",
-            f"{self.file}, {self.id}",
-            "a test tagged with it" + (", since its chapter is enforced" if self.enforced else ""),
-            f'tag a test with @clause("{self.id}"), or record in the field reason why there is none',
-        )
+    what = "{id} has no test: {summary}"
+    where = "{file}, {id}"
+    expected = "a test tagged with it{enforced}"
+    remedy = 'tag a test with @clause("{id}"), or record in the field reason why there is none'
 
 
 @dataclass(eq=False)
@@ -281,16 +241,12 @@ class SourceMissing(RegistryError):
 
     document: str
     file: str
-    reason: str
+    error: Exception
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"the text of {self.document} cannot be read: {self.reason}",
-            self.file,
-            "the five specifications in the directory given with --specs, under the names the registry records",
-            "name the directory that holds them",
-        )
+    what = "the text of {document} cannot be read: {error}"
+    where = "{file}"
+    expected = "the five specifications in the directory given with --specs, under the names the registry records"
+    remedy = "name the directory that holds them"
 
 
 @dataclass(eq=False)
@@ -302,79 +258,69 @@ class DocumentChanged(RegistryError):
     recorded_lines: int
     lines: int
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.file} is another edition than the registry records ({self.recorded_lines} lines, now {self.lines})",
-            f"{self.document}.toml, [document], fields sha256 and lines",
-            "the edition whose SHA-256 the registry records",
-            f"settle the clauses listed, look for new ones, then run `{COMMAND} check --specs DIR --update-sources`",
-        )
+    what = "{file} is another edition than the registry records ({recorded_lines} lines, now {lines})"
+    where = "{document}.toml, [document], fields sha256 and lines"
+    expected = "the edition whose SHA-256 the registry records"
+    remedy = f"settle the clauses listed, look for new ones, then run `{COMMAND} check --specs DIR --update-sources`"
 
 
 @dataclass(eq=False)
-class SourceChanged(RegistryError):
+class _SourceError(RegistryError):
+    """The lines a clause was read from do not hold its text."""
+
+    document: str
+    id: str
+    section: str
+    lines: tuple[int, int]
+
+    where = "{document}.toml, {id}, field lines"
+
+
+@dataclass(eq=False)
+class SourceChanged(_SourceError):
     """The words a clause was read from are no longer in the text."""
 
-    document: str
-    id: str
-    section: str
-    lines: tuple[int, int]
-
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"the source of {self.id} changed (section {self.section}, {_lines(self.lines)})",
-            f"{self.document}.toml, {self.id}, field source",
-            "the text this clause was read from",
-            f"read {_lines(self.lines)} again; correct lines, summary and level, or withdraw the clause; review its "
-            f"tests; then run `{COMMAND} check --specs DIR --update-sources`",
-        )
+    what = "the source of {id} changed (section {section}, {lines})"
+    where = "{document}.toml, {id}, field source"
+    expected = "the text this clause was read from"
+    remedy = (
+        "read {lines} again; correct lines, summary and level, or withdraw the clause; review its "
+        f"tests; then run `{COMMAND} check --specs DIR --update-sources`"
+    )
 
 
 @dataclass(eq=False)
-class SourceMoved(RegistryError):
+class SourceMoved(_SourceError):
     """The words a clause was read from stand, unchanged, at other lines."""
 
-    document: str
-    id: str
-    section: str
-    lines: tuple[int, int]
     now: tuple[int, int]
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"the source of {self.id} moved (section {self.section}, {_lines(self.lines)}) to {_lines(self.now)}",
-            f"{self.document}.toml, {self.id}, field lines",
-            "the lines where its text stands",
-            f"run `{COMMAND} check --specs DIR --update-sources`",
-        )
+    what = "the source of {id} moved (section {section}, {lines}) to {now}"
+    expected = "the lines where its text stands"
+    remedy = f"run `{COMMAND} check --specs DIR --update-sources`"
 
 
 @dataclass(eq=False)
-class LinesOutOfRange(RegistryError):
+class LinesOutOfRange(_SourceError):
     """A clause names lines that the text does not have."""
 
-    document: str
-    id: str
-    lines: tuple[int, int]
     available: int
 
-    def explain(self) -> Explanation:
-        """The error in words."""
-        return Explanation(
-            f"{self.id} was read from {_lines(self.lines)}, and the text ends at line {self.available}",
-            f"{self.document}.toml, {self.id}, field lines",
-            f"lines between 1 and {self.available}",
-            "find the statement in the new edition and correct lines, or withdraw the clause",
-        )
+    what = "{id} was read from {lines}, and the text ends at line {available}"
+    expected = "lines between 1 and {available}"
+    remedy = "find the statement in the new edition and correct lines, or withdraw the clause"
 
 
-def _lines(lines: tuple[int, int]) -> str:
-    first, last = lines
-    return f"line {first}" if first == last else f"lines {first}-{last}"
-
-
-def _did_you_mean(suggestions: tuple[str, ...]) -> str:
-    return f" (did you mean {' or '.join(suggestions)}?)" if suggestions else ""
+def _in_words(name: str, value: object) -> str:
+    match name, value:
+        case "suggestions", tuple():
+            return f" (did you mean {' or '.join(value)}?)" if value else ""
+        case "cited_by", tuple():
+            return ", ".join(value) or "the id given"
+        case _, OSError(strerror=str(reason)):
+            return reason
+        case "enforced", bool():
+            return ", since its chapter is enforced" if value else ""
+        case _, (int(first), int(last)):
+            return f"line {first}" if first == last else f"lines {first}-{last}"
+    return str(value)

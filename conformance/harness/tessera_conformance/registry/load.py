@@ -14,10 +14,17 @@ from typing import Any, TypeVar
 
 from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
-from tessera_conformance.registry.model import DOCUMENTS, Chapter, Clause, Document, Interpretation, Registry
+from tessera_conformance.registry.model import (
+    DOCUMENTS,
+    INTERPRETATIONS,
+    Chapter,
+    Clause,
+    Document,
+    Interpretation,
+    Registry,
+)
 from tessera_conformance.registry.schema import schema_violations
 
-INTERPRETATIONS = "interpretations.toml"
 CHAPTERS = "chapters.toml"
 
 Row = TypeVar("Row", Clause, Interpretation)
@@ -83,7 +90,7 @@ class _Reader:
         try:
             content = tomllib.loads((self.directory / file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            self.problems.append(UnreadableFile(file, _reason(error)))
+            self.problems.append(UnreadableFile(file, error))
             return {}
         violations = schema_violations(file, content) if self.by_schema else []
         if violations:
@@ -93,18 +100,10 @@ class _Reader:
 
     def _add(self, rows: dict[str, Row], row: Row, file: str) -> None:
         if row.id in rows:
-            self.problems.append(DuplicateId(file, row.id, _file_of(rows[row.id])))
+            self.problems.append(DuplicateId(file, row.id, rows[row.id].file))
         else:
             rows[row.id] = row
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-
-
-def _file_of(row: Clause | Interpretation) -> str:
-    return f"{row.document}.toml" if isinstance(row, Clause) else INTERPRETATIONS
-
-
-def _reason(error: OSError | UnicodeDecodeError | tomllib.TOMLDecodeError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -13,13 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.registry.errors import (
-    LockOutOfDate,
-    ReusedId,
-    UnreadableFile,
-    VanishedId,
-)
-from tessera_conformance.registry.model import Clause, Interpretation, Registry, Status
+from tessera_conformance.registry.errors import LockOutOfDate, ReusedId, UnreadableFile, VanishedId
+from tessera_conformance.registry.model import INTERPRETATIONS, Clause, Interpretation, Registry, Status
 from tessera_conformance.registry.schema import schema_violations
 
 FILE = "clauses.lock"
@@ -61,10 +56,8 @@ def parsed(directory: Path) -> Any:
     """The JSON of the lock file; raises `UnreadableFile`."""
     try:
         return json.loads((directory / FILE).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableFile(FILE, error.strerror or str(error)) from error
-    except ValueError as error:
-        raise UnreadableFile(FILE, str(error)) from error
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(FILE, error) from error
 
 
 def entries(content: Any) -> dict[str, Entry]:
@@ -102,7 +95,7 @@ def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | Reu
         if name not in rows:
             yield VanishedId(_probable_file(name, registry), name)
         elif entry.status == "withdrawn" and _meaning(_entry(rows[name])) != _meaning(entry):
-            yield ReusedId(_file(rows[name]), name)
+            yield ReusedId(rows[name].file, name)
 
 
 def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
@@ -111,22 +104,18 @@ def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
     for name, entry in lock_of(registry).items():
         row = rows[name]
         if name not in lock:
-            yield LockOutOfDate(_file(row), name, "id")
+            yield LockOutOfDate(row.file, name, "id")
             continue
         for field, value in asdict(entry).items():
             if value != getattr(lock[name], field):
-                yield LockOutOfDate(_file(row), name, field)
+                yield LockOutOfDate(row.file, name, field)
 
 
 def _meaning(entry: Entry) -> tuple[str, str | None]:
     return entry.statement, entry.source
 
 
-def _file(row: Clause | Interpretation) -> str:
-    return f"{row.document}.toml" if isinstance(row, Clause) else "interpretations.toml"
-
-
 def _probable_file(name: str, registry: Registry) -> str:
     prefix = name.partition("-")[0]
     keys = [document.key for document in registry.documents.values() if document.prefix == prefix]
-    return f"{keys[0]}.toml" if keys else "interpretations.toml"
+    return f"{keys[0]}.toml" if keys else INTERPRETATIONS

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
 
@@ -21,12 +21,14 @@ Area = Literal["abi", "ir", "runtime", "collectives"]
 Profile = Literal["core", "extended"]
 Status = Literal["active", "withdrawn"]
 
-LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY", "INFO")
-VERIFICATIONS: tuple[Verification, ...] = ("test", "static", "inspection", "untestable")
-AREAS: tuple[Area, ...] = ("abi", "ir", "runtime", "collectives")
+LEVELS: tuple[Level, ...] = get_args(Level)
+VERIFICATIONS: tuple[Verification, ...] = get_args(Verification)
+AREAS: tuple[Area, ...] = get_args(Area)
 
 DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 """The keys of the five documents, in the documents' own order; each has a registry file of that name."""
+
+INTERPRETATIONS = "interpretations.toml"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Clause:
     status: Status
 
     @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return f"{self.document}.toml"
+
+    @property
     def active(self) -> bool:
         """Whether the clause still stands."""
         return self.status == "active"
@@ -103,6 +110,11 @@ class Interpretation:
     status: Status
     feature: str | None = None
     """What an implementation claims in order to be judged by the part that is not core."""
+
+    @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return INTERPRETATIONS
 
     @property
     def active(self) -> bool:

@@ -65,10 +65,8 @@ def read_specifications(
         path = directory / document.file
         try:
             found[document.key] = Specification.read(path)
-        except OSError as error:
-            missing.append(SourceMissing(document.key, str(path), error.strerror or str(error)))
-        except UnicodeDecodeError as error:
-            missing.append(SourceMissing(document.key, str(path), str(error)))
+        except (OSError, UnicodeDecodeError) as error:
+            missing.append(SourceMissing(document.key, str(path), error))
     return found, missing
 
 
@@ -86,13 +84,14 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
     first, last = clause.lines
     if not clause.active or digest(specification.span(first, last)) == clause.source:
         return
+    place = (clause.document, clause.id, clause.section, clause.lines)
     elsewhere = _find(clause, specification)
     if elsewhere is not None:
-        yield SourceMoved(clause.document, clause.id, clause.section, clause.lines, elsewhere)
+        yield SourceMoved(*place, elsewhere)
     elif last > len(specification.lines):
-        yield LinesOutOfRange(clause.document, clause.id, clause.lines, len(specification.lines))
+        yield LinesOutOfRange(*place, len(specification.lines))
     else:
-        yield SourceChanged(clause.document, clause.id, clause.section, clause.lines)
+        yield SourceChanged(*place)
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.reports.journal import Line, Report, counts_against
@@ -17,15 +17,7 @@ from tessera_conformance.reports.journal import Line, Report, counts_against
 Outcome = Literal["pass", "fail", "deviates", "unsupported", "inapplicable", "untested", "not_testable"]
 Tally = Counter[Outcome]
 
-OUTCOMES: tuple[Outcome, ...] = (
-    "pass",
-    "fail",
-    "deviates",
-    "unsupported",
-    "inapplicable",
-    "untested",
-    "not_testable",
-)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 OUTCOME_WORDS: Mapping[Outcome, str] = {
     "pass": "pass",
     "fail": "fail",
@@ -104,12 +96,4 @@ def by_document_and_level(results: Mapping[str, ClauseResult]) -> dict[tuple[str
     table: dict[tuple[str, str], Tally] = {}
     for result in results.values():
         table.setdefault((result.clause.document, result.clause.level), Counter())[result.outcome] += 1
-    return table
-
-
-def by_section(results: Mapping[str, ClauseResult]) -> dict[tuple[str, str], Tally]:
-    """Outcomes of the clauses of each document's sections, in the order in which they first appear."""
-    table: dict[tuple[str, str], Tally] = {}
-    for result in results.values():
-        table.setdefault((result.clause.document, result.clause.section), Counter())[result.outcome] += 1
     return table

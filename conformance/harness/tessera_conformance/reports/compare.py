@@ -35,11 +35,8 @@ class Change:
 class Comparison:
     """Every case whose result differs, each in one of five lists."""
 
-    fixed: Sequence[Change]
-    broken: Sequence[Change]
-    changed: Sequence[Change]
-    added: Sequence[Change]
-    removed: Sequence[Change]
+    groups: Mapping[str, Sequence[Change]]
+    """The lists by name, in the order of `GROUPS`."""
     invalid: Sequence[str]
     """One sentence for each of the two files that is no whole report."""
     warnings: Sequence[str]
@@ -50,11 +47,7 @@ class Comparison:
         """0 where nothing broke, 1 where a case broke or disappeared, 2 where a file supports no comparison."""
         if self.invalid:
             return UNUSABLE
-        return BROKEN if self.broken or self.removed else NOTHING_BROKE
-
-    def groups(self) -> dict[str, Sequence[Change]]:
-        """The lists by name, in the order of interest."""
-        return {name: getattr(self, name) for name in GROUPS}
+        return BROKEN if self.groups["broken"] or self.groups["removed"] else NOTHING_BROKE
 
 
 def compare(before: Report, after: Report) -> Comparison:
@@ -68,7 +61,7 @@ def compare(before: Report, after: Report) -> Comparison:
         if kind is not None:
             lists[kind].append(change)
     invalid = [f"{report.path} is invalid: {report.problem}" for report in (before, after) if report.claim == "invalid"]
-    return Comparison(**lists, invalid=invalid, warnings=_selections_differ(before, after))
+    return Comparison(lists, invalid=invalid, warnings=_selections_differ(before, after))
 
 
 def _selections_differ(before: Report, after: Report) -> list[str]:
@@ -116,9 +109,10 @@ def as_text(before: Report, after: Report, comparison: Comparison) -> str:
     lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
     lines += [f"  invalid: {problem}" for problem in comparison.invalid]
     lines += [f"  warning: {wording.printable(warning)}" for warning in comparison.warnings]
-    groups = comparison.groups()
-    lines.append("  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in groups.items()))
-    for name, changes in groups.items():
+    lines.append(
+        "  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in comparison.groups.items())
+    )
+    for name, changes in comparison.groups.items():
         if changes:
             lines += ["", name, *(line for alike in _alike(changes) for line in _shown_together(alike))]
     return "\n".join(lines)
@@ -171,7 +165,7 @@ def as_json(before: Report, after: Report, comparison: Comparison) -> str:
         "invalid": list(comparison.invalid),
         "warnings": list(comparison.warnings),
     }
-    groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups().items()}
+    groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups.items()}
     return json.dumps(selection | groups, indent=2)
 
 

@@ -27,32 +27,16 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--control", default="reference", metavar="IMPL", help="what the violators are variants of")
     parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
     parser.add_argument(
-        "--cases",
-        action="append",
-        metavar="TEXT",
-        help="only cases whose id contains TEXT; may be repeated",
+        "--cases", action="append", metavar="TEXT", help="only cases whose id contains TEXT; may be repeated"
     )
-    parser.add_argument(
-        "--violators",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="a folder of them (default: the chapters')",
-    )
-    parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="write kill-matrix.json and .md there")
-    parser.add_argument(
-        "--jobs", type=int, default=None, metavar="N", help="processes to share the work (all processors)"
-    )
+    parser.add_argument("--violators", type=Path, metavar="DIR", help="a folder of them (default: the chapters')")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write kill-matrix.json and .md there")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes to share the work (all processors)")
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
     )
-    parser.add_argument(
-        "--known",
-        type=Path,
-        default=None,
-        metavar="FILE",
-        help="a kill-matrix.json: what caught a violator comes first",
-    )
+    known_help = "a kill-matrix.json: what caught a violator comes first"
+    parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
     parser.set_defaults(handler=strength)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.check import Check
+from tessera_conformance.differences import are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.bounds import movement
 from tessera_conformance.oracle.bounds.intervals import Enclosure
@@ -111,7 +112,7 @@ def judge_special(
     check.enclosed(found, _beside_special(name, inputs, given, frozen, settles & ~special), what)
 
 
-MOVED = frozenset(function.__name__.rstrip("_") for function in movement.MOVED)
+MOVED = frozenset(movement.RULES) - {"scatter_add"}
 """Functions that move, choose or join elements."""
 
 COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED
@@ -160,15 +161,6 @@ def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
     words = x.words()
     code = words.dtype.type(component_format(x.dtype).encode(value))
     return Tensor(x.dtype, x.shape, np.where(where, code, words).astype(words.dtype).tobytes())
-
-
-def are_nan(x: Tensor) -> Any:
-    """Which words are NaN."""
-    layout, words = x.format, x.words()
-    if not layout.is_float:
-        return np.zeros(words.shape, bool)
-    magnitudes = words & words.dtype.type(component_format(x.dtype).sign_bit - 1)
-    return magnitudes > words.dtype.type(component_format(x.dtype).largest_code + int(layout.has_infinity))
 
 
 def _are_special(x: Tensor) -> Any:

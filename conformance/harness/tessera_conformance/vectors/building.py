@@ -15,18 +15,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from typing import Any, TypeAlias
 
-from tessera_conformance.oracle.exact import value_of
-from tessera_conformance.oracle.formats import FORMATS
-from tessera_conformance.tensors import Tensor, shape_of
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.errors import BrokenSource
 from tessera_conformance.vectors.model import Call, Check
 
-Number: TypeAlias = int | float | Fraction
-Nested: TypeAlias = Number | Sequence[Any]
+tensor = tensor_of
+"""A tensor written by hand, from nested lists of numbers."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +100,6 @@ class Topic:
         return cases
 
 
-def tensor(dtype: str, elements: Nested) -> Tensor:
-    """A tensor from nested lists of numbers, each of which must be exactly a value of `dtype`."""
-    return Tensor.from_words(dtype, shape_of(elements), [_code(dtype, number) for number in _leaves(elements)])
-
-
 def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
     """A tensor from its storage codes."""
     return Tensor.from_words(dtype, shape, words)
@@ -121,20 +113,3 @@ def require_different(results: Sequence[Tensor], why: str) -> None:
     """
     if len({result.data for result in results}) < len(results):
         raise ValueError(f"the data do not tell apart: {why}")
-
-
-def _leaves(elements: Nested) -> Iterator[Number]:
-    if isinstance(elements, Sequence):
-        for item in elements:
-            yield from _leaves(item)
-    else:
-        yield elements
-
-
-def _code(dtype: str, number: Number) -> int:
-    value = value_of(number) if isinstance(number, float) else Fraction(number)
-    format_ = FORMATS[dtype]
-    code = format_.encode(value, nonfinite=True)
-    if format_.decode(code) != value:
-        raise ValueError(f"{number} is not a value of {dtype}")
-    return code

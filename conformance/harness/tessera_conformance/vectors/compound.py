@@ -8,7 +8,7 @@ from tessera_conformance import dsl as text
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
-from tessera_conformance.vectors.programs import question, type_of, type_text
+from tessera_conformance.vectors.programs import applied, call_text, question, type_of, type_text
 
 ORDER_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
 
@@ -19,14 +19,12 @@ Setting = int | float | bool
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:
     """`op.layer_norm(X, G, B)`."""
     inputs = {"X": x, "G": gamma, "B": beta}
-    call = f"op.layer_norm(X, G, B{written(settings)})"
-    return question(inputs, call, type_of(x), "layer_norm", settings, ORDER_CLAUSES, ("normalization",))
+    return applied("layer_norm", inputs, type_of(x), ORDER_CLAUSES, ("normalization",), **settings)
 
 
 def rms_norm(x: Tensor, gamma: Tensor, **settings: Setting) -> Question:
     """`op.rms_norm(X, G)`."""
-    call = f"op.rms_norm(X, G{written(settings)})"
-    return question({"X": x, "G": gamma}, call, type_of(x), "rms_norm", settings, ORDER_CLAUSES, ("normalization",))
+    return applied("rms_norm", {"X": x, "G": gamma}, type_of(x), ORDER_CLAUSES, ("normalization",), **settings)
 
 
 def batch_norm(x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, **settings: Setting) -> Question:
@@ -48,23 +46,21 @@ def adamw(parameter: Tensor, gradient: Tensor, m: Tensor, v: Tensor, step: Tenso
 
 def drawn(distribution: str, shape: tuple[int, ...], dtype: str, **settings: Setting) -> Question:
     """`op.uniform(shape=[...], dtype=...)` or `op.normal(...)`."""
-    call = f"op.{distribution}(shape=[{', '.join(map(str, shape))}], dtype={dtype}{written(settings)})"
-    arguments = {"seed": 0, "shape": list(shape), "dtype": dtype, **settings}
-    return question({}, call, type_text(dtype, shape), distribution, arguments, ("LANG-02-04",), RANDOM)
+    attributes = {"shape": list(shape), "dtype": dtype, **settings}
+    call = call_text(distribution, (), attributes)
+    return question({}, call, type_text(dtype, shape), distribution, {"seed": 0} | attributes, ("LANG-02-04",), RANDOM)
 
 
 def dropout(x: Tensor, **settings: Setting) -> Question:
     """`op.dropout(X, rate=...)`."""
-    call = f"op.dropout(X{written(settings)})"
-    return question({"X": x}, call, type_of(x), "dropout", settings, ("LANG-02-04",), RANDOM)
+    return applied("dropout", {"X": x}, type_of(x), ("LANG-02-04",), RANDOM, **settings)
 
 
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, **settings: Setting) -> Question:
     """`op.flash_attention(Q, K, V)`."""
-    call = f"op.flash_attention(Q, K, V{written(settings)})"
-    result = type_text(q.dtype, (*q.shape[:-1], v.shape[-1]))
+    inputs, result = {"Q": q, "K": k, "V": v}, type_text(q.dtype, (*q.shape[:-1], v.shape[-1]))
     clauses = (*ORDER_CLAUSES, "LANG-10-03")
-    return question({"Q": q, "K": k, "V": v}, call, result, "flash_attention", settings, clauses, ("fused-attention",))
+    return applied("flash_attention", inputs, result, clauses, ("fused-attention",), **settings)
 
 
 RANDOM = ("random-ops", "philox")
@@ -75,11 +71,6 @@ def several(
 ) -> Question:
     """A call with several results, returned by a func without annotation."""
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
-    source = text.returning(f"op.{name}({', '.join(inputs)}{written(settings)})", parameters)
+    source = text.returning(call_text(name, inputs, settings), parameters)
     call = Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
     return Question(call, Check(f"oracle.{name}", tuple(inputs), dict(settings)), clauses, ("stateful-ops",))
-
-
-def written(settings: Mapping[str, Setting]) -> str:
-    """Attributes as keyword arguments behind others."""
-    return "".join(f", {name}={str(value).lower()}" for name, value in settings.items())

@@ -10,21 +10,21 @@ from typing import Any
 from tessera_conformance import oracle
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
-from tessera_conformance.vectors.programs import question, type_text
+from tessera_conformance.vectors.programs import applied, type_text
 
+_ANY = ("LANG-02-04",)
 _PLACES = ("LANG-02-04", "LANG-03.2-01")
 _BROADCASTING = ("LANG-02-04", "LANG-03.2-02")
 
 CLAUSES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("select", "maximum", "minimum", "clamp", "broadcast"), _BROADCASTING),
     **dict.fromkeys(("transpose", "reshape", "slice", "gather", "concat", "pad"), _PLACES),
-    "abs": ("LANG-02-04",),
     "scatter_add": ("LANG-02-04", "LANG-10-06"),
     "layout_cast": ("LANG-02-04", "LANG-03.3-01"),
     "iota": ("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"),
     "const_tensor": ("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02"),
 }
-"""What each operation's vectors judge."""
+"""What the vectors of an operation judge, where it is more than `_ANY`."""
 
 FEATURES = {"const_tensor": (), "layout_cast": ("layout-casts",)}
 """What is asked for: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
@@ -38,20 +38,14 @@ def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     answer = function(*operands, **attributes)
     inputs = dict(zip("ABCDEFGH", operands, strict=False))
-    call = ", ".join([*inputs, *(f"{key}={_written(value)}" for key, value in attributes.items())])
     result = type_text(answer.dtype, answer.shape)
     if name == "layout_cast":
         result = f"{result.removesuffix('>')}; layout={attributes['to']}>"
-    return question(inputs, f"op.{name}({call})", result, name, attributes, CLAUSES[name], _features(name, operands))
+    clauses = CLAUSES.get(name, _ANY)
+    return applied(name, inputs, result, clauses, _features(name, operands), **attributes)
 
 
 def _features(name: str, operands: tuple[Tensor, ...]) -> tuple[str, ...]:
     shapes = {operand.shape for operand in operands} - {()}
     stretches = name in STRETCHING and len(shapes) > 1
     return (*FEATURES.get(name, ("tensor-ops",)), *(["broadcasting-ops"] * stretches))
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)

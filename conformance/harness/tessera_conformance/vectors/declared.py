@@ -11,11 +11,11 @@ import numpy as np
 from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, canonical, replay
 from tessera_conformance.arithmetic.model import ModelError
 from tessera_conformance.check import Check
+from tessera_conformance.differences import are_nan
 from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle.formats import Format, IntegerFormat
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.allowances import are_nan
 
 LONGEST_TREE = 60
 """Of longer trees only the beginning is shown."""

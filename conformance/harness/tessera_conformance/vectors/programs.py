@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tessera_conformance.dsl import program
@@ -34,6 +34,9 @@ REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"]
 FUNCTION_CLAUSES = ("LANG-02-04", "LANG-10-11")
 REDUCTION_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
 
+QUOTED = ("approximate", "norm", "overflow")
+"""The attributes that are texts; others that look like one are names."""
+
 ARITHMETIC = ["add", "subtract", "multiply", "divide"]
 COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greater_or_equal"]
 
@@ -41,10 +44,7 @@ COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greate
 def matmul(a: Tensor, b: Tensor, out: str | None = None) -> Question:
     """`op.matmul(A, B)`, with another result type on request."""
     result = type_text(out or a.dtype, (*a.shape[:-1], b.shape[-1]))
-    arguments = {} if out is None else {"out": out}
-    call = "op.matmul(A, B)" if out is None else f"op.matmul(A, B, out={out})"
-    accumulation = (ACCUMULATION[a.dtype], "LANG-10-02") if a.dtype in ACCUMULATION else ()
-    return question({"A": a, "B": b}, call, result, "matmul", arguments, ("LANG-05.2-02", *accumulation))
+    return applied("matmul", {"A": a, "B": b}, result, ("LANG-05.2-02", *_accumulation(a)), out=out)
 
 
 def matmul_operator(a: Tensor, b: Tensor) -> Question:
@@ -55,9 +55,7 @@ def matmul_operator(a: Tensor, b: Tensor) -> Question:
 
 def softmax(x: Tensor, axis: int | None = None) -> Question:
     """`op.softmax(X)`, along the last axis unless another is asked for."""
-    arguments = {} if axis is None else {"axis": axis}
-    call = "op.softmax(X)" if axis is None else f"op.softmax(X, axis={axis})"
-    return question({"X": x}, call, type_of(x), "softmax", arguments, ("LANG-05.2-03", "LANG-15-07"))
+    return applied("softmax", {"X": x}, type_of(x), ("LANG-05.2-03", "LANG-15-07"), axis=axis)
 
 
 def binary(operator: str, a: Tensor, b: Tensor) -> Question:
@@ -103,58 +101,78 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     ]
     inputs = {"Q": q, "K": k, "V": v}
     check = Check("oracle.attention", tuple(inputs), {"factor": factor})
-    accumulation = (ACCUMULATION[q.dtype], "LANG-10-02") if q.dtype in ACCUMULATION else ()
-    clauses = ("LANG-05.2-02", "LANG-05.2-03", *accumulation)
+    clauses = ("LANG-05.2-02", "LANG-05.2-03", *_accumulation(q))
     return Question(_call(inputs, result, body), check, clauses, ("tensor-ops",))
 
 
 def function(name: str, x: Tensor) -> Question:
     """`op.exp(X)` and its kin, named as in `ELEMENTARY`."""
-    return question({"X": x}, f"op.{name}(X)", type_of(x), name, {}, FUNCTION_CLAUSES, ("elementary-functions",))
+    return applied(name, {"X": x}, type_of(x), FUNCTION_CLAUSES, ("elementary-functions",))
 
 
 def power(a: Tensor, b: Tensor) -> Question:
     """`op.pow(A, B)`."""
-    inputs = {"A": a, "B": b}
-    return question(inputs, "op.pow(A, B)", type_of(a), "pow", {}, FUNCTION_CLAUSES, ("elementary-functions",))
+    return applied("pow", {"A": a, "B": b}, type_of(a), FUNCTION_CLAUSES, ("elementary-functions",))
 
 
 def activation(name: str, x: Tensor, approximate: str | None = None) -> Question:
     """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, whose tanh form is asked for by `approximate`."""
-    arguments = {} if approximate is None else {"approximate": approximate}
-    call = f"op.{name}(X)" if approximate is None else f'op.{name}(X, approximate="{approximate}")'
-    return question({"X": x}, call, type_of(x), name, arguments, FUNCTION_CLAUSES, ("activations",))
+    return applied(name, {"X": x}, type_of(x), FUNCTION_CLAUSES, ("activations",), approximate=approximate)
 
 
 def relu(x: Tensor) -> Question:
     """`op.relu(X)`."""
-    return question({"X": x}, "op.relu(X)", type_of(x), "relu", {}, ("LANG-02-04",), ("tensor-ops",))
+    return applied("relu", {"X": x}, type_of(x), ("LANG-02-04",), ("tensor-ops",))
 
 
 def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Question:
     """`op.sum(X, axis=1)` and its kin."""
     shape = list(x.shape)
     shape[axis : axis + 1 or None] = [1] if keepdims else []
-    arguments = {"axis": axis} | ({"keepdims": True} if keepdims else {})
-    call = f"op.{name}(X, axis={axis}{', keepdims=true' if keepdims else ''})"
     result = type_text("int32" if name == "argmax" else x.dtype, tuple(shape))
-    return question({"X": x}, call, result, name, arguments, REDUCTION_CLAUSES, ("reductions",))
+    return applied(name, {"X": x}, result, REDUCTION_CLAUSES, ("reductions",), axis=axis, keepdims=keepdims or None)
 
 
 def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
     """`op.cast(X, dtype=bf16)`."""
-    arguments = {"dtype": dtype} | ({} if overflow is None else {"overflow": overflow})
-    mode = "" if overflow is None else f', overflow="{overflow}"'
-    call = f"op.cast(X, dtype={dtype}{mode})"
-    return question({"X": x}, call, type_text(dtype, x.shape), "cast", arguments, ("LANG-03.1-05",), ("casts",))
+    result = type_text(dtype, x.shape)
+    return applied("cast", {"X": x}, result, ("LANG-03.1-05",), ("casts",), dtype=dtype, overflow=overflow)
 
 
 def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
     """`op.fft(X)` or `op.ifft(X)`."""
-    arguments = {} if norm is None else {"norm": norm}
-    call = f"op.{name}(X)" if norm is None else f'op.{name}(X, norm="{norm}")'
-    features = ("inverse-fft",) if name == "ifft" else ()
-    return question({"X": x}, call, type_of(x), name, arguments, ("LANG-05.2-04",), features)
+    return applied(name, {"X": x}, type_of(x), ("LANG-05.2-04",), ("inverse-fft",) * (name == "ifft"), norm=norm)
+
+
+def applied(
+    name: str,
+    inputs: Mapping[str, Tensor],
+    result: str,
+    clauses: tuple[str, ...],
+    features: tuple[str, ...] = (),
+    /,
+    **attributes: Any,
+) -> Question:
+    """`op.NAME(A, B, axis=1)`, the oracle's function of that name; an attribute that is None is left out."""
+    stated = {key: value for key, value in attributes.items() if value is not None}
+    return question(inputs, call_text(name, inputs, stated), result, name, stated, clauses, features)
+
+
+def call_text(name: str, inputs: Iterable[str], attributes: Mapping[str, Any]) -> str:
+    """`op.pad(A, low=[1, 0], value=0.5)`."""
+    quoted = {key: f'"{value}"' if key in QUOTED else _written(value) for key, value in attributes.items()}
+    return f"op.{name}({', '.join([*inputs, *(f'{key}={text}' for key, text in quoted.items())])})"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _accumulation(operand: Tensor) -> tuple[str, ...]:
+    """The clauses of the accumulator, where it is wider than the operands."""
+    return (ACCUMULATION[operand.dtype], "LANG-10-02") if operand.dtype in ACCUMULATION else ()
 
 
 def question(

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TypeAlias
 
-from tessera_conformance.oracle.attention import matrices
 from tessera_conformance.oracle.bounds.dots import inner_products
 from tessera_conformance.oracle.bounds.elementwise import point
-from tessera_conformance.oracle.bounds.intervals import Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.softmax import attended
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, image
+from tessera_conformance.oracle.compositions import matrices
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import operands
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 
 def _flash_attention(

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from tessera_conformance.oracle.activations import HALF, TANH_FACTOR
-from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Fast, Steps
 from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.errors import BadArgument
@@ -25,7 +25,6 @@ from tessera_conformance.oracle.formats import (
 from tessera_conformance.oracle.functions import OPERATIONS
 from tessera_conformance.tensors import Tensor
 
-Enclosures: TypeAlias = list[Enclosure | None]
 Composition: TypeAlias = Callable[..., Interval]
 """Steps, the accumulator's format and the operands to the result before the final rounding."""
 

@@ -17,11 +17,9 @@ from tessera_conformance.oracle.bounds import (
     transforms,
 )
 from tessera_conformance.oracle.bounds import payloads as wires
-from tessera_conformance.oracle.bounds.intervals import Enclosure
+from tessera_conformance.oracle.bounds.intervals import Enclosures
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.tensors import Tensor
-
-Enclosures = list[Enclosure | None]
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
     **attention.RULES,

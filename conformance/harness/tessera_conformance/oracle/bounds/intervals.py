@@ -39,6 +39,10 @@ class Enclosure:
         return (isinstance(value, Fraction) or is_zero(value)) and abs(finite(value) - self.exact) <= self.error
 
 
+Enclosures: TypeAlias = list[Enclosure | None]
+"""Of each element; None where nothing is promised."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """All numbers from `low` to `high`, either of which may be infinite."""

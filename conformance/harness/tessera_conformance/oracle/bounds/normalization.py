@@ -8,13 +8,19 @@ from typing import TypeAlias
 
 from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds.elementwise import points
-from tessera_conformance.oracle.bounds.intervals import INFINITE, ZERO, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import (
+    INFINITE,
+    ZERO,
+    Enclosures,
+    Interval,
+    Unpromised,
+    enclosure,
+)
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Steps
 from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.formats import FloatFormat, float_format
 from tessera_conformance.tensors import Tensor
 
-Enclosures: TypeAlias = list[Enclosure | None]
 Row: TypeAlias = list[Interval]
 
 

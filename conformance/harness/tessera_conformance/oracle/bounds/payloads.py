@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import gmpy2
 
 from tessera_conformance.oracle import quantization
+from tessera_conformance.oracle.axes import stacked
 from tessera_conformance.oracle.bounds.elementwise import composed, points, unchanged
-from tessera_conformance.oracle.bounds.intervals import DOWN, ZERO, Enclosure, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import (
+    DOWN,
+    ZERO,
+    Enclosures,
+    Interval,
+    Unpromised,
+    enclosure,
+)
 from tessera_conformance.oracle.bounds.reductions import sums_along
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps
-from tessera_conformance.oracle.collectives import all_reduce, stacked
+from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.oracle.formats import FloatFormat, component_format, float_format, values_of
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 SINGLE = float_format("fp32")
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product as pairs_of
 from math import prod as product_of
-from typing import TypeAlias
 
 from tessera_conformance.oracle.bounds import sums
 from tessera_conformance.oracle.bounds.dots import inner_products
 from tessera_conformance.oracle.bounds.elementwise import point
 from tessera_conformance.oracle.bounds.intervals import (
     Enclosure,
+    Enclosures,
     Interval,
     Unpromised,
     enclosure,
@@ -31,8 +31,6 @@ from tessera_conformance.oracle.formats import (
 from tessera_conformance.oracle.products import operands
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 
 def matmul(

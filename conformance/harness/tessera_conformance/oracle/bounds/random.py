@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias
 
 from tessera_conformance.oracle import randomness
 from tessera_conformance.oracle.bounds.elementwise import SINGLE_ONE, composed, points, unchanged
-from tessera_conformance.oracle.bounds.intervals import DOWN, INFINITE, UP, ZERO, Enclosure, Interval
+from tessera_conformance.oracle.bounds.intervals import DOWN, INFINITE, UP, ZERO, Enclosure, Enclosures, Interval
 from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, Steps
 from tessera_conformance.oracle.formats import ACCUMULATORS, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 MINUS_TWO = Interval.around(-2)
 TWO_PI = Interval(DOWN.mul(2, DOWN.const_pi()), UP.mul(2, UP.const_pi()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod as product_of
-from typing import Any, TypeAlias
+from typing import Any
 
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.axes import along
@@ -13,6 +13,7 @@ from tessera_conformance.oracle.bounds import sums
 from tessera_conformance.oracle.bounds.elementwise import point, unchanged
 from tessera_conformance.oracle.bounds.intervals import (
     Enclosure,
+    Enclosures,
     Interval,
     Unpromised,
     enclosure,
@@ -32,8 +33,6 @@ from tessera_conformance.oracle.formats import (
 )
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 MANY_TERMS = 512
 """From so many terms on, exact sums are taken in windows of integers."""

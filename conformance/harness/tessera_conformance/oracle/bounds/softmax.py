@@ -14,7 +14,7 @@ from tessera_conformance.oracle.bounds.intervals import (
     INFINITE,
     POINT_ZERO,
     ZERO,
-    Enclosure,
+    Enclosures,
     Interval,
     Unpromised,
     enclosure,
@@ -30,7 +30,6 @@ from tessera_conformance.oracle.products import operands
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 
-Enclosures: TypeAlias = list[Enclosure | None]
 Row: TypeAlias = list[Interval]
 
 EXPONENT_UNITS = 3
@@ -39,9 +38,7 @@ WEIGHT_UNITS = 2 * FUNCTION_ULPS + 1
 """Units of roundoff that one rescaling of a weight costs, an exponential and a product."""
 
 
-def _softmax(
-    x: Tensor, axis: int = -1, *, folded: bool = False, tree: Tree = "pairwise", known_order: bool = False
-) -> Enclosures:
+def _softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise", known_order: bool = False) -> Enclosures:
     inner, result = accumulator_of(x.dtype), float_format(x.dtype)
     elements = points(x)
     found: Enclosures = [None] * x.size

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from math import isqrt
-from typing import TypeAlias
 
 from tessera_conformance.oracle.bounds.elementwise import point
 from tessera_conformance.oracle.bounds.intervals import (
@@ -21,7 +20,7 @@ from tessera_conformance.oracle.bounds.intervals import (
     POINT_ZERO,
     UP,
     ZERO,
-    Enclosure,
+    Enclosures,
     Interval,
     Unpromised,
     enclosure,
@@ -34,8 +33,6 @@ from tessera_conformance.oracle.fields import Complex, elements_of
 from tessera_conformance.oracle.formats import FloatFormat, component_format
 from tessera_conformance.oracle.fourier import rows_of, scale_factor
 from tessera_conformance.tensors import Tensor
-
-Enclosures: TypeAlias = list[Enclosure | None]
 
 LARGEST_RADIX = 13
 """The largest prime factor that is transformed directly; larger ones go by Bluestein's algorithm."""
