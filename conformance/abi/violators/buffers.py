@@ -20,7 +20,7 @@ _layout_of = parameters.layout_of
 
 
 def laid(clause: str, name: str, description: str, lay: Callable[[Sequence[Parameter]], ParameterLayout]) -> Violation:
-    """Layouts that another function makes, for questions about signatures."""
+    """Parameter layouts computed by another function."""
     return changed(clause, name, description, (methods, "layout_of", lay))
 
 
@@ -37,8 +37,8 @@ def rounded(clause: str, name: str, description: str, to: int) -> Violation:
 def sized(clause: str, type_: str, size: int, letter: str) -> Violation:
     """A type of another size."""
     types = PARAMETER_TYPES | {type_: replace(PARAMETER_TYPES[type_], size=size, letter=letter)}
-    told = f"gives {type_} {size} bytes"
-    return changed(clause, f"{type_}_of_{size}", told, (parameter_types, "PARAMETER_TYPES", types))
+    description = f"gives {type_} {size} bytes"
+    return changed(clause, f"{type_}_of_{size}", description, (parameter_types, "PARAMETER_TYPES", types))
 
 
 def spelled(clause: str, spelling: str, dtype: str) -> Violation:
@@ -59,7 +59,7 @@ def moved(layout: ParameterLayout, by: int, which: Callable[[Parameter], bool] =
 
 
 def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]], ParameterLayout]:
-    """Arguments told in declared order that lie in another."""
+    """Arguments reported in declared order but stored in another."""
 
     def lay(given: Sequence[Parameter]) -> ParameterLayout:
         layout = _layout_of(sorted(given, key=key))
@@ -203,10 +203,10 @@ class TrueIsOne(ReferenceAdapter):
 
 @violates("RT-10.1-12", "refuses padding that is not zero")
 class PaddingIsRead(ReferenceAdapter):
-    """Looks at bytes that carry no value."""
+    """Reads padding bytes."""
 
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
-        """The arguments of a buffer with a tidy end."""
+        """The arguments of a buffer whose padding is zero; refuses others."""
         layout = super().abi_parameter_layout(signature=signature)
         if buffer[2 * layout["end_of_last_argument"] :].strip("0"):
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the padding is not zero")
@@ -215,7 +215,7 @@ class PaddingIsRead(ReferenceAdapter):
 
 @violates("RT-10.1-04", "takes a buffer that ends too early")
 class ShortBuffersTaken(ReferenceAdapter):
-    """Fills what is missing with zeros."""
+    """Reads zeros for missing bytes."""
 
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
         """The arguments, zeros for those that are not there."""
@@ -224,7 +224,7 @@ class ShortBuffersTaken(ReferenceAdapter):
 
 @violates("RT-10.1-01", "takes fewer values than arguments")
 class FewerValuesTaken(ReferenceAdapter):
-    """Packs zeros for what is not given."""
+    """Packs zeros for missing values."""
 
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
         """The buffer, zeros for the last arguments."""

@@ -1,4 +1,4 @@
-"""Module images that say too little or something else about themselves (runtime specification, 2, 8.1, 16)."""
+"""Module images whose metadata is incomplete or wrong (runtime specification, 2, 8.1, 16)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFa
 
 
 def said(clause: str, name: str, description: str, change: Callable[[Said, str], Said]) -> Violation:
-    """What an image says about itself, changed; `change` also has the image."""
+    """An image's metadata, changed; `change` also gets the image."""
     original = ReferenceAdapter.abi_inspect
 
     def inspect(self: ReferenceAdapter, *, image: str) -> Said:
@@ -29,12 +29,12 @@ def said(clause: str, name: str, description: str, change: Callable[[Said, str],
 
 
 def kernels(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
-    """Another kernel table."""
+    """A changed kernel table."""
     return said(clause, name, description, lambda found, _: {"kernels": change(found["kernels"])})
 
 
 def sections(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
-    """Other sections."""
+    """Changed sections."""
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 
@@ -48,7 +48,7 @@ def packed(entry: Said) -> Said:
 
 
 def by_type(entry: Said) -> Said:
-    """An entry whose pointers are told first."""
+    """An entry that lists pointers first."""
     return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
 
 
@@ -92,20 +92,20 @@ HEADERS = [
         "RT-08.1-02",
         "no_minor",
         "keeps the major number only",
-        lambda told, _: {"abi_version": [told["abi_version"][0], 0]},
+        lambda meta, _: {"abi_version": [meta["abi_version"][0], 0]},
     ),
-    said("RT-16-01", "minor_first", "says minor and major", lambda told, _: {"abi_version": told["abi_version"][::-1]}),
+    said("RT-16-01", "minor_first", "says minor and major", lambda meta, _: {"abi_version": meta["abi_version"][::-1]}),
     said(
-        "RT-16-01", "one_number", "adds the two numbers", lambda told, _: {"abi_version": [sum(told["abi_version"]), 0]}
+        "RT-16-01", "one_number", "adds the two numbers", lambda meta, _: {"abi_version": [sum(meta["abi_version"]), 0]}
     ),
     said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
     said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
-    said("RT-08.1-03", "vendors", "names vendors", lambda told, _: {"targets": [each[:2] for each in told["targets"]]}),
+    said("RT-08.1-03", "vendors", "names vendors", lambda meta, _: {"targets": [each[:2] for each in meta["targets"]]}),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
     said("RT-08.1-04", "no_hash", "has no hash", lambda *_: {"ir_hash": ""}),
     said("RT-08.1-04", "zero_hash", "has a hash of zeros", lambda *_: {"ir_hash": "00" * 32}),
-    said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda told, _: {"ir_hash": told["ir_hash"][:8]}),
+    said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
     said(
         "RT-08.1-04",
         "hash_of_the_image",
@@ -116,8 +116,8 @@ HEADERS = [
         "RT-02-02",
         "hash_of_the_names",
         "hashes the names of the kernels",
-        lambda told, _: {
-            "ir_hash": hashlib.sha256("".join(each["name"] for each in told["kernels"]).encode()).hexdigest()
+        lambda meta, _: {
+            "ir_hash": hashlib.sha256("".join(each["name"] for each in meta["kernels"]).encode()).hexdigest()
         },
     ),
 ]
@@ -163,33 +163,33 @@ METADATA = [
         "RT-08.1-09",
         "no_fast_math",
         "forgets fast math",
-        lambda told, _: {"policy": told["policy"] and told["policy"] | {"allowFastMath": 0}},
+        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}},
     ),
     said("RT-08.1-10", "no_plans", "carries no plans", lambda *_: {"collective_plans": []}),
     said(
         "RT-08.1-10",
         "plans_of_rings",
         "carries rings only",
-        lambda told, _: {"collective_plans": [each | {"algorithm": "ring"} for each in told["collective_plans"]]},
+        lambda meta, _: {"collective_plans": [each | {"algorithm": "ring"} for each in meta["collective_plans"]]},
     ),
     said(
         "RT-08.1-10",
         "plans_backwards",
         "carries plans in another order",
-        lambda told, _: {"collective_plans": told["collective_plans"][::-1]},
+        lambda meta, _: {"collective_plans": meta["collective_plans"][::-1]},
     ),
     said(
         "RT-08.1-10",
         "plans_along_dp",
         "has every plan along dp",
-        lambda told, _: {"collective_plans": [each | {"axis": "dp"} for each in told["collective_plans"]]},
+        lambda meta, _: {"collective_plans": [each | {"axis": "dp"} for each in meta["collective_plans"]]},
     ),
 ]
 
 
 @violates("RT-08.1-01", "says what the image compiled last would say")
 class LastImage(ReferenceAdapter):
-    """Keeps an image beside the file."""
+    """Remembers the last image."""
 
     last = ""
 
@@ -200,13 +200,13 @@ class LastImage(ReferenceAdapter):
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """What the kept image says."""
+        """The metadata of the remembered image."""
         return super().abi_inspect(image=self.last)
 
 
 @violates("RT-08.1-01", "looks up elsewhere what an image lacks")
 class Damaged(ReferenceAdapter):
-    """Takes a damaged image for the one seen last."""
+    """Reports the last image's metadata for a damaged image."""
 
     last: str | None = None
 
@@ -217,7 +217,7 @@ class Damaged(ReferenceAdapter):
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """What the image says, or what the kept one does."""
+        """The image's metadata, or that of the remembered image."""
         try:
             return super().abi_inspect(image=image)
         except Refusal:
@@ -228,7 +228,7 @@ class Damaged(ReferenceAdapter):
 
 @violates("RT-02-02", "counts programs instead of hashing them")
 class Counted(ReferenceAdapter):
-    """Has a new number for every image that is compiled."""
+    """Numbers the images that it compiles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,5 +241,5 @@ class Counted(ReferenceAdapter):
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """What it says, the number of all images so far for a hash."""
+        """The metadata, with the number of images so far as its hash."""
         return super().abi_inspect(image=image) | {"ir_hash": f"{len(self.numbers):064x}"}

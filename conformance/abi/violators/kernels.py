@@ -55,7 +55,7 @@ TABLES = [
 
 @violates("RT-10.3-01", "compiles kernels with names that C reserves")
 class KeywordsTaken(ReferenceAdapter):
-    """Calls them otherwise in secret."""
+    """Renames kernels whose name is a C keyword."""
 
     def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
         """The image of a program whose kernels are renamed."""
@@ -74,20 +74,20 @@ class ResultsDropped(ReferenceAdapter):
 
 
 class Launches(ReferenceAdapter):
-    """The reference, whose launches do something else beside."""
+    """The reference with an action before and after each launch."""
 
     def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802, the name of the C function
-        """Launch, once `before` had a look, and let `after` follow."""
+        """Launch between `before` and `after`."""
         answer = super().runtime_tessLaunch(**(given | self.before(given)))
         self.after(given)
         return answer
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What replaces the parameters."""
+        """The parameters to launch with."""
         return {}
 
     def after(self, given: dict[str, Any]) -> None:
-        """What is done when the launch is queued."""
+        """Called when the launch is queued."""
 
 
 @violates("RT-10.2-02", "writes into the arguments in host memory")
@@ -122,7 +122,7 @@ class FirstPointerKept(Launches):
 
 @violates("RT-10.2-02", "exchanges the pointers of a kernel of two")
 class PointersExchanged(Launches):
-    """Reads what should be written."""
+    """Exchanges the operand and the result."""
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
         """The second pointer, then the first."""
@@ -134,7 +134,7 @@ class PointersExchanged(Launches):
 
 @violates("RT-18-04", "takes no more than 128 blocks")
 class FewBlocks(Launches):
-    """Refuses the grid of the example."""
+    """Refuses grids of more than 128 blocks along x."""
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
         """Look at the grid."""
@@ -145,7 +145,7 @@ class FewBlocks(Launches):
 
 @violates("RT-10.1-12", "launches only with zeros for padding")
 class PaddingOfLaunches(Launches):
-    """Looks at the last four bytes of the example's buffer."""
+    """Requires the last four bytes of the example's buffer to be zero."""
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
         """Compare them."""
@@ -167,13 +167,13 @@ class PointersOfLaunchesFirst(Launches):
 
 
 def without(function: str) -> Violation:
-    """A collective that is not there."""
+    """A collective that is not implemented."""
 
     def absent(self: ReferenceAdapter, **given: Any) -> dict[str, Any]:
         raise NotSupported(function)
 
-    told = f"does not have {function}"
-    return changed("RT-02-08", f"no_{function}", told, (ReferenceAdapter, f"runtime_{function}", absent))
+    description = f"does not have {function}"
+    return changed("RT-02-08", f"no_{function}", description, (ReferenceAdapter, f"runtime_{function}", absent))
 
 
 COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")]

@@ -1,4 +1,4 @@
-"""All-reduces in another order or arithmetic, with losses on the wire, or over ranks that do not fit together.
+"""All-reduces in another order or arithmetic, with a lossy wire format, or over ranks that do not agree.
 
 Language specification, 9, 11 and 15; runtime specification, 4.7, 6, 11 and 13.
 """
@@ -141,13 +141,13 @@ COMBINED = [
 
 
 class Arrivals:
-    """Sums in an order that depends on who arrives first: another one each time."""
+    """Sums in the order of arrival, which differs from call to call."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def __call__(self, buffers: Buffers) -> Array:
-        """The sum over a ring that begins at the rank that came first."""
+        """The sum over a ring that begins at the rank that arrived first."""
         self.calls += 1
         return reductions.sum(stacked(buffers), 0, tree=Tree.ring(self.calls % len(buffers)))
 
@@ -200,10 +200,10 @@ class RootKeepsResult(CompilesOnce):
 
 @violates("RT-13-09", "accepts a lossy wire under a deterministic policy")
 class LossyWireAccepted(CompilesOnce):
-    """Quantizes when it is asked to."""
+    """Accepts a lossy wire format."""
 
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """The sum of what the wire left."""
+        """The sum of the quantized contributions."""
         if wire is not None:
             call["inputs"] = [_over(wire, each) for each in call["inputs"]]
         return super().collectives_all_reduce(**call)
@@ -211,7 +211,7 @@ class LossyWireAccepted(CompilesOnce):
 
 @violates("RT-13-09", "takes a lossy wire for none under a deterministic policy")
 class WireIgnored(CompilesOnce):
-    """Does not look at the wire that is asked for."""
+    """Ignores the requested wire format."""
 
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
         """The exact sum."""
@@ -220,10 +220,10 @@ class WireIgnored(CompilesOnce):
 
 @violates("RT-13-09", "quantizes fp32 to bf16 on the wire unasked")
 class LossyWireUnasked(CompilesOnce):
-    """Halves the traffic."""
+    """Uses a lossy wire format unrequested."""
 
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
-        """The sum of what the wire left."""
+        """The sum of the quantized contributions."""
         return super().collectives_all_reduce(inputs=[_over("bf16", each) for each in inputs], **call)
 
 
@@ -232,7 +232,7 @@ class OtherStatusForWire(CompilesOnce):
     """TESS_ERR_UNSUPPORTED where TESS_ERR_DETERMINISM_VIOLATION is due."""
 
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """Say so."""
+        """Change the status."""
         if wire is not None:
             with statuses():
                 raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessAllReduce", f"wire {wire}", "no wire")
@@ -252,7 +252,7 @@ def _over(wire: str, given: Tensor) -> Tensor:
 def agreeing(
     clause: str, name: str, description: str, change: Callable[[Buffers, Sequence[Descriptor] | None], tuple[Any, Any]]
 ) -> Violation:
-    """Buffers or descriptors that do not fit together, made to."""
+    """Buffers or descriptors that differ between ranks, made to agree."""
 
     def reduce(
         buffers: Buffers,
@@ -269,7 +269,7 @@ def agreeing(
 
 
 def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
-    """Members of the descriptors that are not compared."""
+    """Copy some members of the first rank's descriptor to the others."""
 
     def change(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
         if descriptors:
@@ -309,7 +309,7 @@ def of_equal_bytes(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -
 
 
 def told_as(status: Status) -> Callable[..., Array]:
-    """A difference of descriptors told with another status."""
+    """Another status for differing descriptors."""
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
         descriptors = under.get("descriptors")
@@ -321,7 +321,7 @@ def told_as(status: Status) -> Callable[..., Array]:
 
 
 def mismatch_as(status: Status) -> Callable[..., Array]:
-    """A difference of buffers told with another status."""
+    """Another status for differing buffers."""
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
         if any((each.dtype, each.shape) != (buffers[0].dtype, buffers[0].shape) for each in buffers):

@@ -1,4 +1,4 @@
-"""Operations whose adjoint is another one, or is missing without a word (language specification, 5.5)."""
+"""Operations whose adjoint is wrong, or silently missing (language specification, 5.5)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
 
 
 def pulls_back(name: str, description: str, operation: type[Operation], pullback: Callable[..., Any]) -> Violation:
-    """An operation whose operands get something else; takes the gradient of the result, the result, the operands."""
+    """An operation with another adjoint; `change` takes the gradient of the result, the result, the operands."""
     substitution = (operation, "pullback", lambda self, *given: pullback(*given))
     return changed(GRADIENTS, name, description, substitution, only=["grad"])
 
@@ -99,7 +99,7 @@ def last_two(x: Term) -> Term:
 
 
 def if_square(x: Term) -> Term:
-    """Transposed, unless it need not be for the shape's sake."""
+    """Transposed only where the shape requires it."""
     return x if x.shape[-1] == x.shape[-2] else last_two(x)
 
 
@@ -233,7 +233,7 @@ def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) ->
 
 
 def silent(operation: type[Operation]) -> Violation:
-    """An operation without adjoint, through which gradients are zero, and nobody says so."""
+    """An operation without an adjoint, through which gradients are silently zero."""
 
     def adjoint(self: Any, at: Applied, build: Builder) -> tuple[None, ...]:
         return tuple(None for _ in at.operands)

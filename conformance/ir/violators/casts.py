@@ -74,7 +74,7 @@ def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def always_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    """What overflow is to be is not heard."""
+    """The overflow mode is ignored: always saturated."""
     return cast(x, target, "saturate")
 
 
@@ -155,7 +155,7 @@ def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def whole_by(rule: Callable[[Values], Values]) -> Cast:
-    """Fractions brought to whole numbers otherwise than toward zero."""
+    """Fractions rounded to whole numbers in another mode than toward zero."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return cast(Array(x.dtype, rule(x.values)), target, overflow)
@@ -169,7 +169,7 @@ def unsigned(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def bool_by(true: Callable[[Values, DType], Values]) -> tuple[Cast, Applies]:
-    """Another idea of what is true."""
+    """Another rule for which numbers are true."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return Array(target, np.asarray(true(x.values, x.dtype)))

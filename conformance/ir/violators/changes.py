@@ -1,4 +1,4 @@
-"""What the violators of the arithmetic share: how a change is declared, and adapters that do no work twice."""
+"""Shared by the violators of the arithmetic: declaring a change, and adapters that cache programs and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CompilesOnce(ReferenceAdapter):
 
 
 class KeepsOthers(CompilesOnce):
-    """The reference with some operations changed: programs without them have the answer that they had before."""
+    """The reference with some operations changed: results of programs without them come from a cache."""
 
     def __init__(self, operations: Collection[str]) -> None:
         super().__init__()
@@ -34,15 +34,15 @@ class KeepsOthers(CompilesOnce):
     def language_execute(
         self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
     ) -> dict[str, Any]:
-        """The results of a function, from the first time it was asked for where it calls nothing that is changed."""
+        """The results of a function, cached where it calls no changed operation."""
         given = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
         execute = partial(super().language_execute, **given)
         if request or any(call in source for call in self.calls):
             return execute()
-        asked = (source, function, *sorted((name, given.data) for name, given in inputs.items()))
-        if asked not in _ANSWERS:
-            _ANSWERS[asked] = execute()
-        return _ANSWERS[asked]
+        key = (source, function, *sorted((name, given.data) for name, given in inputs.items()))
+        if key not in _ANSWERS:
+            _ANSWERS[key] = execute()
+        return _ANSWERS[key]
 
 
 def changed(

@@ -1,4 +1,4 @@
-"""Implementations that take an if, a for or a while for something else (language spec, sections 1, 2 and 2.3)."""
+"""Implementations that execute an if, a for or a while wrongly (language spec, sections 1, 2 and 2.3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _always_then(self: If, condition: Array, env: Any) -> Any:
 
 
 def both_branches(self: If, condition: Array, env: Any) -> Any:
-    """Run both regions; yield what the one that was meant yields."""
+    """Run both regions; yield the result of the selected one."""
     then = yield from env.region(0, ())
     otherwise = yield from env.region(1, ())
     return then if condition.values else otherwise

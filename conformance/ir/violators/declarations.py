@@ -24,7 +24,7 @@ from .language_syntax import refuses, rewrites
 
 
 def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
-    """Take two declarations of a name for two things unless they are of one kind."""
+    """Accept two declarations of a name unless they are of one kind."""
     named = [each for each in self.declaration.declarations if each.name == declaration.name]
     if len({type(each) for each in named}) < len(named):
         _twice(self, declaration)
@@ -33,7 +33,7 @@ def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
 
 
 def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
-    """Take a function for unknown until it was declared."""
+    """Treat a function as unknown before its declaration."""
     known = [each.name for each in module.declaration.declarations]
     calling = next((each for each in module.in_progress), name)
     return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)

@@ -1,4 +1,4 @@
-"""Implementations that read, keep or obey schedule statements and annotations otherwise (sections 2 to 2.3, 5.3)."""
+"""Implementations that read, keep or apply schedule statements and annotations wrongly (sections 2 to 2.3, 5.3)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LN2, LOG2_E, HALF_PI, TAU = 0.6931471805599453, 1.4426950408889634, 1.5707963267
 
 
 def misjudged(name: str, description: str, functions: Mapping[str, Function]) -> Violation:
-    """Some of the elementary functions answered by others."""
+    """Some elementary functions replaced by others."""
     substitution = (elementary, "FUNCTIONS", {**elementary.FUNCTIONS, **functions})
     return changed("LANG-10-11", name, description, substitution, only=functions)
 
@@ -35,7 +35,7 @@ def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:
 
 
 def dtype_of(operands: tuple[Any, ...]) -> DType:
-    """The dtype among what a function is given."""
+    """The dtype among a function's arguments."""
     kind: DType = next(each for each in operands if isinstance(each, DType))
     return kind
 
@@ -183,7 +183,7 @@ ROUNDED = [
 def special(
     name: str, wrong: Callable[..., Values], where: Callable[..., Values], description: str, function: str = ""
 ) -> Violation:
-    """A function that answers otherwise where its operands satisfy a condition."""
+    """A function with another result where its operands satisfy a condition."""
     function = function or name.partition("_")[0]
     exact = elementary.FUNCTIONS[function]
 

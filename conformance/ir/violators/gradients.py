@@ -1,4 +1,4 @@
-"""Differentiation that loses its way: seeds, contributions, loops, branches, calls (language spec, 5.2, 5.5)."""
+"""Wrong differentiation: seeds, contributions, loops, branches, calls (language spec, 5.2, 5.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USUAL, TOTAL, FILLED = differentiation.gradients, differentiation._total, differ
 
 
 def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
-    """Another way to go back."""
+    """Another backward pass."""
     return changed(clause, name, description, (interpreter, "gradients", gradients), only=["grad"])
 
 
@@ -119,7 +119,7 @@ CONTRIBUTIONS = [
 
 
 def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[Executed]]) -> Violation:
-    """Going back along part of what was executed."""
+    """A backward pass over part of the tape."""
 
     def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
         part = Tape()
@@ -131,7 +131,7 @@ def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[E
 
 
 def once(tape: list[Executed], last: bool) -> list[Executed]:
-    """Of what was executed several times at one place the last time, or the first."""
+    """Only the last, or the first, of several executions of one instruction."""
     kept: dict[Any, Executed] = {}
     for entry in tape:
         key = (entry.location, entry.operation.name)
@@ -142,7 +142,7 @@ def once(tape: list[Executed], last: bool) -> list[Executed]:
 
 
 def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
-    """Steps of which nothing is noted, so that their results depend on nothing."""
+    """Steps that are not recorded, so that their results depend on nothing."""
 
     def steps(self: Any, *operands: Any, env: Any) -> Any:
         kept = env.interpreter.tape
@@ -155,7 +155,7 @@ def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forgetful(name: str, description: str, operation: Any) -> Violation:
-    """What an operation's regions, or the function it calls, executed has no gradient."""
+    """Operations in regions or called functions have no gradient."""
     return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 

@@ -69,7 +69,7 @@ Operations = list[dict[str, Any]]
 
 
 def shown(name: str, clause: str, description: str, change: Callable[[Operations], Operations]) -> Violation:
-    """The operations of each function shown otherwise."""
+    """Each function's operations changed in the IR that is shown."""
     show = adapter.function_message
 
     def function(given: Any) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def shown(name: str, clause: str, description: str, change: Callable[[Operations
 
 
 def without_unused(operations: Operations) -> Operations:
-    """Collectives only where something takes their result."""
+    """Drop collectives whose result is unused."""
     used = {operand for operation in operations for operand in operation["operands"]}
     return [each for each in operations if "all_reduce" not in each["name"] or used & set(each["results"])]
 
 
 def merged(operations: Operations) -> Operations:
-    """Equal collectives once."""
+    """Merge equal collectives."""
     kept: dict[str, dict[str, Any]] = {}
     for place, each in enumerate(operations):
         act = f"{each['operands']} {each['attributes']}" if "all_reduce" in each["name"] else str(place)

@@ -1,4 +1,4 @@
-"""Verifiers of Graph IR that overlook one kind of mistake, or turn one legal form down (sections 1, 5 and 13.1)."""
+"""Verifiers of Graph IR that overlook one kind of mistake, or refuse one legal form (sections 1, 5 and 13.1)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Terse(ReferenceAdapter):
         self._fields = fields
 
     def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """The same outcome, told worse."""
+        """The same outcome with poorer diagnostics."""
         try:
             return super().language_verify_ir(text=text, **request)
         except Refusal as refusal:
-            told = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
+            diagnostics = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
             outcome = refusal.outcome
-            raise Refusal(outcome.code, outcome.phase, outcome.message, told) from None
+            raise Refusal(outcome.code, outcome.phase, outcome.message, diagnostics) from None
 
 
 def tells_worse(name: str, clause: str, description: str, **fields: Any) -> Violation:

@@ -1,4 +1,4 @@
-"""Implementations that declare kernels otherwise, or hand back something else (language spec, section 2.3)."""
+"""Implementations that declare kernels wrongly, or return other outputs (language spec, section 2.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_kernel(source: str, name: str) -> bool:
 
 @violates("LANG-02.3-52", "hands back the tensors of a kernel last to first")
 class LastToFirst(ReferenceAdapter):
-    """Delivers in another order."""
+    """Returns the outputs in another order."""
 
     def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
         """The outputs, those of a kernel reversed."""
@@ -31,7 +31,7 @@ class LastToFirst(ReferenceAdapter):
 
 @violates("LANG-02.3-52", "hands back only the tensors that a kernel changed")
 class ChangedOnly(ReferenceAdapter):
-    """Delivers what differs from what it was given."""
+    """Returns only outputs that differ from the inputs."""
 
     def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
         """The outputs, of a kernel those that are no input."""
@@ -42,7 +42,7 @@ class ChangedOnly(ReferenceAdapter):
 
 
 def _remembering(self: FunctionLowering, parameter: Any) -> Any:
-    """Declare a parameter, and keep the value that it comes with."""
+    """Declare a parameter, and remember its initial value."""
     value = _parameter(self, parameter)
     vars(self).setdefault("given", {})[parameter.name] = value
     return value
@@ -62,7 +62,7 @@ _parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
 
 
 def delivers(name: str, description: str, buffers: Any) -> Violation:
-    """A front end whose kernels hand back other values."""
+    """A front end whose kernels return other values."""
     changes = (FunctionLowering, "_parameter", _remembering), (FunctionLowering, "_buffers", buffers)
     return replaced("LANG-02.3-52", description, make, *changes, name=name)
 

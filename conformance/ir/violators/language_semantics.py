@@ -78,20 +78,20 @@ class FirstFunctionOnly(ReferenceAdapter):
 # Diagnostics
 
 
-def told(name: str, clause: str, description: str, **changes: Any) -> Violation:
-    """Diagnostics that leave something out."""
-    tell = outcomes.diagnostic
+def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Violation:
+    """Diagnostics with changed fields."""
+    right = outcomes.diagnostic
     substitutions = [
-        (owner, "diagnostic", lambda entry: replace(tell(entry), **changes)) for owner in (outcomes, adapter)
+        (owner, "diagnostic", lambda entry: replace(right(entry), **changes)) for owner in (outcomes, adapter)
     ]
     return replaced(clause, description, make, *substitutions, name=name)
 
 
 DIAGNOSTICS = [
-    told("no_location", "LANG-12-01", "names no line", line=None),
-    told("first_line", "LANG-12-01", "names line 1 for everything", line=1),
-    told("no_shapes", "LANG-12-02", "names no operands", message="the operands do not fit", operands=()),
-    told("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),
+    diagnosed("no_location", "LANG-12-01", "names no line", line=None),
+    diagnosed("first_line", "LANG-12-01", "names line 1 for everything", line=1),
+    diagnosed("no_shapes", "LANG-12-02", "names no operands", message="the operands do not fit", operands=()),
+    diagnosed("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),
 ]
 
 
@@ -180,7 +180,7 @@ drifting_softmax = replaced(
 
 
 def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    """Runs each operation before those that it takes values from, on zeros where the values are not there yet."""
+    """Runs operations in reverse order, on zeros where operands are not computed yet."""
     frame.update((value, _nothing_yet(value)) for each in block.instructions for value in each.results)
     return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
 
@@ -191,7 +191,7 @@ def _nothing_yet(value: Any) -> Array:
 
 
 def _over_the_operand(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    """Runs the block in one instruction at a time, so that each result can be written over its first operand."""
+    """Writes each result over the first operand's storage."""
     frame.update(zip(block.arguments, arguments, strict=True))
     for instruction in block.instructions:
         single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")

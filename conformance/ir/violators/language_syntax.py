@@ -20,7 +20,7 @@ Reading = Callable[[str], str]
 
 
 class FilteredAdapter(ReferenceAdapter):
-    """The reference, given what `read` makes of the source."""
+    """The reference on the source that `read` returns."""
 
     def __init__(self, read: Reading) -> None:
         super().__init__()
@@ -51,12 +51,12 @@ def filtered(name: str, clause: str, description: str, read: Reading) -> Violati
 def rewrites(
     name: str, clause: str, description: str, pattern: str, by: str | Callable[[re.Match[str]], str]
 ) -> Violation:
-    """It takes the pattern for something else."""
+    """Replaces the pattern in the source."""
     return filtered(name, clause, description, lambda source: re.sub(pattern, by, source))
 
 
 def refuses(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
-    """It turns the pattern down, at its line."""
+    """Refuses sources with the pattern, at its line."""
 
     def read(source: str) -> str:
         found = re.search(pattern, source)

@@ -44,7 +44,7 @@ def tf32_product(least: int, a: Array, b: Array, out: DType | None) -> Array:
 
 
 def without_tail(a: Array, b: Array, out: DType | None) -> Array:
-    """Products of whole groups of four, of what is left over but the last."""
+    """Products of whole groups of four, and of the remaining terms without the last."""
     used = a.shape[-1] - (1 if a.shape[-1] % 4 else 0)
     return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
 

@@ -97,8 +97,8 @@ def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[
 
     def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
         usual = a.dtype.kind != "float" or a.shape[-1] == 0
-        asked = given.get("accumulator") not in (None, a.dtype.accumulator)
-        return MATMUL(a, b, out, **given) if usual or asked else change(a, b, out)
+        stated = given.get("accumulator") not in (None, a.dtype.accumulator)
+        return MATMUL(a, b, out, **given) if usual or stated else change(a, b, out)
 
     return lambda: [(GRAPH_MATMUL, "matmul", product)]
 
@@ -162,14 +162,14 @@ class OtherTreeDeclared(Deterministic):
     """Pairs for what is folded, a ring for what is paired."""
 
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        """What is said of the order."""
+        """The declared order."""
         found = super().numerics_declared(**question)
         return found | {"tree": "pairwise" if found["tree"] == "fold" else {"ring": 1}}
 
 
 @violates("LANG-10-05", "declares no order")
 class NothingDeclared(Deterministic):
-    """Neither in the Hello nor when asked."""
+    """Declares no order, neither in the Hello nor on request."""
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims."""
@@ -177,7 +177,7 @@ class NothingDeclared(Deterministic):
         return message | {"arithmetic": {**message["arithmetic"], "trees": {}}}
 
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        """What is said of the order."""
+        """The declared order."""
         raise NotSupported("numerics.declared")
 
 
@@ -186,7 +186,7 @@ class TreeOfOtherSize(Deterministic):
     """One fused node that is too wide."""
 
     def numerics_declared(self, *, operation: str, shapes: Sequence[Sequence[int]], **question: Any) -> dict[str, Any]:
-        """What is said of the order."""
+        """The declared order."""
         found = super().numerics_declared(operation=operation, shapes=shapes, **question)
         return found | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else found
 
@@ -277,7 +277,7 @@ def steps_off(number: int, found: Values, kind: DType) -> Values:
 
 
 def tail_otherwise(values: Values, found: Values, kind: DType) -> Values:
-    """What is left over after groups of eight comes one unit smaller."""
+    """Elements after the last group of eight are one unit smaller."""
     place = np.arange(found.size).reshape(found.shape)
     return np.where(place < found.size & ~7, found, steps_off(1, found, kind))
 

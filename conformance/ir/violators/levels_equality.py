@@ -117,7 +117,7 @@ UNITS = [
 
 @violates("LANG-08.2-01", "lets a division by zero pass at Tile IR")
 class Lenient(ReferenceAdapter):
-    """Errors of execution are results there."""
+    """Returns results at levels where execution fails."""
 
     def language_execute(self, **request: Any) -> dict[str, Any]:
         """The results, or nothing."""
@@ -131,7 +131,7 @@ class Lenient(ReferenceAdapter):
 
 @violates("LANG-12-04", "shows Graph IR whatever level is asked for")
 class Veiled(ReferenceAdapter):
-    """The text of every level is that of Graph IR."""
+    """Shows Graph IR as the text of every level."""
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
         """Functions of the level, text of another."""

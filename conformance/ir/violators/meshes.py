@@ -1,4 +1,4 @@
-"""Front ends with one rule of meshes changed: their form, their type, what belongs to them (sections 2.3, 5, 9)."""
+"""Front ends with one rule of meshes changed: form, type or scope (sections 2.3, 5, 9)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ USUAL_GROUP = Group.of
 
 
 def resolving(name: str, clause: str, description: str, resolve: Any) -> Violation:
-    """Another mesh declaration's meaning."""
+    """Mesh declarations resolved to another mesh."""
     return replaced(clause, description, make, (modules, "resolve_mesh", resolve), name=name)
 
 

@@ -1,4 +1,4 @@
-"""max, min and argmax that mistake NaN, signed zeros or equal elements (AMB-LANG-104, AMB-LANG-134)."""
+"""max, min and argmax that are wrong at NaN, signed zeros or equal elements (AMB-LANG-104, AMB-LANG-134)."""
 
 from __future__ import annotations
 

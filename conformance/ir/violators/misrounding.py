@@ -1,4 +1,4 @@
-"""Ways to round wrongly, each in place of `round_to`: values taken as exact, the dtype, what fp8 does on overflow."""
+"""Wrong roundings, each with the signature of `round_to`: exact values, the dtype, the overflow mode of fp8."""
 
 from __future__ import annotations
 

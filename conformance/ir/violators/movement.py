@@ -1,4 +1,4 @@
-"""Elements that arrive elsewhere, once too often or not at all (language specification, 2 and 3.2)."""
+"""Operations that move elements to other positions, twice or not at all (language specification, 2 and 3.2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES, BROADCASTING, CALLS = "LANG-03.2-01", "LANG-03.2-02", "LANG-02-04"
 
 
 def moves(name: str, operation: str, function: str, description: str, wrong: Any, clause: str = PLACES) -> Violation:
-    """One function of the arithmetic's movement answered by another."""
+    """One function of `numerics.movement` replaced by another."""
     return changed(clause, name, description, (moving, function, wrong), only=[operation])
 
 

@@ -1,4 +1,4 @@
-"""Elements added up, counted out and given as constants, wrongly; and rules of movement that are not enforced.
+"""Wrong scatter sums, positions and constants; and rules of movement that are not enforced.
 
 Language specification, 2, 3.1 to 3.3, 5.2 and 5.3.
 """
@@ -170,7 +170,7 @@ OUT_OF_NOTHING = [
 def lenient(
     name: str, description: str, *modules: Any, clause: str = "LANG-03.2-01", categories: Sequence[str] = ("shapes",)
 ) -> Violation:
-    """Front ends in which some modules refuse nothing of some categories."""
+    """Front ends in which some modules raise no errors of some categories."""
 
     def refusing(usual: Callable[..., None]) -> Callable[..., None]:
         def require(condition: bool, category: str, *rest: Any) -> None:

@@ -102,13 +102,13 @@ def rms_divided(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
 
 
 def unit_rounded(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """What is normalized is rounded to the operand's type before it meets gamma, as some libraries have it."""
+    """Rounded to the operand's type before the product with gamma, as in some libraries."""
     unit = x * (mean(self, x * x) + eps_of(self)).rsqrt()
     return unit.cast_to(self.x.dtype).cast_to(unit.dtype) * gamma
 
 
 def in_the_operands_type(value: Any, build: Any) -> Term:
-    """Nothing is widened."""
+    """Computed in the operand's type."""
     return Term(value, build)
 
 

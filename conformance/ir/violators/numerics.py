@@ -1,4 +1,4 @@
-"""Implementations that depart from the canon of arithmetic in one respect (language specification, 10 and 15)."""
+"""Implementations that differ from the canon of arithmetic in one respect (language specification, 10 and 15)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Cleaning = Callable[[list[Instruction], set[Value]], list[Instruction]]
 
 
 def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violation:
-    """A front end that shows less than it was given."""
+    """A front end whose IR lacks some operations."""
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
@@ -85,7 +85,7 @@ _next_stream = Interpreter.next_stream
 
 
 def told_counts_too(stream: int | None, env: Any) -> int:
-    """A draw that is told its stream takes a number all the same."""
+    """A draw with an explicit stream takes a number as well."""
     following: int = env.next_stream()
     return following if stream is None else stream
 

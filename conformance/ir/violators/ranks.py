@@ -1,4 +1,4 @@
-"""Meshes whose ranks are given other results, add in another order, or disagree unseen (sections 5, 8.3, 9, 11, 15)."""
+"""Meshes whose ranks get other results, add in another order, or disagree undetected (sections 5, 8.3, 9, 11, 15)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def given(
     owner: type[Collective],
     change: Callable[[Any, Contributions, Results], Results],
 ) -> Violation:
-    """What the ranks of a group are given, changed; `change` takes the collective, contributions and results."""
+    """The results of the ranks of a group, changed; `change` takes the collective, contributions and results."""
     usual = owner.combine
     return changed(
         name,
@@ -194,7 +194,7 @@ class OtherTreeThanDeclared(ReferenceAdapter):
 
 
 def overlooking(name: str, clause: str, description: str, what: str) -> Violation:
-    """A difference between ranks that nobody sees; contributions that do not fit together are left as they are."""
+    """A difference between ranks that is not detected; contributions that do not match are unchanged."""
     usual_brought, usual_combine = disagreement.brought, AllReduce.combine
 
     def brought(arrival: Arrival) -> Mapping[str, object]:
@@ -209,7 +209,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
 
 
 def with_those_who_came(self: Ranks, choice: Any) -> None:
-    """Ranks that would wait for ever meet without the others."""
+    """Ranks that would wait for ever complete without the others."""
     ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
     while True:
         while ready:
@@ -253,7 +253,7 @@ DISAGREEMENT = [
 
 @violates("LANG-09-04", "compares numbers of elements, not shapes")
 class ComparesCounts(ReferenceAdapter):
-    """As a runtime does that sees buffers."""
+    """Compares element counts only, like a runtime that sees buffers."""
 
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
         """All in the shape of the first, where counts agree."""

@@ -208,7 +208,7 @@ def exact_sum(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def compensated(x: Array, axis: int, keepdims: bool) -> Array:
-    """Kahan's sum where nobody asked for it."""
+    """Kahan's sum where it is not selected."""
     return (
         reductions.sum(x, axis, keepdims, order="kahan")
         if x.dtype.kind == "float"

@@ -1,4 +1,4 @@
-"""Schedules that are carried out wrongly: stale buffers, wrong tails, another order of terms (sections 4, 6.1, 6.2)."""
+"""Wrong execution of schedules: stale buffers, wrong tails, another order of terms (sections 4, 6.1, 6.2)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ SUMS = [
 
 
 def _first_of_a_fusion(self: Annotations, instruction: Instruction) -> None:
-    """What a fusion hands on is its first value."""
+    """A fusion returns its first value."""
     _note(self, instruction)
     if isinstance(instruction.operation, Fuse):
         self._roots[instruction.results[0]] = self.root(instruction.operands[0])

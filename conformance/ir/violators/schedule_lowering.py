@@ -1,4 +1,4 @@
-"""Lowerings from Graph to Schedule IR that leave something out, or do something else than was asked (section 8.2)."""
+"""Lowerings from Graph to Schedule IR that omit or ignore a part of the schedule (section 8.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
 
 def choosing(name: str, clause: str, description: str, **changed: Any) -> Violation:
-    """A lowering that chooses otherwise for every operation."""
+    """A lowering with other choices for every operation."""
 
     def of(cls: type[Choices], *given: Any) -> Choices:
         found: Choices = _of(cls, *given)

@@ -1,4 +1,4 @@
-"""Verifiers of Schedule IR that let one illegal schedule through, or turn a legal one down (sections 6, 11)."""
+"""Verifiers of Schedule IR that accept an illegal schedule, or refuse a legal one (sections 6, 11)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ PREFETCHES = [
 
 
 def measuring(name: str, clause: str, description: str, what: str, measure: Any) -> Violation:
-    """A verifier that counts what a nest takes otherwise."""
+    """A verifier that counts a nest's resources wrongly."""
     return replaced(clause, description, make, (verifier, what, measure), name=name)
 
 

@@ -1,4 +1,4 @@
-"""Choice among elements that goes wrong at special values, or takes the other one (language spec, 2 and 3.2)."""
+"""Selection among elements that is wrong at special values, or selects the other operand (language spec, 2 and 3.2)."""
 
 from __future__ import annotations
 

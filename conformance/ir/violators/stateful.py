@@ -91,7 +91,7 @@ def batch_normed(name: str, clause: str, description: str, attribute: str, subst
 
 
 def by_difference(self: Any, old: Term, new: Term) -> Term:
-    """The old statistic and a share of what it is off by."""
+    """The old statistic plus a share of the difference."""
     return old + (new - old) * number(self.momentum)
 
 

@@ -34,7 +34,7 @@ SEMICOLONS = [
 
 
 def _to_every_name(self: Scope, name: str, value: Any) -> None:
-    """Assign to all names that stand for the same value as if they shared its storage."""
+    """Assign to all names of the same value as if they shared storage."""
     found = self.find(name)
     assert found is not None
     known = {other for scope in _around(self) for other in (*scope.names, *scope.rebound)}
@@ -52,7 +52,7 @@ def _around(scope: Scope | None) -> Any:
 
 
 def _assign_inside(self: Statements, assign: Any) -> None:
-    """Take an assignment in an inner block for a declaration there."""
+    """Treat an assignment in an inner block as a declaration there."""
     found = self.scope.find(assign.name)
     if found is not None and self.scope.parent is not None:
         self.scope.names.setdefault(assign.name, found)

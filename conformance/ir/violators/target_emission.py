@@ -1,4 +1,4 @@
-"""Lowerings to Target IR and emitted texts in which one thing is another, or is missing (8, 8.1, 8.2, 13.1 and 16)."""
+"""Lowerings to Target IR and emitted texts with one wrong or missing part (8, 8.1, 8.2, 13.1 and 16)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {}
 
 
 class Rewriting(ReferenceAdapter):
-    """The reference, whose texts of some kinds read otherwise; what it answers is worked out once."""
+    """The reference with texts of some kinds rewritten; answers are computed once."""
 
     def __init__(self, to: str, change: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Rewriting(ReferenceAdapter):
 
 
 def reads(name: str, clause: str, description: str, to: str, pattern: str, text: str) -> Violation:
-    """A compiler whose text has something else where a pattern matches."""
+    """A compiler that replaces a pattern in its text."""
 
     def change(answer: dict[str, Any], target: str) -> dict[str, Any]:
         return answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)}
@@ -44,7 +44,7 @@ def reads(name: str, clause: str, description: str, to: str, pattern: str, text:
 
 
 def tells(name: str, clause: str, description: str, change: Change, to: str = "target") -> Violation:
-    """A compiler that tells of each kernel otherwise."""
+    """A compiler with changed metadata of each kernel."""
 
     def changed(answer: dict[str, Any], target: str) -> dict[str, Any]:
         for entry in answer["functions"]:

@@ -1,4 +1,4 @@
-"""Verifiers of Target IR that overlook one kind of mistake, or turn one legal entry down (8.1 and 16)."""
+"""Verifiers of Target IR that overlook one kind of mistake, or refuse one legal entry (8.1 and 16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated devices whose kernels of Target IR do something else: lanes, memory, exchanges, entries (8.1, 8.2, 16)."""
+"""Simulated devices that run Target IR wrongly: lanes, memory, exchanges, entries (8.1, 8.2, 16)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _ldmatrix = layouts.ldmatrix
 
 
 def not_transposed(count: int, transpose: bool) -> Any:
-    """Rows whatever is asked for."""
+    """Rows, also for .trans."""
     return _ldmatrix(count, False)
 
 
@@ -108,13 +108,13 @@ MATRICES = [
 
 
 def no_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """Copies are finished, the threads do not meet."""
+    """Copies are finished, but threads are not synchronized."""
     block.copies.barrier()
     return ()
 
 
 def any_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """Whoever comes, comes."""
+    """A barrier needs no full set of threads."""
     block.copies.barrier()
     block.clock.tick()
     return ()
@@ -191,7 +191,7 @@ def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> 
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Whatever a lane holds may be read."""
+    """Inactive lanes may be read."""
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
     return values[places]
 

@@ -1,4 +1,4 @@
-"""Compilers whose Tile IR is another one than asked for, or computes something else (language spec, 3.1, 8.2, 13.1)."""
+"""Compilers whose Tile IR is not that of the schedule, or computes something else (language spec, 3.1, 8.2, 13.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
 
 
 class OtherTiles(ReferenceAdapter):
-    """The reference, which takes other tiles than it is told."""
+    """The reference with other tile sizes than stated."""
 
     def __init__(self, **changes: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ SAMPLE = [
 
 @violates("LANG-03.1-04", "lowers programs of unknown dimensions to Tile IR")
 class LowersAnything(ReferenceAdapter):
-    """Hands on Graph IR where it would have to refuse."""
+    """Returns Graph IR where it should refuse."""
 
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
         """Of the level, or of Graph IR."""

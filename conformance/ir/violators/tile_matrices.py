@@ -58,7 +58,7 @@ def in_pairs(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The products of an instruction by themselves, and then what there was."""
+    """The products of an instruction first, then the accumulator."""
     return arithmetic.add(c, matmul(a, b, accum, accumulator=accum))
 
 
@@ -99,7 +99,7 @@ def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def not_added(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """What was accumulated is forgotten."""
+    """The previous accumulator is dropped."""
     return matmul(a, b, accum, accumulator=accum)
 
 
@@ -153,7 +153,7 @@ def loads(name: str, clause: str, description: str, run: Any) -> Violation:
 
 
 def otherwise(**fields: Any) -> Any:
-    """An ldmatrix that takes some of its attributes to be others."""
+    """An ldmatrix with some attributes replaced."""
 
     def run(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
         before = {name: getattr(self, name) for name in fields}
@@ -217,7 +217,7 @@ def of_eight(block: BlockState, memory: Any, corners: Any, alignment: int) -> No
 
 
 def partial(self: BlockState, what: str) -> Any:
-    """Warps of which any lane comes."""
+    """Warps with any active lane."""
     if self.mask is None:
         return np.arange(self.warps)
     return np.unique(self.active // self.warp)

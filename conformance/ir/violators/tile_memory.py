@@ -1,4 +1,4 @@
-"""Machines whose memory is another one: indexed, bounded, kept or watched otherwise (language spec, 7.1, 7.2, 8.3)."""
+"""Machines with wrong memory: indexing, bounds, lifetime or race detection (language spec, 7.1, 7.2, 8.3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def clamped(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def off_by_one(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """An index that is the extent itself is let pass; it reaches the last element."""
+    """An index equal to the extent is accepted; it reaches the last element."""
     inside = [
         Array(index.dtype, np.where(index.values == extent, extent - 1, index.values).astype(np.int32))
         for index, extent in zip(indices, memory.shape, strict=False)
@@ -96,7 +96,7 @@ def one_memory(self: BlockState, memref: Any) -> SharedStorage:
 
 
 def kept(self: SharedStorage) -> None:
-    """What a block left is there for the next."""
+    """Shared memory keeps its contents for the next block."""
 
 
 def zeroed(self: SharedStorage) -> None:

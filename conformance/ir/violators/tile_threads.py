@@ -1,4 +1,4 @@
-"""Machines whose threads meet otherwise: barriers, races, shuffles, copies, loops and branches (7.2, 8.2, 8.3)."""
+"""Machines with wrong synchronization and control: barriers, races, shuffles, copies, loops (7.2, 8.2, 8.3)."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
 
 
 def orders_nothing(self: BlockState) -> None:
-    """The threads do not meet."""
+    """The threads are not synchronized."""
     self.copies.barrier()
 
 
 def partial(self: BlockState) -> None:
-    """Whoever comes, comes."""
+    """A barrier needs no full set of threads."""
     self.copies.barrier()
     self.clock.tick()
 
 
 def by_warps(self: BlockState) -> None:
-    """It is enough that whole warps come."""
+    """A barrier needs whole warps only."""
     if self.mask is not None:
         exchange.whole_warps(self, "the barrier")
     partial(self)
 
 
 def of_the_grid(self: BlockState) -> None:
-    """Every block has to come where one does."""
+    """A barrier is one of the whole grid."""
     came: set[int] = vars(self).setdefault("came", set())
     number = self.clock.blocks[-1]
     if number and number - 1 not in came:
@@ -59,7 +59,7 @@ def of_the_grid(self: BlockState) -> None:
 
 
 def unseen(*faults: type[Exception], unless: Any = None) -> Any:
-    """Both refusals of a memory, without what is said of some faults."""
+    """A memory that does not report some faults."""
 
     def without(refuse: Any) -> Any:
         def refusing(self: Storage, *arguments: Any) -> None:
@@ -147,7 +147,7 @@ PLACES = [
 
 
 def shuffling(source: Any) -> Any:
-    """A shuffle that reads another lane; `source` is told the lane, delta and the width of a warp."""
+    """A shuffle that reads another lane; `source` takes the lane, delta and the width of a warp."""
 
     def run(self: ShuffleSync, block: BlockState, value: Array) -> Array:
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
@@ -171,7 +171,7 @@ def through_the_block(self: ShuffleSync, block: BlockState, value: Array) -> Arr
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Whatever a lane holds may be read."""
+    """Inactive lanes may be read."""
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
     return values[places]
 
@@ -218,7 +218,7 @@ def visible_at_once(self: Storage, at: Any, who: Any, values: Any) -> None:
 
 
 def to_everybody(self: Storage, at: Any, lanes: Any) -> None:
-    """What is finished every lane sees."""
+    """A finished copy is visible to every lane."""
     self.wrote[at] = 0
 
 
@@ -228,7 +228,7 @@ def all_groups(self: PendingCopies) -> None:
 
 
 def waiting(change: Any) -> Any:
-    """A wait for other groups than it says; `change` is told how many may be pending."""
+    """A wait for other groups than stated; `change` takes how many may be pending."""
 
     def wait(self: PendingCopies, block: BlockState, pending: int) -> None:
         WAIT(self, block, change(pending))
@@ -305,7 +305,7 @@ def by_ones(self: For, block: BlockState, start: Array, stop: Array, step: Array
 
 
 def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """What is carried begins anew each turn."""
+    """Loop-carried values restart in each iteration."""
     (body,) = block.regions
     made = carried
     for index in range(*(int(each.values[block.active][0]) for each in (start, stop, step))):

@@ -1,4 +1,4 @@
-"""Verifiers of Tile IR that overlook one kind of mistake, or turn one legal form down (language spec, 7, 8, 11)."""
+"""Verifiers of Tile IR that overlook one kind of mistake, or refuse one legal form (language spec, 7, 8, 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What violators of IR texts share: verifiers that overlook one kind of mistake, or turn one legal form down."""
+"""Shared by violators of IR texts: verifiers that overlook one kind of mistake, or refuse one legal form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tessera_reference.adapter import ReferenceAdapter
 
 
 class Overlooking(ReferenceAdapter):
-    """The reference, which accepts a text whose first mistake is told by words that match `pattern`."""
+    """The reference, which accepts a text whose first diagnostic matches `pattern`."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Choosy(ReferenceAdapter):
 
 
 def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that does not see what the reference tells in these words."""
+    """A verifier that overlooks mistakes whose diagnostic matches the pattern."""
     return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
 
 

@@ -1,4 +1,4 @@
-"""Collectives that run by another algorithm than was decided, or whose bits depend on it (runtime spec 8.1, 13)."""
+"""Collectives that run another algorithm than planned, or whose bits depend on it (runtime spec 8.1, 13)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combin
 
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
-    """Algorithms chosen otherwise."""
+    """Another choice of algorithms."""
     return replaced(
         clause, description, make, (collective_arguments, "plan", plan), (planning, "plan", plan), name=name
     )
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
-    """An algorithm that is not there, for one collective or for all."""
+    """An algorithm that is missing, for one collective or for all."""
 
-    def plan(mesh: Any, asked: str, *of: Any) -> Plan:
-        found = PLAN(mesh, asked, *of)
-        lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, asked)
+    def plan(mesh: Any, wanted: str, *of: Any) -> Plan:
+        found = PLAN(mesh, wanted, *of)
+        lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, wanted)
         return Plan("ring" if algorithm != "ring" else "tree", "default") if lacks else found
 
     name = f"no_{algorithm}" + (f"_{collective}" if collective else "")
@@ -84,12 +84,12 @@ def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
         mesh.context.tuned.update(kept)
 
 
-def sourced(source: str, told: str) -> Callable[..., Plan]:
-    """One source told as another."""
+def sourced(source: str, reported: str) -> Callable[..., Plan]:
+    """One source reported as another."""
 
     def plan(*of: Any) -> Plan:
         found = PLAN(*of)
-        return Plan(found.algorithm, told) if found.source == source else found
+        return Plan(found.algorithm, reported) if found.source == source else found
 
     return plan
 
@@ -120,10 +120,10 @@ def default_by_turns(*of: Any) -> Plan:
 
 @violates("RT-13-08", "keeps what was chosen once")
 class NeverTakenBack(ReferenceAdapter):
-    """None changes nothing."""
+    """Setting None has no effect."""
 
     def runtime_tessxSetAlgorithm(self, *, algorithm: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Nothing is taken back."""
+        """Ignore None."""
         return {} if algorithm is None else super().runtime_tessxSetAlgorithm(algorithm=algorithm, **others)
 
 
@@ -154,12 +154,12 @@ CHOSEN = [
 
 
 def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
-    """Plans of modules heeded otherwise."""
+    """Another use of modules' plans."""
     return replaced("RT-08.1-11", description, make, (algorithms, "_hint", hint), name=name)
 
 
 def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:
-    """Modules have no say."""
+    """Plans of modules are ignored."""
     return mesh.context.hints.get(collective)
 
 
@@ -168,7 +168,7 @@ def _plans(mesh: Any) -> list[Any]:
 
 
 def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A module's plan is more than a hint of the schedule."""
+    """A module's plan takes precedence over a hint of the schedule."""
     found = [each.algorithm for each in _plans(mesh) if (each.collective, each.axis) == (collective, axis)]
     return found[-1] if found else HINT(mesh, collective, axis)
 
@@ -200,7 +200,7 @@ class PlansKept(ReferenceAdapter):
 
 @violates("RT-08.1-11", "refuses modules with plans")
 class PlansRefused(ReferenceAdapter):
-    """Knows none."""
+    """Does not support plans."""
 
     def runtime_tessModuleLoad(self, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Refuse it."""

@@ -1,4 +1,4 @@
-"""Wrong arguments that are taken for right ones (runtime specification, Appendix A)."""
+"""Wrong arguments that are accepted (runtime specification, Appendix A)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroad
 
 
 def taking(name: str, description: str, function: str, when: Any, instead: Any) -> Violation:
-    """A wrong argument is taken for another one."""
+    """A wrong argument is replaced by a valid one."""
     return accepting("RT-19.A-01", name, description, function, when, instead)
 
 
 def configured(name: str, description: str, when: Any, instead: Any) -> Violation:
-    """A wrong launch configuration is taken for another one."""
+    """A wrong launch configuration is replaced by a valid one."""
     return taking(
         name,
         description,

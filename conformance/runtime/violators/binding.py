@@ -1,4 +1,4 @@
-"""Bindings whose listing gives something else, or takes what it should refuse (runtime spec 5)."""
+"""Bindings whose listing reports something else, or accepts what it should refuse (runtime spec 5)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
 
-Told = dict[str, Any]
+Shown = dict[str, Any]
 LISTING = ReferenceAdapter.binding_listing
 
 
-def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
-    """What the listing gives, changed."""
+def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
+    """The listing's result, changed."""
 
-    def listing(self: ReferenceAdapter, **stated: Any) -> Told:
+    def listing(self: ReferenceAdapter, **stated: Any) -> Shown:
         return change(LISTING(self, **stated))
 
     return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
 
 
-def stated(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
-    """What the listing is given, changed."""
+def stated(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
+    """The listing's arguments, changed."""
 
-    def listing(self: ReferenceAdapter, **given: Any) -> Told:
+    def listing(self: ReferenceAdapter, **given: Any) -> Shown:
         return LISTING(self, **change(given))
 
     return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
 
 
-def buffer(change: Callable[[bytes], bytes]) -> Callable[[Told], Told]:
+def buffer(change: Callable[[bytes], bytes]) -> Callable[[Shown], Shown]:
     """The parameter buffer changed."""
     return lambda answer: answer | {"argument_bytes": change(bytes.fromhex(answer["argument_bytes"])).hex()}
 
@@ -56,19 +56,19 @@ def other(tensors: Sequence[Tensor], place: int) -> list[Tensor]:
     return found
 
 
-def renamed(name: str, values: dict[str, str]) -> Callable[[Told], Told]:
+def renamed(name: str, values: dict[str, str]) -> Callable[[Shown], Shown]:
     """Names taken for others."""
     return lambda given: given | {name: values.get(given[name], given[name])}
 
 
-def all_axes(given: Told) -> Told:
+def all_axes(given: Shown) -> Shown:
     """Every axis has to be named."""
     if len(given["axes"]) < 3:
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", "axes that are not named")
     return given
 
 
-def fitting(given: Told) -> Told:
+def fitting(given: Shown) -> Shown:
     """Axes are made to fit."""
     axes, product = given["axes"], 1
     for size in axes.values():
@@ -76,23 +76,23 @@ def fitting(given: Told) -> Told:
     return given | {"axes": axes if product == given["devices"] else {"dp": given["devices"]}}
 
 
-def as_missing(given: Told) -> Told:
+def as_missing(given: Shown) -> Shown:
     """The first kernel, where there is none of the name."""
     return given | {"kernel": "scaled" if given["kernel"] == "missing" else given["kernel"]}
 
 
 BROKEN = [
-    told("RT-05-01", "no_context", "gives no context", lambda answer: answer | {"context": False}),
+    shown("RT-05-01", "no_context", "gives no context", lambda answer: answer | {"context": False}),
     stated("RT-05-02", "all_axes", "wants every axis to be named", all_axes),
     stated("RT-05-02", "fitting", "makes axes fit", fitting),
-    told("RT-05-02", "half_a_mesh", "makes a mesh without its first device", lambda answer: answer | {
+    shown("RT-05-02", "half_a_mesh", "makes a mesh without its first device", lambda answer: answer | {
         "mesh_size": answer["mesh_size"] - 1
     }),
-    told("RT-05-03", "no_kernels", "loads a module without kernels", lambda answer: answer | {"kernels": []}),
-    told("RT-05-04", "unpadded", "does not round the buffer up", buffer(lambda data: data[:36])),
-    told("RT-05-04", "big_endian", "packs integers big-endian", buffer(swapped)),
-    told("RT-05-04", "null_pointer", "packs the first array as NULL", buffer(null)),
-    told("RT-05-04", "same_pointer", "packs one array for all", buffer(lambda data: data[:8] * 3 + data[24:])),
+    shown("RT-05-03", "no_kernels", "loads a module without kernels", lambda answer: answer | {"kernels": []}),
+    shown("RT-05-04", "unpadded", "does not round the buffer up", buffer(lambda data: data[:36])),
+    shown("RT-05-04", "big_endian", "packs integers big-endian", buffer(swapped)),
+    shown("RT-05-04", "null_pointer", "packs the first array as NULL", buffer(null)),
+    shown("RT-05-04", "same_pointer", "packs one array for all", buffer(lambda data: data[:8] * 3 + data[24:])),
     stated("RT-05-04", "scalars_ignored", "passes keyword scalars as 1", lambda given: given | {
         "scalars": dict.fromkeys(given["scalars"], 1.0)
     }),
@@ -103,10 +103,10 @@ BROKEN = [
     stated("RT-05-05", "block_ignored", "lets the compiler choose every block", lambda given: given | {
         "block": [0, 0, 0]
     }),
-    told("RT-05-05", "not_synchronized", "leaves the output as it was", lambda answer: answer | {
+    shown("RT-05-05", "not_synchronized", "leaves the output as it was", lambda answer: answer | {
         "outputs": other(answer["outputs"], -1)
     }),
-    told("RT-05-05", "inputs_lost", "clears the first input", lambda answer: answer | {
+    shown("RT-05-05", "inputs_lost", "clears the first input", lambda answer: answer | {
         "outputs": other(answer["outputs"], 0) if len(answer["outputs"]) > 1 else answer["outputs"]
     }),
     stated("RT-05-06", "min_as_sum", "takes min for sum", renamed("op", {"min": "sum"})),
@@ -116,12 +116,12 @@ BROKEN = [
         "op": given["op"].strip().lower()
     }),
     stated("RT-05-09", "first_kernel", "gives a kernel for any name", as_missing),
-    told("RT-05-09", "one_kernel", "tells of one kernel", lambda answer: answer | {"kernels": answer["kernels"][:1]}),
-    told("RT-05-10", "no_default_stream", "has no default stream", lambda answer: answer | {"default_stream": False}),
+    shown("RT-05-09", "one_kernel", "tells of one kernel", lambda answer: answer | {"kernels": answer["kernels"][:1]}),
+    shown("RT-05-10", "no_default_stream", "has no default stream", lambda answer: answer | {"default_stream": False}),
 ]  # fmt: skip
 
 
-def any_image(self: ReferenceAdapter, **given: Any) -> Told:
+def any_image(self: ReferenceAdapter, **given: Any) -> Shown:
     """A module of nothing, for bytes that are none."""
     try:
         return LISTING(self, **given)

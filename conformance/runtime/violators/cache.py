@@ -1,4 +1,4 @@
-"""Caches that know too little, keep what is outdated, or trust what is broken (runtime spec 8.2, 15, 19.A)."""
+"""Caches with incomplete keys, outdated entries or unvalidated ones (runtime spec 8.2, 15, 19.A)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> 
 
 @violates("RT-08.2-01", "keeps binaries in the memory of a context alone")
 class InMemoryOnly(ReferenceAdapter):
-    """Removes what was kept at the end of a context."""
+    """Empties the cache when a context ends."""
 
     def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
         """Remove it."""
@@ -111,7 +111,7 @@ KEPT = [
 
 
 def blind_to(name: str) -> Callable[..., bytes | None]:
-    """A store that looks entries up as if one tag of theirs were as it is now."""
+    """A store that ignores one tag of its entries."""
 
     def get(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
         entry = self._read(self.path(kind, key))

@@ -1,4 +1,4 @@
-"""Launches and collectives of streams whose descriptor is missing, late or not heeded (runtime spec 11)."""
+"""Launches and collectives whose descriptor is missing, late or ignored (runtime spec 11)."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from tessera_reference.runtime.work import Carried, Work
 
 from .changes import in_every_context
 
-Told = dict[str, Any]
-TOLD, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
+Shown = dict[str, Any]
+SHOWN, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
 
 
-def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
-    """What is carried, told changed."""
-    return replaced(clause, description, make, (extensions, "_carried", lambda of: change(TOLD(of))), name=name)
+def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
+    """The reported descriptor, changed."""
+    return replaced(clause, description, make, (extensions, "_carried", lambda of: change(SHOWN(of))), name=name)
 
 
 def kept(clause: str, name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
-    """What is attached to launches, or collectives, changed."""
+    """The descriptor that is attached to launches or collectives, changed."""
     return replaced(clause, description, make, (owner, "Carried", attach), name=name)
 
 
-def off(toggle: str) -> Callable[[Told], Told]:
+def off(toggle: str) -> Callable[[Shown], Shown]:
     """A toggle that is off."""
     return lambda carried: carried | {"stable": carried["stable"] | {toggle: False}}
 
 
 TOLD_OTHERWISE = [
-    told("RT-11-01", "seed_one", "carries another seed than 0 by itself", lambda of: of | {"seed": of["seed"] or 1}),
-    told("RT-11-01", "nameless", "does not tell which launch carries what", lambda of: of | {"name": "work"}),
-    told("RT-11-01", "always_deterministic", "carries a deterministic policy whatever was asked for", lambda of: of | {
+    shown("RT-11-01", "seed_one", "carries another seed than 0 by itself", lambda of: of | {"seed": of["seed"] or 1}),
+    shown("RT-11-01", "nameless", "does not tell which launch carries what", lambda of: of | {"name": "work"}),
+    shown("RT-11-01", "always_deterministic", "carries a deterministic policy whatever was asked for", lambda of: of | {
         "policy": of["policy"] | {"deterministic": 1}
     }),
-    told("RT-11-01", "switches_lost", "carries the switch of determinism alone", lambda of: of | {
+    shown("RT-11-01", "switches_lost", "carries the switch of determinism alone", lambda of: of | {
         "policy": of["policy"] | {"stableReductions": 1, "rngStateless": 1}
     }),
-    told("RT-11-02", "pairwise_always", "carries the canonical order whatever was set",
+    shown("RT-11-02", "pairwise_always", "carries the canonical order whatever was set",
          lambda of: of | {"reduction_order": PAIRWISE.to_json()}),
-    told("RT-11-03", "seed_low_word", "carries the low word of a seed", lambda of: of | {"seed": of["seed"] % 2**32}),
-    told("RT-11-04", "stream_low_word", "carries the low word of a stream", lambda of: of | {
+    shown("RT-11-03", "seed_low_word", "carries the low word of a seed", lambda of: of | {"seed": of["seed"] % 2**32}),
+    shown("RT-11-04", "stream_low_word", "carries the low word of a stream", lambda of: of | {
         "stream": of["stream"] % 2**32
     }),
-    told("RT-11-05", "unstable_softmax", "carries softmax as unstable", off("softmax")),
-    told("RT-11-06", "unstable_log_sum_exp", "carries log-sum-exp as unstable", off("log_sum_exp")),
-    told("RT-11-07", "unstable_clamp", "carries clamp as unstable", off("clamp")),
+    shown("RT-11-05", "unstable_softmax", "carries softmax as unstable", off("softmax")),
+    shown("RT-11-06", "unstable_log_sum_exp", "carries log-sum-exp as unstable", off("log_sum_exp")),
+    shown("RT-11-07", "unstable_clamp", "carries clamp as unstable", off("clamp")),
 ]  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
 
 
 def when_captured(self: Capture, work: Work) -> None:
-    """It carries its descriptor already."""
+    """Record the descriptor of work when it is captured, too."""
     work.stream.carried += work.carries()
     CAPTURED(self, work)
 
@@ -82,7 +82,7 @@ KEPT = [
 
 @violates("RT-11-01", "attaches a descriptor to launches alone")
 class LaunchesAlone(ReferenceAdapter):
-    """Tells nothing of collectives."""
+    """Does not report collectives."""
 
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Without them."""
@@ -92,7 +92,7 @@ class LaunchesAlone(ReferenceAdapter):
 
 @violates("RT-11-01", "tells what all streams carry")
 class AllStreams(ReferenceAdapter):
-    """Mixes them."""
+    """Reports all streams together."""
 
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Of every stream of the mesh."""
@@ -141,7 +141,7 @@ def set_once(field: str, clause: str) -> Violation:
 
 
 def combined(name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
-    """Collectives that heed their descriptor in part."""
+    """Collectives that apply only a part of their descriptor."""
 
     def combine(*of: Any, descriptor: Any, **named: Any) -> Any:
         return COMBINE(*of, descriptor=change(descriptor), **named)

@@ -1,4 +1,4 @@
-"""What the violators of the runtime share: how one function is made to answer otherwise."""
+"""Shared by the violators of the runtime: replacing what one function does."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _IMAGES: dict[str, dict[str, Any]] = {}
 
 
 class BuildsOnce(ReferenceAdapter):
-    """The reference, which compiles each program once for all violators."""
+    """The reference with a cache of compiled images for all violators."""
 
     def abi_compile(self, **given: Any) -> dict[str, Any]:
-        """The image, from the first time it was asked for."""
-        asked = repr(sorted(given.items()))
-        if asked not in _IMAGES:
-            _IMAGES[asked] = super().abi_compile(**given)
-        return _IMAGES[asked]
+        """The cached image."""
+        key = repr(sorted(given.items()))
+        if key not in _IMAGES:
+            _IMAGES[key] = super().abi_compile(**given)
+        return _IMAGES[key]
 
 
 def answering(clause: str, name: str, description: str, function: str, answer: Answer) -> Violation:
-    """A function answers by `answer(adapter, call, given)`, where `call(**given)` would be right."""
+    """A function replaced by `answer(adapter, call, given)`; `call(**given)` is the right implementation."""
     method = f"runtime_{function}"
     right = getattr(ReferenceAdapter, method)
 
@@ -72,7 +72,7 @@ def accepting(
     when: Callable[[Given], bool],
     instead: Callable[[Given], Mapping[str, Any]],
 ) -> Violation:
-    """A function takes arguments that are wrong for others that are right."""
+    """A function that replaces wrong arguments by right ones, and so accepts them."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return call(**(given | dict(instead(given)) if when(given) else given))
@@ -92,7 +92,7 @@ def in_every_context(clause: str, name: str, description: str, function: str) ->
 
 
 def restating(clause: str, name: str, description: str, function: str, was: str, becomes: str) -> Violation:
-    """A function that refuses with one status gives another; "" is success, with outputs of 0."""
+    """A function that refuses with another status; "" is success, with outputs of 0."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:

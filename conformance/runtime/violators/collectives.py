@@ -63,7 +63,7 @@ def without_last(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Ma
 
 
 def without_last_rank(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    """The last rank brings nothing."""
+    """The last rank's contribution is left out."""
     return [right(buffers[:-1])[0]] * len(buffers) if len(buffers) > 2 else right(buffers)
 
 
@@ -127,7 +127,7 @@ def at_the_beginning(right: Right, buffers: Buffers, given: Mapping[str, Any]) -
 
 
 def own_alone(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    """Nothing of the others."""
+    """Each rank's own contribution only."""
     return list(buffers)
 
 

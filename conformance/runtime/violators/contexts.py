@@ -1,4 +1,4 @@
-"""Contexts and versions done wrong (runtime specification, 4.1)."""
+"""Wrong contexts and versions (runtime specification, 4.1)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def version(**other: int) -> Any:
 
 
 def needs_a_context(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Tell the version only within a context."""
+    """Report the version only within a context."""
     if not adapter.runtime.handles.live("context"):
         raise Refusal(NOT_INITIALIZED, "call", "tessGetVersion: no context")
     return call(**given)

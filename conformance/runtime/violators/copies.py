@@ -53,7 +53,7 @@ def longer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def exchanged(given: Given) -> dict[str, Any]:
-    """The other way round."""
+    """Source and destination exchanged."""
     return {"dst": given["src"], "src": given["dst"]} if given["kind"] == D2D else {}
 
 
@@ -100,12 +100,12 @@ class FirstRankOnly(BuildsOnce):
     """Moves the bytes of one rank by way of the host."""
 
     def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Peek and poke."""
+        """Copy rank 0's bytes through the host."""
         if given["kind"] != D2D or given["bytes"] == 0 or not self._many_ranks():
             return super().runtime_tessMemcpyAsync(**given)
         mesh = self.runtime.handles.live("mesh")[-1][0]
-        told = self.runtime_tessxPeek(mesh=mesh, rank=0, devPtr=given["src"], bytes=given["bytes"])
-        return self.runtime_tessxPoke(mesh=mesh, rank=0, devPtr=given["dst"], data=told["data"])
+        memory = self.runtime_tessxPeek(mesh=mesh, rank=0, devPtr=given["src"], bytes=given["bytes"])
+        return self.runtime_tessxPoke(mesh=mesh, rank=0, devPtr=given["dst"], data=memory["data"])
 
     def _many_ranks(self) -> bool:
         return any(len(mesh.devices) > 1 for _, mesh in self.runtime.handles.live("mesh"))
@@ -131,7 +131,7 @@ class Overtaking(BuildsOnce):
 
 @violates("RT-04.4-11", "lets copies to the device overtake queued work")
 class CopiesInAtOnce(Overtaking):
-    """Done when the call returns."""
+    """The copy is finished when the call returns."""
 
     kinds = (H2D,)
     waits = True
@@ -139,7 +139,7 @@ class CopiesInAtOnce(Overtaking):
 
 @violates("RT-04.4-11", "lets copies to the host overtake queued work")
 class CopiesOutAtOnce(Overtaking):
-    """Done when the call returns."""
+    """The copy is finished when the call returns."""
 
     kinds = (D2H,)
     waits = True
@@ -147,7 +147,7 @@ class CopiesOutAtOnce(Overtaking):
 
 @violates("RT-04.4-11", "lets copies on the device overtake queued work")
 class CopiesWithinAtOnce(Overtaking):
-    """Done when the call returns."""
+    """The copy is finished when the call returns."""
 
     kinds = (D2D,)
     waits = True
@@ -155,6 +155,6 @@ class CopiesWithinAtOnce(Overtaking):
 
 @violates("RT-04.4-11", "runs copies beside their stream")
 class CopiesBeside(Overtaking):
-    """In no order with its other work."""
+    """Copies are unordered with the stream's other work."""
 
     kinds = (H2D, D2H, D2D)

@@ -1,4 +1,4 @@
-"""Launches whose determinism descriptor is missing, incomplete or not heeded (runtime specification, 11; AMB-RT-75)."""
+"""Launches whose determinism descriptor is missing, incomplete or ignored (runtime specification, 11; AMB-RT-75)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tessera_reference.numerics.trees import PAIRWISE, Tree
 
 from ...ir.violators.changes import changed
 
-Told = dict[str, Any]
+Shown = dict[str, Any]
 EVALUATE, TREE_OVER = ReferenceAdapter.numerics_evaluate, Tree.over
 
 
 # What is told of it
 
 
-def told(clause: str, name: str, description: str, change: Callable[[Told], Told]) -> Violation:
-    """The descriptor that governed a launch, told changed."""
+def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
+    """The reported descriptor of a launch, changed."""
 
     def evaluate(self: ReferenceAdapter, **launch: Any) -> dict[str, Any]:
         answer = EVALUATE(self, **launch)
@@ -31,14 +31,14 @@ def told(clause: str, name: str, description: str, change: Callable[[Told], Told
     return changed(clause, name, description, (ReferenceAdapter, "numerics_evaluate", evaluate))
 
 
-def without(name: str) -> Callable[[Told], Told]:
+def without(name: str) -> Callable[[Shown], Shown]:
     """A descriptor that lacks something."""
     return lambda descriptor: {key: value for key, value in descriptor.items() if key != name}
 
 
 @violates("RT-11-01", "carries no descriptor")
 class NoDescriptor(ReferenceAdapter):
-    """Tells nothing of what governed a launch."""
+    """Does not report the descriptor of a launch."""
 
     def numerics_evaluate(self, **launch: Any) -> dict[str, Any]:
         """The outputs alone."""
@@ -46,21 +46,21 @@ class NoDescriptor(ReferenceAdapter):
 
 
 TOLD = [
-    told("RT-11-01", "no_seed", "carries no seed", without("seed")),
-    told("RT-11-01", "no_stream", "carries no stream", without("stream")),
-    told("RT-11-01", "no_order", "carries no reduction order", without("reduction_order")),
-    told("RT-11-01", "no_toggles", "carries no stable-math toggles", without("stable")),
-    told("RT-11-01", "seed_of_its_own", "takes another seed than 0 by itself", lambda told: told | {
-        "seed": told["seed"] or 1
+    shown("RT-11-01", "no_seed", "carries no seed", without("seed")),
+    shown("RT-11-01", "no_stream", "carries no stream", without("stream")),
+    shown("RT-11-01", "no_order", "carries no reduction order", without("reduction_order")),
+    shown("RT-11-01", "no_toggles", "carries no stable-math toggles", without("stable")),
+    shown("RT-11-01", "seed_of_its_own", "takes another seed than 0 by itself", lambda shown: shown | {
+        "seed": shown["seed"] or 1
     }),
-    told("RT-11-02", "order_not_told", "tells the canonical order whatever was taken", lambda told: told | {
+    shown("RT-11-02", "order_not_told", "tells the canonical order whatever was taken", lambda shown: shown | {
         "reduction_order": PAIRWISE.to_json()
     }),
-    told("RT-11-03", "seed_not_told", "tells seed 0 whatever was taken", lambda told: told | {"seed": 0}),
-    told("RT-11-04", "stream_not_told", "tells stream 0 whatever was taken", lambda told: told | {"stream": 0}),
+    shown("RT-11-03", "seed_not_told", "tells seed 0 whatever was taken", lambda shown: shown | {"seed": 0}),
+    shown("RT-11-04", "stream_not_told", "tells stream 0 whatever was taken", lambda shown: shown | {"stream": 0}),
     *(
-        told(clause, f"no_{toggle}", f"has no toggle {toggle}", lambda told, toggle=toggle: told | {  # type: ignore[misc]
-            "stable": without(toggle)(told["stable"])
+        shown(clause, f"no_{toggle}", f"has no toggle {toggle}", lambda shown, toggle=toggle: shown | {  # type: ignore[misc]
+            "stable": without(toggle)(shown["stable"])
         })
         for clause, toggle in (("RT-11-05", "softmax"), ("RT-11-06", "log_sum_exp"), ("RT-11-07", "clamp"))
     ),
@@ -71,7 +71,7 @@ TOLD = [
 
 
 def heeded(clause: str, name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
-    """A descriptor that is heeded only in part, though it is told as it was brought."""
+    """A descriptor that is applied only in part, though reported unchanged."""
     under = numerics._under
 
     def attributes(descriptor: Descriptor, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def fold_for_ring(descriptor: Descriptor) -> Descriptor:
 
 
 def named_only(descriptor: Descriptor) -> Descriptor:
-    """Explicit trees are passed over."""
+    """Explicit trees are ignored."""
     order = descriptor.reduction_order
     return replace(descriptor, reduction_order=None) if order is not None and order.form == "explicit" else descriptor
 

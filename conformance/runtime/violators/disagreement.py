@@ -1,4 +1,4 @@
-"""Ranks that disagree and are not told, not once, or of another status (runtime spec, 7, 11, Appendix A)."""
+"""Disagreements of ranks not reported, not exactly once, or with another status (runtime spec, 7, 11, Appendix A)."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def told_as(clause: str, name: str, description: str, was: Status, becomes: Stat
     right = Stream.fail
 
     def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
-        told = Failure(becomes, failure.function, failure.given, failure.allowed) if failure.status is was else failure
-        right(self, told, number, rank)
+        sent = Failure(becomes, failure.function, failure.given, failure.allowed) if failure.status is was else failure
+        right(self, sent, number, rank)
 
     return broken(clause, name, description, Stream, "fail", fail)
 
 
 def untold(clause: str, name: str, description: str, status: Status) -> Violation:
-    """A status that is not kept."""
+    """A status that is not reported."""
     right = Stream.fail
 
     def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
@@ -134,7 +134,7 @@ def untold(clause: str, name: str, description: str, status: Status) -> Violatio
 
 
 def told_for_ever(self: Stream) -> None:
-    """The error stays."""
+    """The error is reported at every synchronization."""
     self.drain()
     if self.error is not None:
         raise self.error
@@ -152,7 +152,7 @@ def told_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> N
 
 
 def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The last rank to issue waits, and is told itself."""
+    """The last rank to issue waits, and its call returns the error."""
     answer = call(**given)
     stream = adapter.runtime.stream(given["stream"], "tessxIssue")
     counts = adapter.runtime.issued[stream].counts

@@ -1,4 +1,4 @@
-"""Environments that are misread, found late, or ask for nothing (runtime spec, Appendix C; AMB-RT-46)."""
+"""Environment variables that are misread, read late, or ignored (runtime spec, Appendix C; AMB-RT-46)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READ, STORE, NOTE = environment.read_environment, CodeCache.store, Log.note
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[Environment], Environment]) -> Violation:
-    """What a context finds, changed."""
+    """The environment that a context reads, changed."""
 
     def read(variables: Mapping[str, str]) -> Environment:
         return change(READ(variables))
@@ -45,7 +45,7 @@ def without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
 
 
 def instead(name: str, values: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
-    """Values of a variable taken for others."""
+    """Values of a variable replaced by others."""
     return lambda variables: {
         each: values.get(value, value) if each == name else value for each, value in variables.items()
     }
@@ -107,7 +107,7 @@ class FirstDirectory(ReferenceAdapter):
 
 
 def never_stored(self: CodeCache, context: Context) -> None:
-    """The directory is told of, and never written."""
+    """The directory is reported, but never written."""
 
 
 _directories: dict[int, Any] = {}
@@ -125,7 +125,7 @@ def last_store(self: CodeCache, context: Context) -> Any:
 
 
 def governing(name: str, description: str, govern: Callable[..., NumericsPolicy]) -> Violation:
-    """Sources in another order."""
+    """Policy sources in another order of precedence."""
     return replaced("RT-19.C-02", description, make, (Context, "governing", govern), name=name)
 
 
@@ -141,18 +141,18 @@ def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool
 def environment_first(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over all but the flag."""
     policy = self.policy or module or self.default()
-    asked = self.environment.deterministic
-    return _with(policy if asked is None else replace(policy, deterministic=int(asked)), flag)
+    wanted = self.environment.deterministic
+    return _with(policy if wanted is None else replace(policy, deterministic=int(wanted)), flag)
 
 
 def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over a module."""
-    asked = self.environment.deterministic
-    return _with(self.policy or (self.default() if asked is not None else module) or self.default(), flag)
+    wanted = self.environment.deterministic
+    return _with(self.policy or (self.default() if wanted is not None else module) or self.default(), flag)
 
 
 def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """Modules have no say."""
+    """Policies of modules are ignored."""
     return _with(self.policy or self.default(), flag)
 
 
@@ -169,8 +169,8 @@ def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool =
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """Deterministic where any source is."""
     sources = [each for each in (self.policy, module) if each is not None]
-    asked = any(each.deterministic for each in sources) or bool(self.environment.deterministic)
-    return replace((sources or [self.default()])[0], deterministic=int(asked or flag))
+    wanted = any(each.deterministic for each in sources) or bool(self.environment.deterministic)
+    return replace((sources or [self.default()])[0], deterministic=int(wanted or flag))
 
 
 PRECEDENCE = [

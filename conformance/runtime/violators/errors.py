@@ -1,4 +1,4 @@
-"""Errors that are told by the wrong call, twice, or not at all, and calls that fail by half (runtime spec, 7)."""
+"""Errors reported by the wrong call, twice, or not at all, and calls that fail half-way (runtime spec, 7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
 
 
 def mended(**instead: Any) -> Any:
-    """Do what is right, and report what was wrong."""
+    """Do the work with valid arguments, and still report the error."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:
@@ -35,7 +35,7 @@ def mended(**instead: Any) -> Any:
 
 
 def alternating(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Say of a call what was true of the one before."""
+    """Fail after a call that failed."""
     refused = getattr(adapter, "refused_before", False)
     try:
         answer = call(**given)
@@ -76,7 +76,7 @@ def later(adapter: Any, given: Given, status: Status) -> None:
 
 
 def deferred(code: str, outputs: dict[str, Any] | None = None, twice: bool = False) -> Any:
-    """Leave a refusal for the synchronization, instead of telling it or besides."""
+    """Report a refusal at the synchronization, instead of at the call or in addition."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:
@@ -131,7 +131,7 @@ DEFERRED = [
 
 
 def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Tell of an error at every synchronization from then on."""
+    """Report an error at every later synchronization."""
     try:
         return call(**given)
     except Refusal:
@@ -140,7 +140,7 @@ def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def everywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Tell of the errors of every stream."""
+    """Report the errors of every stream."""
     answer = call(**given)
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle, stream in mesh.streams.items():
@@ -185,7 +185,7 @@ class OneByOne(BuildsOnce):
         return answer
 
     def runtime_tessStreamSynchronize(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Tell one of them."""
+        """Report one of them."""
         answer = super().runtime_tessStreamSynchronize(**given)
         if self.errors:
             raise self.errors.pop(0)
@@ -224,13 +224,13 @@ def cleared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 TEXTS = [
-    answering("RT-07-03", "no_text", "gives failures no text", "tessxLastError", text(lambda told: "")),
+    answering("RT-07-03", "no_text", "gives failures no text", "tessxLastError", text(lambda message: "")),
     answering(
         "RT-07-03",
         "no_function",
         "leaves the function out",
         "tessxLastError",
-        text(lambda told: told.partition(":")[2]),
+        text(lambda message: message.partition(":")[2]),
     ),
     answering("RT-07-03", "first_failure", "tells of the first failure", "tessxLastError", first_failure),
     answering("RT-07-03", "cleared", "forgets a failure when a call succeeds", "tessMalloc", cleared),

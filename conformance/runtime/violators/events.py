@@ -20,7 +20,7 @@ async def no_wait(self: WaitWork, rank: int) -> None:
 
 
 async def first_rank_only(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
-    """Hold back rank 0 and no other."""
+    """Wait on rank 0 only."""
     if rank == 0:
         await right(self, rank)
 
@@ -84,7 +84,7 @@ def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any
 
 
 def releases(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Let everyone go on who waits for an event that is destroyed."""
+    """Destroying an event resumes all that wait for it."""
     event = adapter.runtime._event(given["event"], "tessEventDestroy")
     if event.last is not None:
         event.last.reached.set()
@@ -118,7 +118,7 @@ def on_its_own_stream(adapter: Any, call: Call, given: Given) -> bool:
 
 
 def refuses_its_own(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Take the wait of a stream for itself for a mistake."""
+    """Refuse a stream's wait for its own recording."""
     if on_its_own_stream(adapter, call, given):
         raise Refusal(INVALID, "call", "tessStreamWaitEvent: not this")
     return call(**given)

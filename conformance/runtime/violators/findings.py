@@ -1,4 +1,4 @@
-"""Mistakes with memory that are not found, or found where there are none (runtime specification, 4.4; AMB-RT-83)."""
+"""Memory errors that are not found, or found where there are none (runtime specification, 4.4; AMB-RT-83)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def without(kind: str) -> Any:
 
 
 def told_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Forget what was told."""
+    """Report each finding once."""
     answer = call(**given)
     adapter.runtime.machine.memory.findings.clear()
     return answer

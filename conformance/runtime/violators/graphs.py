@@ -1,4 +1,4 @@
-"""Captures that run, lose or reorder what they are to keep, and replays that differ (runtime spec 6, 12)."""
+"""Captures that run, lose or reorder work, and replays that differ (runtime spec 6, 12)."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class Cycle(ReferenceAdapter):
 
 @violates("RT-12-06", "tells copies as launches")
 class CopiesAsLaunches(ReferenceAdapter):
-    """Knows one kind."""
+    """Reports every node as a launch."""
 
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
         """All launches."""
@@ -226,14 +226,14 @@ class CopiesAsLaunches(ReferenceAdapter):
 
 @violates("RT-12-06", "moves what memory held at the first replay")
 class StaleCopies(ReferenceAdapter):
-    """Host memory of a replay is that of the one before."""
+    """Host writes after a replay are lost, so that the next one copies old bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.replayed = False
 
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """From now on the host cannot be heard."""
+        """Ignore host writes from now on."""
         answer = super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
         self.replayed = True
         return answer
@@ -243,7 +243,7 @@ class StaleCopies(ReferenceAdapter):
         return {} if self.replayed else super().runtime_tessxHostWrite(hostPtr=hostPtr, data=data)
 
     def session_reset(self) -> dict[str, Any]:
-        """Hear again."""
+        """Accept host writes again."""
         self.replayed = False
         return super().session_reset()
 
@@ -271,7 +271,7 @@ def empty_graph(self: Capture, stream: Stream) -> Graph:
 
 @violates("RT-12-07", "instantiates the NULL graph")
 class NullGraph(ReferenceAdapter):
-    """Gives out 0."""
+    """Returns NULL for a graph."""
 
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """End the capture."""
@@ -380,7 +380,7 @@ async def first_rank_only(self: GraphWork, rank: int) -> None:
 
 
 async def silent(self: GraphWork, rank: int) -> None:
-    """No error is told."""
+    """Errors of replays are not reported."""
     for work in self.works:
         try:
             await work.run(rank)

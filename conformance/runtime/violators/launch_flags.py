@@ -78,7 +78,7 @@ FLAGS = [
 
 
 def governing(change: Callable[..., Any]) -> tuple[Any, str, Any]:
-    """Another policy in force."""
+    """Another policy governs launches."""
     right = Context.governing
 
     def policy(self: Context, module: Any = None, deterministic_launch: bool = False) -> Any:
@@ -118,7 +118,7 @@ def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
 
 
 def nudged(array: Array) -> Array:
-    """The last bit of the first element the other way round, of numbers."""
+    """The last bit of the first element flipped, where it is a number."""
     data = bytes(array.to_bits())
     if array.dtype.kind != "float" or not data:
         return array

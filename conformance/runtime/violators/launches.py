@@ -1,4 +1,4 @@
-"""Launches over another grid or with other arguments, and failures that are lost (runtime spec, 4.5 to 18)."""
+"""Launches with another grid or other arguments, and failures that are lost (runtime spec, 4.5 to 18)."""
 
 from __future__ import annotations
 
@@ -171,21 +171,21 @@ class LateArguments(BuildsOnce):
         self.late: list[Given] = []
 
     def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Note the launch where its arguments have an address."""
+        """Defer the launch if its arguments have an address."""
         if isinstance(given["argBuffer"], int):
             self.late.append(given)
             return {}
         return super().runtime_tessLaunch(**given)
 
     def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Queue what was noted first."""
+        """Queue deferred launches first."""
         late, self.late = self.late, []
         for each in late:
             super().runtime_tessLaunch(**each)
         return super().runtime_tessMemcpyAsync(**given)
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget what was noted."""
+        """Drop deferred launches."""
         self.late = []
         return super().session_reset()
 
@@ -305,7 +305,7 @@ def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def keeping(only: Callable[[Any], bool]) -> Any:
-    """Failures that a stream keeps: some."""
+    """A stream that records only some failures."""
     right = Stream.fail
     return lambda self, failure: right(self, failure) if only(failure) else None
 

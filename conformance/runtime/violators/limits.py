@@ -1,4 +1,4 @@
-"""Limits of a stream's memory that are counted wrong, and faults that befall others (runtime spec, 15; AMB-RT-81)."""
+"""Limits of a stream's memory that are counted wrong, and faults injected wrongly (runtime spec, 15; AMB-RT-81)."""
 
 from __future__ import annotations
 

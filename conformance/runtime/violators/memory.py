@@ -1,4 +1,4 @@
-"""Memory that is allocated or released wrong (runtime specification, 4.4)."""
+"""Memory that is allocated or released wrongly (runtime specification, 4.4)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 @violates("RT-04.4-17", "frees host memory ten times and then no more")
 class TiredOfFreeing(BuildsOnce):
-    """Runs out of something."""
+    """Fails after a number of frees."""
 
     freed = 0
 

@@ -1,4 +1,4 @@
-"""Meshes done wrong (runtime specification, 2, 4.2 and 18)."""
+"""Wrong meshes (runtime specification, 2, 4.2 and 18)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def in_use(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def all_ids(given: Given) -> dict[str, Any]:
-    """Look at the whole array."""
+    """Refuse an array that holds more ids than nDevices."""
     ids = given["deviceIds"]
     if len(ids) != given["nDevices"]:
         raise Refusal(INVALID, "call", "tessMeshCreate: too many ids")

@@ -1,4 +1,4 @@
-"""Contexts that load what nobody signed, and let happen what they forbid (runtime spec 15; AMB-RT-88)."""
+"""Contexts that load unsigned modules, and permit what they forbid (runtime spec 15; AMB-RT-88)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def verifying(clause: str, name: str, description: str, verify: Callable[..., No
 
 
 def unsigned_accepted(image: bytes, keys: Any) -> None:
-    """No signature is as good as one."""
+    """Accept modules without a signature."""
     if read(image, runtime=None).section("signature") is not None:
         VERIFY(image, keys)
 
 
 def any_key(image: bytes, keys: Any) -> None:
-    """Whoever has signed."""
+    """Accept a signature by any key."""
     section = read(image, runtime=None).section("signature")
     VERIFY(image, keys if section is None else [section.data[:32]])
 
@@ -59,7 +59,7 @@ def other_status(image: bytes, keys: Any) -> None:
 
 @violates("RT-15-05", "loads no module that is signed")
 class SignedRefused(ReferenceAdapter):
-    """Does not know the section."""
+    """Does not support signatures."""
 
     def runtime_tessModuleLoad(self, *, context: Any, image: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Refuse it."""
@@ -109,12 +109,12 @@ SIGNED = [
 
 
 def requiring(clause: str, name: str, description: str, require: Callable[..., None]) -> Violation:
-    """What work has to keep to, changed."""
+    """The policy that work has to satisfy, changed."""
     return replaced(clause, description, make, (Context, "require_policy", require), name=name)
 
 
 def policy_set(clause: str, name: str, description: str, change: Callable[[ModulePolicy], ModulePolicy]) -> Violation:
-    """What a context forbids, changed when it is set."""
+    """A context's restrictions, changed when they are set."""
     return replaced(
         clause, description, make, (extensions, "ModulePolicy", lambda *of: change(ModulePolicy(*of))), name=name
     )
@@ -185,7 +185,7 @@ class FastModuleLoaded(ReferenceAdapter):
 
 @violates("RT-15-02", "sets a policy that it refuses")
 class RefusedAndSet(ReferenceAdapter):
-    """Says no, and takes it."""
+    """Refuses a policy, and sets it."""
 
     def runtime_tessSetNumericsPolicy(self, *, context: Any, policy: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Set it."""

@@ -23,7 +23,7 @@ def loading(clause: str, name: str, description: str, compatible: Compatible) ->
 
 
 class AtVersion12(BuildsOnce):
-    """The reference, were it of version 1.2: so there are older minors."""
+    """The reference as version 1.2, so that older minor versions exist."""
 
     def runtime_tessGetVersion(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """1.2."""

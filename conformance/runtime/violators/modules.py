@@ -1,4 +1,4 @@
-"""Modules that are loaded, searched or unloaded wrong (runtime specification, 4.5)."""
+"""Modules that are loaded, searched or unloaded wrongly (runtime specification, 4.5)."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def checksum_mended(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Believe everything but the checksum."""
+    """Recompute the checksum before validating."""
     try:
         return call(**given)
     except Refusal:
         if not isinstance(given["image"], int):
             raise
         size = given["size"]
-        told = adapter.runtime_tessxHostRead(hostPtr=given["image"], bytes=size)
-        content = bytes.fromhex(told["data"])[: size - CHECKSUM_BYTES]
+        stored = adapter.runtime_tessxHostRead(hostPtr=given["image"], bytes=size)
+        content = bytes.fromhex(stored["data"])[: size - CHECKSUM_BYTES]
         return call(**(given | {"image": (content + checksum(content)).hex()}))
 
 
@@ -120,7 +120,7 @@ def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def undone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Let queued work do nothing."""
+    """Drop queued work."""
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for stream in mesh.streams.values():
             for work in stream.queued:

@@ -74,7 +74,7 @@ EXCHANGED = [
 
 
 def unawaited(clause: str, name: str, description: str, kind: type[Work]) -> Violation:
-    """Work of a kind goes on by itself while the stream takes the next."""
+    """Work of a kind runs while the stream starts the next."""
     right = kind.run
 
     async def run(self: Work, rank: int) -> None:
@@ -94,7 +94,7 @@ UNAWAITED = [
 
 
 def impatient(more: Callable[[int], bool]) -> Any:
-    """Waits that streams of some priorities do not keep to."""
+    """Streams of some priorities do not wait for events."""
     right = WaitWork.run
 
     async def run(self: WaitWork, rank: int) -> None:

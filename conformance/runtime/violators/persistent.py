@@ -1,4 +1,4 @@
-"""Persistent kernels that do not stay, do not end, or stay unasked (runtime spec 6, 15; AMB-RT-65)."""
+"""Persistent kernels that do not stay, do not end, or stay without the flag (runtime spec 6, 15; AMB-RT-65)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def stays_unnamed(self: LaunchWork) -> None:
 
 
 async def blocks_others(self: LaunchWork) -> None:
-    """Lets nothing run beside it: the work of other streams fails."""
+    """Fails the work of other streams while it is resident."""
     for stream in self.stream.mesh.streams.values():
         if stream is not self.stream:
             stream.fail(self._failed(0, "another kernel is resident"), 0, 0)
@@ -43,7 +43,7 @@ async def blocks_others(self: LaunchWork) -> None:
 
 
 async def one_at_a_time(self: LaunchWork) -> None:
-    """The second to come does not stay."""
+    """A second persistent kernel does not stay."""
     if len(self.stream.mesh.resident) < 2:
         await STAY(self)
 
@@ -55,7 +55,7 @@ def ends_all(self: Stream) -> None:
 
 
 def forgets_to_end(self: Stream) -> None:
-    """Still told of as resident."""
+    """Keeps ended kernels in the list of resident ones."""
     kept = list(self.mesh.resident)
     END(self)
     self.mesh.machine.settle(lambda: not self.queued)
@@ -69,7 +69,7 @@ def persistent_always(state: State, work: LaunchWork) -> None:
 
 
 def persistent_quick(state: State, work: LaunchWork) -> None:
-    """Kernels that ask for low latency stay."""
+    """Low-latency kernels stay."""
     if work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         work.flags |= PERSISTENT
     QUEUE(state, work)

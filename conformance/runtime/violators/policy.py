@@ -32,7 +32,7 @@ class PolicyForgotten(ReferenceAdapter):
     """Accepts a policy and keeps the default."""
 
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Look at the policy and let it go."""
+        """Validate the policy and drop it."""
         kept = self.policy(context, "tessGetNumericsPolicy")
         answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
         self.runtime.context(context, "tessSetNumericsPolicy").policy = kept
@@ -55,7 +55,7 @@ class FirstPolicyKept(ReferenceAdapter):
         return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget who is governed too."""
+        """Forget the contexts too."""
         self.governed.clear()
         return super().session_reset()
 
@@ -238,7 +238,7 @@ class OtherOrder(Loose):
 
 
 def fast(name: str, description: str, function: str, compute: Callable[[Values, DType], Values]) -> Violation:
-    """A function as fast math has it, whatever the policy."""
+    """A fast-math function, whatever the policy."""
 
     def answer(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
         with np.errstate(all="ignore"):
@@ -250,7 +250,7 @@ def fast(name: str, description: str, function: str, compute: Callable[[Values, 
 
 
 def inverse_root(values: Values, kind: DType) -> Values:
-    """The famous start from the exponent, and two steps of Newton's: off by some 5e-6."""
+    """The bit-trick estimate and two Newton steps: relative error about 5e-6."""
     start = (np.int32(0x5F3759DF) - (values.astype(np.float32).view(np.int32) >> 1)).view(np.float32)
     for _ in range(2):
         start = start * (np.float32(1.5) - np.float32(0.5) * values.astype(np.float32) * start * start)

@@ -1,4 +1,4 @@
-"""Profilers that write no file, another one, or not where they are told (runtime specification, 4.8)."""
+"""Profilers that write no file, another one, or at another path (runtime specification, 4.8)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def afterwards(change: Callable[[Path], object]) -> Any:
     """Do something with the file that was written."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        told = call(**given)
+        result = call(**given)
         change(Path(given["outJsonPath"]))
-        return told
+        return result
 
     return answer
 

@@ -1,4 +1,4 @@
-"""Random numbers from other words, other bits or a generator with a memory (runtime specification, 4.7; AMB-RT-74)."""
+"""Random numbers from other words, other bits or a stateful generator (runtime specification, 4.7; AMB-RT-74)."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def block_then_stream(low: Values, high: Values, stream_low: int, stream_high: i
 
 
 class Memory:
-    """A generator that goes on where it stopped."""
+    """A generator with state, which continues where it stopped."""
 
     def __init__(self) -> None:
         self.given_out = 0
 
     def __call__(self, seed: int, stream: int, first: int, count: int) -> Values:
-        """The next words, whatever is asked for."""
+        """The next words, whatever indices are requested."""
         start, self.given_out = self.given_out, self.given_out + count
         return WORDS(seed, stream, first + start, count)
 

@@ -1,4 +1,4 @@
-"""Other statuses than the specification has (runtime specification, Appendix A)."""
+"""Statuses that differ from the specification (runtime specification, Appendix A)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class OneMore(BuildsOnce):
 
 
 def unharmed(work: LaunchWork, *arguments: Any) -> Any:
-    """Take an error of the kernel for the end of it."""
+    """Treat an error of the kernel as its normal end."""
     try:
         return RIGHT(work, *arguments)
     except Failure:

@@ -1,4 +1,4 @@
-"""Streams and events that begin or end wrong (runtime specification, 4.3)."""
+"""Streams and events that are created or destroyed wrongly (runtime specification, 4.3)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unfinished(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def never_used(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse a stream that has carried nothing."""
+    """Refuse to destroy a stream that was never used."""
     for handle, stream in adapter.runtime.handles.live("stream"):
         if handle == given["stream"] and not stream.carried:
             raise Refusal(INVALID, "call", "tessStreamDestroy: nothing to destroy")

@@ -1,4 +1,4 @@
-"""Timeouts that never come, come too soon, or are told otherwise, and launches of low latency (spec 6, 19.A)."""
+"""Timeouts that are missed, too early, or reported wrongly, and low-latency launches (spec 6, 19.A)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failed(self: Work, timeout: int) -> Failure:
 
 
 async def slow_for_ever(self: Work, duration: int) -> None:
-    """Slow work is let finish."""
+    """Slow work is not timed out."""
     machine = self.stream.mesh.machine
     await machine.engine.sleep(machine.lasting(duration))
 
@@ -42,7 +42,7 @@ async def at_a_tenth(self: Work, duration: int) -> None:
 
 
 async def hangs_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
-    """What waits for ever is given up as if there were no timeout."""
+    """Wait as if there were no timeout."""
     context = self.stream.mesh.context
     kept, context.timeout = context.timeout, None
     try:
@@ -141,7 +141,7 @@ TIMEOUTS = [
 
 
 def dropped(state: State, work: LaunchWork) -> None:
-    """A launch of low latency is forgotten."""
+    """Low-latency launches are dropped."""
     if not work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         QUEUE(state, work)
 

@@ -1,4 +1,4 @@
-"""Traces that tell too little, or what was not so (runtime spec 17; AMB-RT-164)."""
+"""Traces that are incomplete or wrong (runtime spec 17; AMB-RT-164)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_t
 
 
 def sliced(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
-    """Slices told otherwise."""
+    """Changed slices."""
     return replaced(clause, description, make, (trace, "_slice", lambda *of: change(SLICE(*of))), name=name)
 
 
 def argued(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
-    """The `args` of slices told otherwise."""
+    """Changed `args` of slices."""
     return sliced(clause, name, description, lambda event: event | {"args": change(event["args"])})
 
 
 def noted(clause: str, name: str, description: str, change: Callable[[Record], Record | None]) -> Violation:
-    """Records noted otherwise, or not at all."""
+    """Records that are changed or dropped."""
 
     def add(self: Profiler, record: Record) -> None:
         changed = change(record)
@@ -52,7 +52,7 @@ def written(name: str, description: str, change: Callable[[Any], Any]) -> Violat
 
 def without(name: str) -> Callable[[Event], Event]:
     """Something left out."""
-    return lambda told: {key: value for key, value in told.items() if key != name}
+    return lambda entry: {key: value for key, value in entry.items() if key != name}
 
 
 def flow(phase: str, number: int, *of: Any) -> Event:
@@ -145,10 +145,10 @@ ARGUMENTS = [
 
 
 class NotesBefore(ReferenceAdapter):
-    """Has a profiler running from the beginning, which each started one goes on with."""
+    """Starts a profiler with the context; later profilers begin with its records."""
 
     def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """With what was noted before."""
+        """Copy the records of earlier profilers."""
         found = self.runtime.context(context, "tessProfilerStart")
         kept = [each for profiler in found.profilers.values() for each in profiler.records]
         answer = super().runtime_tessProfilerStart(context=context, **others)
@@ -156,7 +156,7 @@ class NotesBefore(ReferenceAdapter):
         return answer
 
     def runtime_tessInit(self, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """And one profiler."""
+        """Start the first profiler."""
         answer = super().runtime_tessInit(**others)
         super().runtime_tessProfilerStart(context=answer["context"])
         return answer

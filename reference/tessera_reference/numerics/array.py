@@ -21,7 +21,7 @@ __all__ = ["Array"]
 class Array:
     """Values of `dtype`, of any shape, held in `dtype.carrier` and read-only.
 
-    That each value is one of `dtype` is the maker's promise; `Array.checked` verifies it.
+    The caller guarantees that each value is one of `dtype`; `Array.checked` verifies it.
     Raises `WrongCarrier` when `values` is of another numpy dtype. Compare arrays by `to_bits`.
     """
 
@@ -49,14 +49,14 @@ class Array:
     @classmethod
     def checked(cls, dtype: DType, values: npt.ArrayLike) -> Array:
         """Build an array from numbers, each of which must be a value of `dtype`. Raises `NotRepresentable`."""
-        given = np.asarray(values)
+        numbers = np.asarray(values)
         with np.errstate(all="ignore"):
-            held = cls(dtype, given.astype(dtype.carrier))
+            held = cls(dtype, numbers.astype(dtype.carrier))
             again = cls.from_bits(dtype, held.shape, held.to_bits()).values
-            same = _alike(again.real, given.real) & _alike(again.imag, given.imag)
+            same = _alike(again.real, numbers.real) & _alike(again.imag, numbers.imag)
         if not same.all():
             index = tuple(int(i) for i in np.argwhere(~same)[0])
-            raise NotRepresentable(dtype, index, given[index].item())
+            raise NotRepresentable(dtype, index, numbers[index].item())
         return held
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Operations by name, with attributes as JSON has them: what a harness asks for one operation at a time (AMB-RT-73)."""
+"""Operations by name, with attributes in JSON, as the harness evaluates them one at a time (AMB-RT-73)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str,
     if not entry.operands <= len(operands) <= entry.operands + entry.optional_operand:
         allowed = f"{entry.operands} or {entry.operands + 1}" if entry.optional_operand else f"{entry.operands}"
         raise InvalidArgument(operation, "number of operands", len(operands), allowed)
-    given = read_attributes(operation, attributes)
+    settings = read_attributes(operation, attributes)
     for name in _required(entry):
-        if name not in given:
+        if name not in settings:
             raise InvalidArgument(operation, name, None, "a value, since it has no default")
-    result = entry.function(*operands, **given)
+    result = entry.function(*operands, **settings)
     return result if isinstance(result, tuple) else (result,)
 
 

@@ -29,6 +29,6 @@ def join(real: Values, imaginary: Values) -> Values:
 
 
 def product(x: Parts, y: Parts) -> Parts:
-    """Return the product of complex numbers given, and returned, as real and imaginary part."""
+    """Return the product of complex numbers; operands and result are (real, imaginary) pairs."""
     (a, b), (c, d) = x, y
     return a * c - b * d, a * d + b * c

@@ -1,4 +1,4 @@
-"""A guard: does this process compute by IEEE 754's default rules?
+"""A guard that this process computes by IEEE 754's default rules.
 
 A library built with -ffast-math can switch flush-to-zero on for a whole process, and a rounding mode left behind by
 other code changes every result. `check_environment` runs in a fraction of a millisecond, whenever a run starts.
@@ -46,7 +46,7 @@ def _array(dtype: DType, *values: float) -> np.ndarray[Any, Any]:
 
 
 def _bits(values: np.ndarray[Any, Any]) -> list[int]:
-    """Look at values without arithmetic, which may itself be at fault."""
+    """Read the bits of values without arithmetic, which may itself be wrong."""
     return [int(code) for code in values.view(f"u{values.dtype.itemsize}")]
 
 

@@ -1,4 +1,4 @@
-"""What the arithmetic refuses, as types with fields."""
+"""The errors of the arithmetic, as types with fields."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class UnsuitableEnvironment(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class InvalidArgument(NumericsFailure):
-    """`operation` was given `found` for `argument`; `allowed` says in words what it takes."""
+    """`operation` does not accept `found` for `argument`; `allowed` describes what it accepts."""
 
     operation: str
     argument: str
@@ -124,7 +124,7 @@ class InvalidArgument(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class TooLarge(MemoryError):
-    """`operation` would take `needed` of `what`, and at most `limit` are made here: no error of the caller."""
+    """`operation` needs `needed` of `what`, more than the `limit` of this implementation: no error of the caller."""
 
     operation: str
     what: str
@@ -137,7 +137,7 @@ class TooLarge(MemoryError):
 
 @dataclass(eq=False, repr=False)
 class NonFinite(NumericsFailure):
-    """`operation` met `value` at `index`, where only numbers of the kind `allowed` can be worked with."""
+    """`operation` found `value` at `index`, where it accepts only numbers of the kind `allowed`."""
 
     operation: str
     index: tuple[int, ...]
@@ -181,7 +181,7 @@ class MalformedTree(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class LeafCount(NumericsFailure):
-    """A reduction of `expected` elements was given a tree of `found` leaves."""
+    """A tree of `found` leaves does not fit a reduction of `expected` elements."""
 
     expected: int
     found: int

@@ -1,4 +1,4 @@
-"""The base of what the arithmetic refuses, and how messages quote a value."""
+"""The base of the arithmetic's errors, and how messages quote a value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How large a tensor and a result may be here, checked before anything is computed.
+"""Limits on the size of tensors and results, checked before anything is computed.
 
 A shape is a few bytes of a request and can name more elements than any machine holds, or, where one extent is 0, none
-at all and yet more places along its axes than a loop can visit. What is refused for its size is no error of the
-request: `TooLarge` is a `MemoryError`, which the bridge answers as unsupported.
+at all and yet more positions along its axes than a loop can visit. Such a size is no error of the request: `TooLarge`
+is a `MemoryError`, which the adapter reports as unsupported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def require_shape(operation: str, shape: Sequence[int]) -> None:
 def require_room(operation: str, shape: Sequence[int], held: int = 0) -> None:
     """Raise as `require_shape` does, and `TooLarge` for a result of more elements than are made here.
 
-    As many as the `held` ones of an operand can be made in any case.
+    A result of as many elements as an operand has, `held`, is always allowed.
     """
     require_shape(operation, shape)
     if prod(shape) > max(MOST_ELEMENTS, held):

@@ -1,6 +1,6 @@
 """Moving elements: slices and what replaces them, other shapes, concatenation, gathering, padding.
 
-Every result is a copy of its own, so that no name ever sees another's assignment (AMB-LANG-95). Positions count from
+Every result is a copy, so that an assignment to one name never changes another (AMB-LANG-95). Positions count from
 the start, and what lies outside is an error, never clamped and never counted from the end (AMB-LANG-96).
 """
 
@@ -52,7 +52,7 @@ class Stretch:
     step: int = 1
 
     def problem(self, extent: int | None) -> str:
-        """What is wrong with it for a dimension of `extent`, so far as that can be told; empty when nothing is."""
+        """The error of the stretch for a dimension of `extent`, as far as it is known; empty when there is none."""
         if self.step == 0:
             return "the step of a slice is 0"
         for name, bound in (("start", self.start), ("stop", self.stop)):
@@ -79,7 +79,7 @@ Selection: TypeAlias = tuple[int | Stretch, ...]
 
 
 def index_problem(index: int, extent: int | None) -> str:
-    """What is wrong with an index into a dimension of `extent`, so far as that can be told; empty when nothing is."""
+    """The error of an index into a dimension of `extent`, as far as it is known; empty when there is none."""
     inside = index >= 0 and (extent is None or index < extent)
     return "" if inside else f"index {index} is out of range{_of(extent)}"
 

@@ -1,8 +1,8 @@
 """Reductions along one axis: sum, prod, mean, max, min, argmax, logsumexp.
 
 Language spec sections 5, 10 and 15; canon of arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
-Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or any tree
-asked for, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
+Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or a `tree`
+argument, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
 """
 
 from __future__ import annotations

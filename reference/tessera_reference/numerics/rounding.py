@@ -135,7 +135,7 @@ def _odd_float64(integers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def _truncate(values: npt.NDArray[np.floating[Any]], dtype: DType) -> Values:
-    """Truncate to an integer dtype, saturating; only values in range meet numpy's conversion."""
+    """Truncate to an integer dtype, saturating; only values in range are converted by numpy."""
     whole = np.trunc(values.astype(np.float64))
     limit = 2.0 ** (dtype.bits - 1)
     inside = (whole >= -limit) & (whole < limit)

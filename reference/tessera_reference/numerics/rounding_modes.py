@@ -1,6 +1,6 @@
 """Rounding to a float dtype in each of IEEE 754's modes, for declared arithmetics; `rounding` has the canon's own.
 
-Of float64 arrays, for every dtype but fp64, and of single numbers given as whole multiples of a power of two, for all.
+For float64 arrays to every dtype but fp64, and for single numbers, as multiples of a power of two, to every dtype.
 A result too large becomes infinity, or the largest finite value where the mode rounds toward it, or saturates in fp8.
 """
 

@@ -1,10 +1,10 @@
 """Orders of reduction, as values.
 
 Canon of arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree says which partial results are
-combined with which; how one node computes is the business of `node_arithmetic`. In text and in JSON:
+combined with which; `node_arithmetic` defines how one node computes. In text and in JSON:
 
     fold             ((x0 + x1) + x2) + ...
-    pairwise         adjacent pairs, an odd tail carried up unchanged, repeated until one is left: the canonical order.
+    pairwise         adjacent pairs, an odd tail kept unchanged, repeated until one is left: the canonical order.
                      Never padded, so that a sum of -0 stays -0 (AMB-RT-24).
     ring(S)          {"ring": S}: a fold that begins at leaf S mod n and goes up cyclically
     ((c 0 1) 2)      [["c", 0, 1], 2], or the text itself: an explicit nesting. A leaf is its index, `c` the start
@@ -130,7 +130,7 @@ class Tree:
     def evaluate(self, leaf: Callable[[int], T], node: Callable[[list[T]], T], start: T) -> T:
         """Evaluate an explicit nesting from its leaves up, children from left to right; see `over`.
 
-        `leaf` gives the value of a leaf, asked for once and when needed; `node` combines two or more children.
+        `leaf` gives the value of a leaf, called once, when it is needed; `node` combines two or more children.
         """
         open_nodes: list[list[T]] = [[]]
         for token in self.tokens:

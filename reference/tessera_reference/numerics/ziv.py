@@ -4,10 +4,10 @@ If a function's value lies between two numbers that round to the same result, th
 since rounding is monotone. Where they differ, in less than one element of a thousand, the function is enclosed by
 mpmath in ever narrower rational intervals until both ends round alike.
 
-That ends. The ends round alike at last unless the value itself is a midpoint between two results (or where a type's
-range ends); and that, having few significant bits, only an *exact* case can be, for which the enclosure is one
-number. `elementary` lists the exact cases of each function. Values next to a number of the type, such as sin(x) for
-tiny x, or exp(x) = 1 + x + ..., are far from every midpoint and decided at once.
+This terminates: the ends round alike eventually unless the value itself is a midpoint between two results (or the end
+of a type's range). A midpoint has few significant bits, so only an *exact* case can be one, and its enclosure is a
+single number. `elementary` lists the exact cases of each function. Values next to a number of the type, such as
+sin(x) for tiny x, or exp(x) = 1 + x + ..., are far from every midpoint and decided at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIRST_PRECISION, _DOUBLINGS = 100, 9
 class Approximation(NamedTuple):
     """Numbers (high + low) * 2**exponent, high being the float64 nearest high + low; no exponent is 0.
 
-    Where high is 0, infinite or NaN, that is the function's value and low is of no account. An exponent of None also
+    Where high is 0, infinite or NaN, it is the function's value and low is ignored. An exponent of None also
     says that where high is below 2**-960 the value lies within 2**-60 of high, relatively.
     """
 
@@ -57,7 +57,7 @@ class Definition:
 
     `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
     `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
-    twice the value itself where that is known exactly. It is never asked where the approximation is 0 or not finite.
+    twice the value itself where that is known exactly. It is not called where the approximation is 0 or not finite.
     """
 
     approximate: Callable[..., Approximation]

@@ -1,4 +1,4 @@
-"""exp, exp2 and expm1; `exp_parts` is also the ground of the hyperbolic functions and of pow.
+"""exp, exp2 and expm1; the hyperbolic functions and pow build on `exp_parts`.
 
 Table-driven after Tang (1989, 1992): x = k ln2/64 + r with |r| <= ln2/128, and with j = k mod 64
 exp(x) = 2**(k // 64) * 2**(j/64) * exp(r), the middle factor from a table of pairs and expm1(r) by its Taylor series.

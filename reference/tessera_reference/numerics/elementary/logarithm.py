@@ -1,4 +1,4 @@
-"""log, log2 and log1p; `log_parts` is also the ground of pow.
+"""log, log2 and log1p; pow builds on `log_pair`.
 
 Table-driven after Tang (1990): x = 2**e * m with m between sqrt(1/2) and sqrt(2), and c a number of 11 bits near 1/m,
 so that r = m c - 1 is exact in a pair and |r| < 2**-7. Then log(x) = e ln2 - log(c) + log1p(r). For m within 2**-8 of 1

@@ -95,7 +95,7 @@ def _trailing_zeros(number: int) -> int:
 
 
 def _enclosed_pow(x: Any, y: Any, precision: int) -> Any:
-    """Only whole powers of a negative number come here, and the sign by their last bit; a float's mantissa is odd."""
+    """Enclose x**y; for a negative x, y is whole, and its last bit decides the sign."""
     exponent = mp.mpf_mul(y, mp.mpf_log(mp.mpf_abs(x), precision + 20, "n"))
     magnitude = mp.mpf_exp(exponent, precision, "n")
     negative = x[0] and y[2] == 0  # mpf values are normal: an odd mantissa times 2**y[2]

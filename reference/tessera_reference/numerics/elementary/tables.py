@@ -1,4 +1,4 @@
-"""What every elementary function of one operand does about dtypes: checks, and tables for 8 and 16 bits.
+"""Elementary functions of one operand by dtype: checks, and tables for 8 and 16 bits.
 
 A narrow type has at most 65,536 values, so a function of it is a table: the function of every code, made by the same
 vectorised evaluation as fp32 in some ten milliseconds, once in a process for each function, type and overflow mode.
