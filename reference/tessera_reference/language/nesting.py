@@ -24,7 +24,8 @@ CLOSING = frozenset(")]}")
 PREFIXES = frozenset({"+", "-", "->"})
 OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
 SEPARATORS = frozenset(",;:=")
-COUNTED = OPENING | CLOSING | PREFIXES | OPERATORS | SEPARATORS
+OPERATORS_OR_OPENING = OPENING | PREFIXES | OPERATORS
+COUNTED = OPERATORS_OR_OPENING | CLOSING | SEPARATORS
 """The tokens that change how deep a place lies."""
 
 

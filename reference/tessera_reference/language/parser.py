@@ -13,7 +13,7 @@ from lark.exceptions import UnexpectedToken
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from . import messages
 from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, Token, as_accepted
-from .nesting import COUNTED, Nesting
+from .nesting import COUNTED, OPERATORS_OR_OPENING, Nesting
 from .recovery import balance, made, resumption
 from .syntax import ModuleDecl, Program
 from .tree import MisplacedArgument, Parser, span, start_parser
@@ -56,14 +56,14 @@ def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...]:
     nesting = Nesting()
     modules: tuple[ModuleDecl, ...] = ()
     for index, token in enumerate(tokens):
-        accepted = choices()
-        if token.value in COUNTED and (
-            excess := nesting.count(token.value, "STAR" in accepted and token.type != "_ATTRIBUTES")
-        ):
-            raise Stop(index, token, excess=excess)
-        piece = token
+        piece, text = token, token.value
         try:
-            if token.type in accepted:
+            if text in COUNTED:
+                behind_operand = text in OPERATORS_OR_OPENING and "STAR" in choices() and token.type != "_ATTRIBUTES"
+                if excess := nesting.count(text, behind_operand):
+                    raise Stop(index, token, excess=excess)
+                feed(token)
+            elif token.type in (accepted := choices()):
                 modules = feed(token)
             else:
                 for piece in as_accepted(token, accepted):
