@@ -55,9 +55,9 @@ class MeshAxes:
     def require(self, devices: int) -> None:
         """Raise `Failure` with TESS_ERR_INVALID_VALUE unless the mesh has as many ranks as devices (AMB-RT-01)."""
         if self.ranks != devices:
-            sizes = " * ".join(f"{axis}={size}" for axis, size in zip(AXES, self.sizes, strict=True))
-            given = f"{devices} devices for axes of {self.ranks} ranks ({sizes})"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", given, "one device for each rank")
+            given = f"axes {self.tp} x {self.pp} x {self.dp} x {self.ep} for {devices} devices"
+            allowed = f"axes whose product, 0 counting as 1, is {devices}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", given, allowed)
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
