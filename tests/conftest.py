@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 
@@ -20,7 +22,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     kept = [item for item in items if item not in slow]
     if selects_nothing(config):
-        kept = one_of_each_function(kept)
+        kept = quick_selection(kept)
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
@@ -32,7 +34,9 @@ def selects_nothing(config: pytest.Config) -> bool:
     return not (named or config.option.keyword or config.option.markexpr or config.getoption("lf", False))
 
 
-def one_of_each_function(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of every test function its first parameters."""
-    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    return [item for item in items if first[item.nodeid.partition("[")[0]] is item]
+def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
+    """An even sample, the same on every machine: of every fourth test function the first parameters."""
+    functions: dict[str, pytest.Item] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], item)
+    return [item for name, item in functions.items() if zlib.crc32(name.encode()) % 4 == 0]
