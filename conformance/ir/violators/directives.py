@@ -39,13 +39,13 @@ def emitting(name: str, description: str, emit: Any) -> Violation:
     return replaced("LANG-02.3-79", description, make, (directives, "_emit", emit), name=name)
 
 
-def _without_settings(statements: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
-    _emit(statements, directive, subjects, (), span)
+def _without_settings(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+    _emit(scope, directive, subjects, (), span)
 
 
-def _of_the_first(statements: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
-    first = next(iter(statements.scope.names.values())).value
-    _emit(statements, directive, (first,), settings, span)
+def _of_the_first(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+    first = next(iter(scope.names.values())).value
+    _emit(scope, directive, (first,), settings, span)
 
 
 def _blocks_apart(findings: Any, call: Any) -> Any:
