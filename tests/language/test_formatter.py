@@ -10,7 +10,8 @@ import pytest
 
 from tessera_reference.language import Rejection, parse
 from tessera_reference.language.formatter import format_program
-from tessera_reference.language.lexer import Lexer, Token
+from tessera_reference.language.lexer import Lexer
+from tessera_reference.language.tree import Token
 
 Bare = Callable[[object], object]
 

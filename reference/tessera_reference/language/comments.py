@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .lexer import Token
 from .spelling import APART, BREAK, DEDENT, GAP, LINE, SPACE, Mark, Part
+from .tree import Token
 
 CLOSING = frozenset({")", "]", "}", ",", ";", ":", ">", ".", ""})
 """A comment on their line belongs to what stands before them."""
@@ -84,7 +84,7 @@ class _Text:
                 self._token += 3
             token = self._tokens[self._token]
             found = []
-            while self._comment < len(self._comments) and self._comments[self._comment].start < token.start:
+            while self._comment < len(self._comments) and self._comments[self._comment][2:4] < token[2:4]:
                 found.append(self._comments[self._comment])
                 self._comment += 1
             yield from self._placed(found, marks, token)
@@ -143,5 +143,5 @@ class _Text:
 
 
 def _tidy(comment: Token) -> str:
-    text = str(comment)
+    text = comment.value
     return text.rstrip() if text.startswith("//") else text

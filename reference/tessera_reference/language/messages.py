@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from ..ir.diagnostics import Diagnostic, Phase, Span
-from .lexer import END, RESERVED, Problem, Token, spellings
+from ..ir.diagnostics import Diagnostic, Span
+from .lexer import END, RESERVED, spellings
 from .nesting import CHAIN_LIMIT, NESTING_LIMIT
+from .tree import Token
 
 # What a set of expected kinds means, tried in order: a phrase stands for its kinds wherever all are expected.
 PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
@@ -45,11 +46,6 @@ COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 DECLARING = frozenset({"func", "mesh", "kernel", "type", "let"})
 
 
-def lexical(problem: Problem, filename: str) -> Diagnostic:
-    """What is no token."""
-    return _diagnostic("lex", problem.message, problem.span, filename, problem.clause, problem.remedy)
-
-
 def unexpected(
     token: Token, previous: Token | None, following: Token, expected: AbstractSet[str], filename: str
 ) -> Diagnostic:
@@ -63,13 +59,13 @@ def unexpected(
         found = f"the reserved word {token.value!r}" if token.value in RESERVED else repr(_shortened(token.value))
         span = token.span
     message = f"found {found}, expected {_expectation(expected)}"
-    return _diagnostic("parse", message, span, filename, "LANG-02.3-01", _remedy(token, previous, following, expected))
+    return _diagnostic(message, span, filename, "LANG-02.3-01", _remedy(token, previous, following, expected))
 
 
 def misplaced_argument(span: Span, filename: str) -> Diagnostic:
     """A positional argument behind one by keyword."""
     message = "a positional argument stands after a keyword argument"
-    return _diagnostic("parse", message, span, filename, "AMB-LANG-14", "positional arguments come first")
+    return _diagnostic(message, span, filename, "AMB-LANG-14", "positional arguments come first")
 
 
 def beyond_limit(excess: str, span: Span, filename: str) -> Diagnostic:
@@ -123,9 +119,8 @@ def _expectation(kinds: AbstractSet[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _diagnostic(phase: Phase, message: str, span: Span, filename: str, clause: str, remedy: str) -> Diagnostic:
-    requirement = "a token of section 14.1" if phase == "lex" else "the grammar of section 2.3"
-    return Diagnostic("syntax", phase, message, span, filename, (), requirement, clause, remedy)
+def _diagnostic(message: str, span: Span, filename: str, clause: str, remedy: str) -> Diagnostic:
+    return Diagnostic("syntax", "parse", message, span, filename, (), "the grammar of section 2.3", clause, remedy)
 
 
 def undecodable(byte: int, before: str, filename: str) -> Diagnostic:

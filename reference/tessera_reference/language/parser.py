@@ -7,16 +7,17 @@ the first wrong token, which is reported; the tokens around it are edited and re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from lark.exceptions import UnexpectedToken
 
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from . import messages
-from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, Token, as_accepted
+from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, as_accepted
 from .nesting import COUNTED, OPERATORS_OR_OPENING, Nesting
 from .recovery import balance, made, resumption
 from .syntax import ModuleDecl, Program
-from .tree import MisplacedArgument, Parser, span, start_parser
+from .tree import MisplacedArgument, Parser, Token, span, start_parser
 
 __all__ = ["RESERVED", "decode", "parse", "parse_bytes", "too_deep"]
 
@@ -24,34 +25,30 @@ MOST_EDITS = 5 * MOST_PROBLEMS
 """After so many edits the rest of the text is not read."""
 
 
-class Stop(Exception):
+class Stop(NamedTuple):
     """The parser does not go on: at a token, or at its first pieces, or because of what it makes of those before it."""
 
-    def __init__(self, index: int, token: Token, misplaced: Span | None = None, excess: str = "") -> None:
-        super().__init__(token)
-        self.index = index
-        self.token = token
-        self.misplaced = misplaced
-        """Where a positional argument stands behind one by keyword."""
-        self.excess = excess
-        """The limit that is exceeded."""
+    at: int
+    token: Token
+    misplaced: Span | None = None
+    """Where a positional argument stands behind one by keyword."""
+    excess: str = ""
+    """The limit that is exceeded."""
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
     """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
-    lexer = Lexer(source)
-    try:
-        modules = _read(start_parser(), lexer)
-    except Stop as stop:
-        found = [_described([], stop, filename)] if stop.excess else _diagnose(source, stop, filename)
-        raise Rejection(found) from None
+    lexer = Lexer(source, filename)
+    modules = _read(start_parser(), lexer)
+    if isinstance(modules, Stop):
+        raise Rejection([_described([], modules, filename)] if modules.excess else _diagnose(source, modules, filename))
     if lexer.problems:
-        raise Rejection([messages.lexical(problem, filename) for problem in lexer.problems])
+        raise Rejection(lexer.problems)
     return Program(span(modules) if modules else Span(1, 1, 1, 1), modules, filename)
 
 
-def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...]:
-    """The modules of a program from all its tokens. Raises `Stop`."""
+def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop:
+    """The modules of a program from all its tokens, or why the parser does not go on."""
     feed, choices = parser.feed_token, parser.choices
     nesting = Nesting()
     modules: tuple[ModuleDecl, ...] = ()
@@ -61,7 +58,7 @@ def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...]:
             if text in COUNTED:
                 behind_operand = text in OPERATORS_OR_OPENING and "STAR" in choices() and token.type != "_ATTRIBUTES"
                 if excess := nesting.count(text, behind_operand):
-                    raise Stop(index, token, excess=excess)
+                    return Stop(index, token, excess=excess)
                 feed(token)
             elif token.type in (accepted := choices()):
                 modules = feed(token)
@@ -69,21 +66,21 @@ def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...]:
                 for piece in as_accepted(token, accepted):
                     feed(piece)
         except UnexpectedToken:
-            raise Stop(index, piece) from None
+            return Stop(index, piece)
         except MisplacedArgument as misplaced:
-            raise Stop(index, piece, misplaced.span) from None
+            return Stop(index, piece, misplaced.span)
     return modules
 
 
-def _diagnose(source: str, stop: Stop | None, filename: str) -> list[Diagnostic]:
+def _diagnose(source: str, stop: Stop, filename: str) -> list[Diagnostic]:
     """What is wrong with a text that is no program, in its order, ten findings at most."""
-    lexer = Lexer(source)
+    lexer = Lexer(source, filename)
     tokens = list(lexer)
-    found = {problem.span: messages.lexical(problem, filename) for problem in lexer.problems}
+    found = {problem.span: problem for problem in lexer.problems}
     lexical = [span[:2] for span in found]
     unclosed = 0
     for _ in range(MOST_EDITS):
-        if stop is None or len(found) >= MOST_PROBLEMS:
+        if len(found) >= MOST_PROBLEMS:
             break
         token = stop.token
         hidden = token.type == END and (lexer.cut_short or unclosed > 0)
@@ -91,23 +88,17 @@ def _diagnose(source: str, stop: Stop | None, filename: str) -> list[Diagnostic]
             diagnostic = _described(tokens, stop, filename)
             if lexer.doubtful_line is None or diagnostic.span.line < lexer.doubtful_line:
                 found.setdefault(diagnostic.span, diagnostic)
-        edit = None if stop.excess else resumption(tokens, stop.index)
+        edit = None if stop.excess else resumption(tokens, stop.at)
         if edit is None:
             break
         given = [made(text) for text in edit.given]
         unclosed += balance(given) - balance(tokens[edit.start : edit.stop])
         tokens[edit.start : edit.stop] = given
-        stop = _stop(tokens)
+        result = _read(start_parser(), tokens)
+        if not isinstance(result, Stop):
+            break
+        stop = result
     return sorted(found.values(), key=lambda diagnostic: diagnostic.span)[:MOST_PROBLEMS]
-
-
-def _stop(tokens: Sequence[Token]) -> Stop | None:
-    """Where the parser does not go on, if it does not."""
-    try:
-        _read(start_parser(), tokens)
-    except Stop as stop:
-        return stop
-    return None
 
 
 def _described(tokens: Sequence[Token], stop: Stop, filename: str) -> Diagnostic:
@@ -116,13 +107,13 @@ def _described(tokens: Sequence[Token], stop: Stop, filename: str) -> Diagnostic
     if stop.misplaced:
         return messages.misplaced_argument(stop.misplaced, filename)
     parser = start_parser()
-    _read(parser, tokens[: stop.index])
-    for piece in as_accepted(tokens[stop.index], parser.choices()):
+    _read(parser, tokens[: stop.at])
+    for piece in as_accepted(tokens[stop.at], parser.choices()):
         if piece.span == stop.token.span:
             break
         parser.feed_token(piece)
-    previous = next((token for token in reversed(tokens[: stop.index]) if token.line), None)
-    following = tokens[min(stop.index + 1, len(tokens) - 1)]
+    previous = next((token for token in reversed(tokens[: stop.at]) if token.line), None)
+    following = tokens[min(stop.at + 1, len(tokens) - 1)]
     return messages.unexpected(stop.token, previous, following, parser.accepts(), filename)
 
 

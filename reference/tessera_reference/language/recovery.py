@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .lexer import END, RESERVED, Token, spellings, terminals
+from .lexer import END, RESERVED, spellings, terminals
+from .tree import Token
 
 STATEMENTS = frozenset({"LET", "RETURN", "IF", "FOR", "WHILE", "BARRIER", "ASSERT"})
 DECLARATIONS = frozenset({"FUNC", "KERNEL", "TYPE", "MESH"})

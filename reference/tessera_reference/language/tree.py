@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Transformer
 
 from ..ir.diagnostics import Span
 from . import syntax as s
@@ -35,6 +35,22 @@ class MisplacedArgument(Exception):
     def __init__(self, span: Span) -> None:
         super().__init__(span)
         self.span = span
+
+
+class Token(NamedTuple):
+    """A token and its place; the end column is the first one behind it."""
+
+    type: str
+    value: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def span(self) -> Span:
+        """Its place."""
+        return Span(*self[2:])
 
 
 class Items(NamedTuple):
@@ -88,6 +104,11 @@ def _string(token: Token | None) -> str | None:
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
+def _digits(children: Children) -> str:
+    """A number with its sign."""
+    return "".join([token.value for token in children])
+
+
 def _arguments(children: Children) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
     *positional, keywords = children[::2]
     return tuple(positional), keywords or ()
@@ -117,17 +138,18 @@ def _chain(children: Children) -> s.Expr:
     """Operands and the operators between them, by precedence and from left to right."""
     operands: list[Any] = [children[0]]
     operators = [""]
-    for operator, operand in [*zip(children[1::2], children[2::2], strict=True), ("", None)]:
-        while operators[-1] and PRECEDENCE[operators[-1]] >= PRECEDENCE.get(operator, -1):
+    for operator, operand in [*zip(children[1::2], children[2::2], strict=True), (None, None)]:
+        text = operator.value if operator else ""
+        while operators[-1] and PRECEDENCE[operators[-1]] >= PRECEDENCE.get(text, -1):
             right, left = operands.pop(), operands.pop()
             operands.append(s.Binary(span([left, right]), operators.pop(), left, right))
-        operators.append(str(operator))
+        operators.append(text)
         operands.append(operand)
     result: s.Expr = operands[0]
     return result
 
 
-class TreeBuilder(Transformer[Token, Any]):
+class TreeBuilder(Transformer[Any, Any]):
     """What the rules of the grammar make."""
 
     program = staticmethod(tuple)
@@ -172,8 +194,8 @@ class TreeBuilder(Transformer[Token, Any]):
     slice_range = _node(s.SliceRange, 0, 2, 4)
     tensor_expr = _node(s.TensorExpr, 0)
     name = _node(s.Name, 0)
-    integer = _rule(lambda span, c: s.IntLiteral(span, "".join(c)))
-    float = _rule(lambda span, c: s.FloatLiteral(span, "".join(c)))
+    integer = _rule(lambda span, c: s.IntLiteral(span, _digits(c)))
+    float = _rule(lambda span, c: s.FloatLiteral(span, _digits(c)))
     string = _rule(lambda span, c: s.StringLiteral(span, _string(c[0]) or ""))
     boolean = _rule(lambda span, c: s.BoolLiteral(span, c[0].value == "true"))
 
@@ -183,7 +205,6 @@ class TreeBuilder(Transformer[Token, Any]):
     fragment_type = _node(s.FragmentType, 2, 4, 6, 8, 10)
     mesh_type = _node(s.MeshType, 5, 11)
     fn_type = _rule(lambda span, c: s.FunctionType(span, c[2] or (), c[5]))
-    type_list = axes = extents = layout_arguments = staticmethod(_listed)
     dim = _node(s.Dimension, 0)
     layout = _symbol(2)
     layout_spec = _rule(lambda span, c: s.LayoutSpec(span, c[0].value, c[2] or ()))
