@@ -84,7 +84,7 @@ class _Text:
                 self._token += 3
             token = self._tokens[self._token]
             found = []
-            while self._comment < len(self._comments) and self._comments[self._comment][2:4] < token[2:4]:
+            while self._comment < len(self._comments) and self._comments[self._comment].span < token.span:
                 found.append(self._comments[self._comment])
                 self._comment += 1
             yield from self._placed(found, marks, token)

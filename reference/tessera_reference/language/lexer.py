@@ -118,13 +118,13 @@ def as_accepted(token: Token, accepted: Collection[str]) -> list[Token]:
     A word of the grammar that is not reserved is a name elsewhere (AMB-LANG-02); inside the angle brackets of tensor
     and memref a word is split at each x (AMB-LANG-06).
     """
-    type, text, line, column, _, _ = token
+    type, text, line, column = token.type, token.value, token.line, token.column
     if type in accepted or type == ERROR or not text.isidentifier():
         return [token]
     if text in RESERVED:
-        return [Token("WORD", *token[1:]) if "WORD" in accepted else token]
+        return [token.retyped("WORD") if "WORD" in accepted else token]
     if "IDENT" in accepted:
-        return [Token("IDENT", *token[1:])]
+        return [token.retyped("IDENT")]
     if type == "SHAPE_NAME" or not ("X" in accepted or "SHAPE_NAME" in accepted):
         return [token]
     pieces = ((match[0], column + match.start(), column + match.end()) for match in _PIECES.finditer(text))
@@ -190,7 +190,7 @@ class Lexer:
         else:
             self._report(token)
             if kind in READ_AS:
-                yield Token(READ_AS[kind], *token[1:])
+                yield token.retyped(READ_AS[kind])
 
     def _report(self, token: Token) -> None:
         """Keep what is wrong with a token that is none."""

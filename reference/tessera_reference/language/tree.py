@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
@@ -37,7 +38,8 @@ class MisplacedArgument(Exception):
         self.span = span
 
 
-class Token(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Token:
     """A token and its place; the end column is the first one behind it."""
 
     type: str
@@ -50,7 +52,11 @@ class Token(NamedTuple):
     @property
     def span(self) -> Span:
         """Its place."""
-        return Span(*self[2:])
+        return Span(self.line, self.column, self.end_line, self.end_column)
+
+    def retyped(self, type: str) -> Token:
+        """The same text as another terminal."""
+        return Token(type, self.value, self.line, self.column, self.end_line, self.end_column)
 
 
 class Items(NamedTuple):
@@ -66,10 +72,11 @@ NO_ARGUMENTS: Any = ((), ())
 
 def span(children: Children) -> Span:
     """From the first to the last symbol that is present."""
-    first, last = children[0], children[-1]
-    if first is None or last is None:
-        present = [child for child in children if child is not None]
-        first, last = present[0], present[-1]
+    left, right = 0, -1
+    while (first := children[left]) is None:
+        left += 1
+    while (last := children[right]) is None:
+        right -= 1
     start: Any = first if isinstance(first, Token) else first.span
     end: Any = last if isinstance(last, Token) else last.span
     return Span(start.line, start.column, end.end_line, end.end_column)
