@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 from plain import numerics
-from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of

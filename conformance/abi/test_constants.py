@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.abi.kit.c_names import (
     COLLECTIVE_OPERATORS,
     COPY_KINDS,
@@ -10,7 +11,6 @@ from tessera_conformance.chapters.abi.kit.c_names import (
     MEMORY_KINDS,
     STATUSES,
 )
-
 from tessera_conformance.marks import clause
 
 CONSTANTS = {

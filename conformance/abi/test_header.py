@@ -6,6 +6,7 @@ It is judged by what it declares: names of parameters and tags are free, and so 
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.abi.kit.c_header import UnreadableHeader, read_header
 from tessera_conformance.chapters.abi.kit.c_names import (
     COLLECTIVE_OPERATORS,
@@ -15,7 +16,6 @@ from tessera_conformance.chapters.abi.kit.c_names import (
     PROTOTYPES,
     STATUSES,
 )
-
 from tessera_conformance.marks import clause, feature
 
 HANDLES = {

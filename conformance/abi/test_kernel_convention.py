@@ -6,9 +6,9 @@ import re
 import struct
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, KERNELS, compiled, opened
-
 from tessera_conformance.marks import clause
 
 NAMES = ["k", "flash_attention_fused", "Q", "_leading", "with_2_digits", "z9", "a" * 63, "_Z3fooi", "operator_new"]

@@ -6,8 +6,8 @@ The container is the implementation's own: it is judged by what the adapter repo
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices
 
+from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, layout_of, signature
 
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, layout_of, signature
 from tessera_conformance.marks import clause
 from tessera_conformance.oracle.parameter_buffers import SIZES, Place, by_the_rule
 

@@ -6,8 +6,8 @@ Padding carries no value: what an implementation writes there is not judged (AMB
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
 
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
 from tessera_conformance.marks import clause
 from tessera_conformance.oracle.parameter_buffers import SIZES, arguments_of, by_the_rule, padding_of, without_padding
 from tessera_conformance.vectors.cases import golden, judge

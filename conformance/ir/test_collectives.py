@@ -1,8 +1,8 @@
 """Collectives in the language and in Graph IR, without running them (language spec, sections 2, 4, 5, 9 and 15)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import graph_of, syntax_twins, tensor_type, verified_twins
 
+from tessera_conformance.chapters.ir.kit.programs import graph_of, syntax_twins, tensor_type, verified_twins
 from tessera_conformance.dsl import func, module
 from tessera_conformance.marks import clause, feature
 

@@ -4,8 +4,8 @@ Constants and tensor expressions of other types, shapes and forms are in `reject
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type, value_of
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
 

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX
 from tessera_conformance.dsl import FIRST_STATEMENT, program
 from tessera_conformance.marks import clause
 

@@ -1,8 +1,8 @@
 """Evaluation is pure (language spec, sections 2.3 and 4)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause, level
 

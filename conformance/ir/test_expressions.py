@@ -1,8 +1,8 @@
 """Primaries, calls and operators (language spec, section 2.3)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

@@ -4,8 +4,8 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, pair
 

@@ -7,9 +7,9 @@ Numbers are so small that no step of any adjoint rounds: the bits are the same a
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, without_signed_zeros
 from tessera_conformance.chapters.ir.kit.programs import evaluate
-
 from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature, level
 

@@ -7,8 +7,8 @@ Numbers are so small that no step of any adjoint rounds: the bits are the same a
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, judge_results
 
+from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, judge_results
 from tessera_conformance.dsl import func, tensor_of
 from tessera_conformance.marks import clause
 

@@ -3,8 +3,8 @@
 from dataclasses import astuple
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import graph_of, tensor_type
 
+from tessera_conformance.chapters.ir.kit.programs import graph_of, tensor_type
 from tessera_conformance.dsl import func, module, parameters_of, program, returning
 from tessera_conformance.marks import clause
 

@@ -6,10 +6,10 @@ A text is written once and marks where two differ: `⟦a|b⟧` is legal with a a
 import re
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module, returns, softmax, yields
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX
-
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")

@@ -4,8 +4,8 @@ Kernels with results, defaults or returned values are in `rejections/`.
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import declared, evaluate, returns
 
+from tessera_conformance.chapters.ir.kit.programs import declared, evaluate, returns
 from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
 from tessera_conformance.marks import clause
 

@@ -1,8 +1,8 @@
 """The reserved words (language spec, section 2.1)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, syntax_twins, value_of
 from tessera_conformance.dsl import RESERVED, func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

@@ -1,6 +1,7 @@
 """Layouts of tensors (language spec, sections 2.3, 3.3, 5.3 and 15)."""
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.programs import (
     SYNTAX,
     accepts_if,
@@ -9,7 +10,6 @@ from tessera_conformance.chapters.ir.kit.programs import (
     value_of,
     verified_twins,
 )
-
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

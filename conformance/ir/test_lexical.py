@@ -1,8 +1,8 @@
 """Tokens: identifiers, literals, comments and white space (language spec, sections 2.1 and 14.1)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

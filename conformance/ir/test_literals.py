@@ -1,8 +1,8 @@
 """Literals of numbers, strings and truth values as expressions (language spec, section 2.3)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import syntax_twins, value_of
 from tessera_conformance.dsl import parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor

@@ -1,8 +1,8 @@
 """Meshes: how they are declared, and what belongs to them (language spec, sections 2.3, 5, 9 and 13.2)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
 from tessera_conformance.dsl import func, module, parameters_of
 from tessera_conformance.marks import clause, feature
 

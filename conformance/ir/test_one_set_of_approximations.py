@@ -7,8 +7,8 @@ within the accuracy that is declared, and yet the same element gives other bits 
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds

@@ -1,8 +1,8 @@
 """Precedence and associativity, shown by the values of integer expressions (language spec, section 14.2)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, parameters_of, returning, tensor_of
 from tessera_conformance.marks import clause
 

@@ -1,8 +1,8 @@
 """Numerics profiles as attributes (language spec, sections 2, 4, 5.3 and 10)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
 
+from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
 from tessera_conformance.dsl import func, module, program, tensor_of
 from tessera_conformance.marks import clause, level
 

@@ -6,8 +6,8 @@ What these operations refuse for its type or shape is in `rejections/`, but for 
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.cases import golden, judge

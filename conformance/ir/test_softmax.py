@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.differences import values_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause

@@ -4,8 +4,8 @@ Malformed statements are in `rejections/`.
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, returns, syntax_twins, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import evaluate, returns, syntax_twins, value_of
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
 

@@ -10,8 +10,8 @@ At the level deterministic the same results have the bits of their declaration, 
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.statistics import judge_products

@@ -1,8 +1,8 @@
 """Every expression has a type, and types are not converted silently (language spec, sections 3.1, 5 and 11)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of, verified_twins
 
+from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of, verified_twins
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause
 

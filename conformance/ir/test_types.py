@@ -1,8 +1,8 @@
 """Scalar and tensor types (language spec, sections 2.2, 2.3 and 5.1)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type, value_of
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type, value_of
 from tessera_conformance.dsl import DTYPES, program, returning, tensor_of
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor

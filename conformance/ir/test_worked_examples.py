@@ -1,8 +1,8 @@
 """The worked examples, corrected and as printed (language spec, section 13)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, graph_of, tensor_type
 
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, graph_of, tensor_type
 from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause
 

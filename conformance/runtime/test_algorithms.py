@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
-from tessera_conformance.chapters.runtime.kit.policies import STRICT
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened, refused
-
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import KERNELS, MeshSession, opened, refused
-
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected, Returned
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices, refused
 
+from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices, refused
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause
 

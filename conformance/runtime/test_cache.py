@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.cache import FILL, caching, ended, entries, filled, image_of, use, used
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT
-
 from tessera_conformance.marks import clause, feature
 
 OTHER_DTYPE = """module caching {

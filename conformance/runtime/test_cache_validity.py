@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.cache import (
     caching,
     ended,
@@ -18,7 +19,6 @@ from tessera_conformance.chapters.runtime.kit.cache import (
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LOOSE, STRICT
-
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 

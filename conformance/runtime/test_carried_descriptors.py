@@ -6,6 +6,8 @@ Those of single operations are in `test_descriptor`.
 from __future__ import annotations
 
 import pytest
+
+from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -17,8 +19,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
-
-from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 

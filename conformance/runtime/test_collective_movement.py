@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.collectives import (
     DTYPE_OPERATORS,
     MESH_AXES,
@@ -20,7 +21,6 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     share,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS
-
 from tessera_conformance.marks import clause, feature
 
 

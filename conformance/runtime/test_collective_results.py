@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.collectives import (
     DTYPE_OPERATORS,
     FUNCTIONS,
@@ -20,7 +21,6 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
 )
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, MAX, MIN, SUM, opened
-
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, opened, refused
-
 from tessera_conformance.marks import clause
 
 TAKE_A_CONTEXT = [name for name, handles in HANDLES.items() if "context" in handles]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -15,7 +16,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.schedules import explored, seeds_of
-
 from tessera_conformance.marks import clause, feature
 
 DIGIT = "module m { kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; } }"

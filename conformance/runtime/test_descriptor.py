@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.vectors.counter import counted

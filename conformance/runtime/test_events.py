@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, program_runner
-
 from tessera_conformance.marks import clause, feature
 
 # Programs: two streams, and what has been found when both are done

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import meshed
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, program_runner, with_kernels
-
 from tessera_conformance.marks import clause, feature
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 
+from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.marks import clause
 
 ONE = """module one {

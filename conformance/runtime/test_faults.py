@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -14,7 +15,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
-
 from tessera_conformance.marks import clause, feature
 
 ALL_REDUCE = """module communicating {

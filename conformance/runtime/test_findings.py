@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -17,7 +18,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
-
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected, Returned
 

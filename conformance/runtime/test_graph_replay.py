@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
@@ -13,7 +14,6 @@ from tessera_conformance.chapters.runtime.kit.graphs import (
     streams_under,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
-
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.counter import counted
 

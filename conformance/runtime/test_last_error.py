@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, MeshSession, opened, refused
-
 from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -17,7 +18,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
-
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.oracle.reductions import sum_

@@ -6,10 +6,10 @@ from math import prod
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, Value, buffer
 from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened
-
 from tessera_conformance.marks import clause, feature
 
 ROOM = 2048

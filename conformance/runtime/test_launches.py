@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
-
 from tessera_conformance.marks import clause, feature
 
 # Kernels of the language

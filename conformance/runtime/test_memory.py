@@ -6,6 +6,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     D2D,
     D2H,
@@ -15,7 +16,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
-
 from tessera_conformance.marks import clause, feature
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -18,7 +19,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
-
 from tessera_conformance.marks import clause, feature
 
 NAMES = ("tp", "pp", "dp", "ep")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
-
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"

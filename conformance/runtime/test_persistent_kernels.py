@@ -6,9 +6,9 @@ A persistent kernel is resident from when it starts until its stream is synchron
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, LOW_LATENCY, PERSISTENT
-
 from tessera_conformance.marks import clause
 
 TRIES = 100

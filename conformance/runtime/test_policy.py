@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
 
+from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds

@@ -7,11 +7,11 @@ launched with grid 256 and block 128 under the deterministic flag. The attention
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.chapters.runtime.kit.collectives import GUARD, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, MeshSession, axes_of, compiled, devices
-
 from tessera_conformance.check import Check
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import collective, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -22,7 +23,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     MeshSession,
     opened,
 )
-
 from tessera_conformance.marks import clause
 from tessera_conformance.observations import Observation
 

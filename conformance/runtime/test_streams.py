@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, opened
-
 from tessera_conformance.marks import clause
 
 PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))

@@ -6,10 +6,10 @@ import math
 from itertools import pairwise
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened
 from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
-
 from tessera_conformance.marks import clause
 
 TIMES = [

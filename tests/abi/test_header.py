@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
 
+from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
 from tessera_reference.abi.enumerations import constants
 from tessera_reference.abi.header import header
 

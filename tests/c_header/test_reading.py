@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.abi.kit.c_header import UnreadableHeader, read_header
 
 HEADER = """

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.abi.fatbin import Fatbin
 from tessera_reference.compilation import executables_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 from tessera_reference.abi.status import Status
 from tessera_reference.compilation import compile_module
 from tessera_reference.graph.execution import execute

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit import level_programs
 from tessera_conformance.chapters.ir.kit.kernel_texts import (
     FIRST_OPERATION,
@@ -17,7 +18,6 @@ from tessera_conformance.chapters.ir.kit.kernel_texts import (
     returning,
     scheduled,
 )
-
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Returned
 from tessera_conformance.schemas import first_problem

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPUTS, POINTERS
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-
 from tessera_conformance.schemas import first_problem, schemas
 
 ROOT = Path(__file__).resolve().parents[2]

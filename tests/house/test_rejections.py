@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tessera_conformance.chapters.ir.kit.rejections import PHASES, MalformedRejections, Rejection, load, read
 
+from tessera_conformance.chapters.ir.kit.rejections import PHASES, MalformedRejections, Rejection, load, read
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 

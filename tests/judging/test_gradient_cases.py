@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, type_of, without_signed_zeros
 
 from tessera_conformance.adapter import Adapter
+from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, type_of, without_signed_zeros
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.session import Implementation, Session

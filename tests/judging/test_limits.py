@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.oracle import bounds

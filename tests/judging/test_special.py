@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tessera_conformance.chapters.ir.kit.programs import value_of
 
+from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.differences import are_nan
 from tessera_conformance.dsl import returning

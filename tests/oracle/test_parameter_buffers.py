@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
 
 from tessera_conformance import oracle
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
 from tessera_conformance.oracle.parameter_buffers import arguments_of, by_the_rule, padding_of, without_padding
 
 

@@ -8,9 +8,9 @@ from operator import mul
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.ir.kit import kernel_texts
 
 from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.chapters.ir.kit import kernel_texts
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import Tensor, to_wire

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
-
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.header import header
 from tessera_reference.adapter import ReferenceAdapter

@@ -1,8 +1,8 @@
 """IR at every level, for people to read (language spec, section 12)."""
 
 import pytest
-from tessera_conformance.chapters.ir.kit.level_programs import lowered
 
+from tessera_conformance.chapters.ir.kit.level_programs import lowered
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
 

@@ -4,8 +4,8 @@ A refusal comes with lowering; the program as such is legal, since Graph IR only
 """
 
 import pytest
-from tessera_conformance.chapters.ir.kit.level_programs import executed, lowered, results_at
 
+from tessera_conformance.chapters.ir.kit.level_programs import executed, lowered, results_at
 from tessera_conformance.dsl import FIRST_STATEMENT, program, tensor_of
 from tessera_conformance.marks import clause, feature
 

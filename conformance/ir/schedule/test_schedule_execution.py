@@ -6,9 +6,9 @@ What is right is known: exact rational arithmetic along the fold of the canon, o
 from math import inf, nan
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import executed_text, results_at
-
 from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS

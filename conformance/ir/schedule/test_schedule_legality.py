@@ -6,9 +6,9 @@ The schedules are texts; the same rules for directives of a program are in `test
 from itertools import pairwise
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import FIRST_OPERATION, line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import verified
-
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("schedule-ir-text")

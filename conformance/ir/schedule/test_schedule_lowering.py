@@ -1,9 +1,9 @@
 """From Graph IR to Schedule IR: tiling, fusion and prefetch are introduced (language spec, sections 8.2 and 13.1)."""
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered, verified
 from tessera_conformance.chapters.ir.kit.programs import tensor_type
-
 from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS

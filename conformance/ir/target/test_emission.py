@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAMPLE, emitted
 
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAMPLE, emitted
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
 

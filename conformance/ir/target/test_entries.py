@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, verified
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

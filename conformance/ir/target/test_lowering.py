@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, executed_text, lowered, verified
 
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, executed_text, lowered, verified
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -13,7 +14,6 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

@@ -6,10 +6,10 @@ A loop is the same for all threads of a block; a branch is taken by each lane fo
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, fails, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

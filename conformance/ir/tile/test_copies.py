@@ -7,10 +7,10 @@ finishes what no group holds.
 from __future__ import annotations
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, runs_if, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

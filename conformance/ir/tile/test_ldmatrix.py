@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -18,7 +19,6 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
-
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 

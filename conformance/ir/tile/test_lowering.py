@@ -6,6 +6,7 @@ import re
 from math import prod
 
 import pytest
+
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     SAMPLE,
@@ -15,7 +16,6 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     results_at,
     verified,
 )
-
 from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
 

@@ -9,12 +9,12 @@ import random
 from operator import mul
 
 import pytest
-from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, fails
 
 from tessera_conformance.arithmetic.model import NodeArithmetic
 from tessera_conformance.arithmetic.replay import matmul
 from tessera_conformance.arithmetic.tree import Tree
+from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
+from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, fails
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.formats import ACCUMULATORS
