@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
 __all__ = ["Process", "Wait"]
 
 
-class Wait:
+class Wait(ABC):
     """What a process waits for."""
 
     __slots__ = ()
 
+    @abstractmethod
     def suspend(self, process: Process) -> None:
         """Keep the process until it may go on."""
-        raise NotImplementedError
 
     def wakers(self) -> Iterable[Process]:
         """The processes that could let it go on, as far as is known."""
         return ()
 
+    @abstractmethod
     def describe(self) -> str:
         """What is waited for, in words."""
-        raise NotImplementedError
 
 
 class Process:
