@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -105,3 +106,14 @@ JUDGED_OFTEN = ["tessera:report/lines", "tessera:vectors/lines", *(name for name
 def test_a_schema_that_is_judged_often_becomes_a_function(identifier: str) -> None:
     for definition in ("", *schemas()[identifier].get("$defs", {})):
         check_of(_part(identifier, definition))
+
+
+def test_bytes_as_pairs_of_digits_are_judged_without_memory_for_each() -> None:
+    check = check_of(_part("tessera:protocol/messages", "data"))
+    digits = "0f" * (1 << 20)
+    tracemalloc.start()
+    verdicts = [check(digits), check(digits[1:]), check(f"{digits}0g")]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert verdicts == [True, False, False]
+    assert peak < len(digits) * 4  # the three texts themselves, where a remembered repetition takes 90 bytes

@@ -30,7 +30,7 @@ def island(document, name):
 
 
 def test_the_policy_allows_just_this_script_and_this_style(build, registry, observations):
-    document = page(build(observations), registry)
+    document = "".join(page(build(observations), registry))
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', document)
     assert policy.startswith("default-src 'none'; ")
     for tag, directive in (("script", "script-src"), ("style", "style-src")):
@@ -42,7 +42,7 @@ def test_the_policy_allows_just_this_script_and_this_style(build, registry, obse
 
 
 def test_no_data_leaves_its_island(build, registry, observations):
-    document = page(build(observations), registry)
+    document = "".join(page(build(observations), registry))
     assert document.isascii()
     assert document.count("<script") == 3
     assert "innerHTML" not in document
@@ -52,13 +52,13 @@ def test_no_data_leaves_its_island(build, registry, observations):
 
 
 def test_places_of_the_template_inside_the_data_stay_text(build, registry, observation):
-    document = page(build([observation("abi/a", title="@@SCRIPT@@ @@DATA@@")]), registry)
+    document = "".join(page(build([observation("abi/a", title="@@SCRIPT@@ @@DATA@@")]), registry))
     assert "@@SCRIPT@@ @@DATA@@" in island(document, "data")
 
 
 def test_long_texts_are_cut_and_say_so(build, registry, observation):
     sent = [{"method": "a.b", "params": {"x": "y" * 9000}, "observation": {"returned": 1}, "run": {}}]
-    document = page(build([observation("abi/a", exchanges=sent)]), registry)
+    document = "".join(page(build([observation("abi/a", exchanges=sent)]), registry))
     kept = json.loads(island(document, "details"))["exchanges"][0]["params"]["x"]
     assert kept == "y" * LONGEST_PASSED + f" ... ({9000 - LONGEST_PASSED} more characters)"
 

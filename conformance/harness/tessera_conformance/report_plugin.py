@@ -95,6 +95,7 @@ class ReportKeeper:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
         properties: list[tuple[str, Any]] = [*report.user_properties]
+        report.user_properties = [item for item in properties if item[0] not in (PROPERTY, PLANNED)]  # pytest keeps it
         for name, line in properties:
             if name == PROPERTY:
                 self._write(ObservedLine(*line))
@@ -110,6 +111,7 @@ class ReportKeeper:
     def _write(self, line: ObservedLine) -> None:
         if self._writer is not None:
             self._writer.observation(line)
+            self._planned.pop(line["case"], None)
             self._observed.append((line["case"], line["clauses"]))
 
     @pytest.hookimpl(trylast=True)

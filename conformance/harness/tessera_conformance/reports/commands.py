@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tessera_conformance.commands.cli_errors import reporting_errors
@@ -29,7 +29,7 @@ HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
 MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
 COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
-FORMATS: dict[str, Callable[[Report, Registry], str]] = {
+FORMATS: dict[str, Callable[[Report, Registry], str | Iterable[str]]] = {
     "terminal": terminal_summary,
     "markdown": markdown,
     "junit": junit,
@@ -100,7 +100,8 @@ def _read(path: Path) -> Report:
     return read(path / FILE_NAME if path.is_dir() else path)
 
 
-def _put(text: str, output: Path | None) -> None:
+def _put(rendered: str | Iterable[str], output: Path | None) -> None:
+    text = "".join(rendered)
     if output is not None:
         write_text(output, text if text.endswith("\n") else f"{text}\n")
         return

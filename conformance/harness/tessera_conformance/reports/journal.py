@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
@@ -71,7 +71,7 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w", encoding="utf-8")
+        self._file = path.open("wb")
         self._header: Line = {}
         self._plan: tuple[str, ...] = ()
         self._observations: dict[str, Line] = {}
@@ -103,14 +103,31 @@ class JournalWriter:
         lines = [self._header, {"record": "plan", "cases": list(self._plan)}, *observations]
         footer = seal(lines, problems) | {"run": run}
         sealed = self.path.with_suffix(".sealing")
-        with sealed.open("w", encoding="utf-8") as file:
-            file.writelines(f"{dump(line)}\n" for line in [*lines, footer])
+        with sealed.open("wb") as file:
+            places = [_write(file, line) for line in [*lines, footer]]
         os.replace(sealed, self.path)
+        _keep(lines, places, self.path)
         return Report(self.path, self._header, self._plan, observations, footer, None)
 
     def _append(self, line: Line) -> None:
-        self._file.write(dump(line) + "\n")
+        place = _write(self._file, line)
         self._file.flush()
+        _keep([line], [place], self.path)
+
+
+def _write(file: BinaryIO, line: Line) -> tuple[int, int]:
+    """Write a line and its end; where it begins and ends in the file."""
+    start = file.tell()
+    end = start + file.write(dump(line).encode())
+    file.write(b"\n")
+    return start, end
+
+
+def _keep(lines: Iterable[Line], places: Iterable[tuple[int, int]], path: Path) -> None:
+    """Let the texts of observations be read from a file that holds them at these places."""
+    for line, (start, end) in zip(lines, places, strict=False):
+        if isinstance(line, ObservedLine):
+            line.keep_in(path, start, end)
 
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
@@ -17,33 +17,61 @@ from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Line, Report
 from tessera_conformance.verdicts import BAD_VERDICTS
 
+COUNTED = ("tests", "failures", "errors", "skipped")
+"""What is counted in the whole and in each suite."""
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(report: Report, registry: Registry) -> str:
-    """The whole XML document."""
-    root = ElementTree.Element("testsuites", name=_legal(wording.implementation_name(report)))
+def junit(report: Report, registry: Registry) -> Iterator[str]:
+    """The XML document, piece by piece: the elements of all cases together are large."""
     chapters: dict[str, list[Line]] = {}
     for line in observed(report):
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)
-    for chapter, lines in chapters.items():
-        _suite(root, chapter, [_case(report, line) for line in lines])
+    suites = [_Suite(chapter, (_case(report, line) for line in lines)) for chapter, lines in chapters.items()]
     problems = [report.problem] if report.problem is not None else []
     problems += wording.problems_of(report, registry)
     if problems:
-        _suite(root, "report", [_problem(number, text) for number, text in enumerate(problems, start=1)])
-    for attribute in ("tests", "failures", "errors", "skipped"):
-        root.set(attribute, str(sum(int(suite.get(attribute, "0")) for suite in root)))
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+        suites.append(_Suite("report", (_problem(number, text) for number, text in enumerate(problems, start=1))))
+    root = ElementTree.Element("testsuites", name=_legal(wording.implementation_name(report)))
+    for attribute in COUNTED:
+        root.set(attribute, str(sum(suite.counts[attribute] for suite in suites)))
+    yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_opening(root)}\n'
+    for suite in suites:
+        yield from suite.pieces()
+    yield "</testsuites>\n"
 
 
-def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Element]) -> None:
-    suite = ElementTree.SubElement(root, "testsuite", name=_legal(name), tests=str(len(cases)))
-    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(attribute, str(sum(1 for case in cases if case.find(tag) is not None)))
-    suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
-    suite.extend(cases)
+class _Suite:
+    """The cases of a chapter, which are text as soon as they are counted."""
+
+    def __init__(self, name: str, cases: Iterable[ElementTree.Element]) -> None:
+        self.name = name
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self._seconds = 0.0
+        self._cases = [self._counted(case) for case in cases]
+
+    def _counted(self, case: ElementTree.Element) -> str:
+        self.counts["tests"] += 1
+        self._seconds += float(case.get("time", "0"))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            self.counts[attribute] += case.find(tag) is not None
+        ElementTree.indent(case, level=2)
+        return f"    {ElementTree.tostring(case, encoding='unicode')}\n"
+
+    def pieces(self) -> Iterator[str]:
+        """The element with all its cases."""
+        suite = ElementTree.Element("testsuite", name=_legal(self.name))
+        for attribute in COUNTED:
+            suite.set(attribute, str(self.counts[attribute]))
+        suite.set("time", f"{self._seconds:.3f}")
+        yield f"  {_opening(suite)}\n"
+        yield from self._cases
+        yield "  </testsuite>\n"
+
+
+def _opening(element: ElementTree.Element) -> str:
+    return f"{ElementTree.tostring(element, encoding='unicode').removesuffix(' />')}>"
 
 
 def _case(report: Report, observation: Line) -> ElementTree.Element:

@@ -1,15 +1,17 @@
 """An observation line as it is kept in a run: encoded once, as text, of which the long parts are parsed when asked for.
 
-Checks and exchanges are nearly all of a report. As text they take a tenth of the memory that they take as objects, and
-what is written to the file and sealed is this very text.
+Checks and exchanges are nearly all of a report. What is written to the file and sealed is this very text; once it is in
+the file, it is read from there when asked for, so that a run does not hold its report in memory.
 """
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 FOLDER = "<folder>"
@@ -25,19 +27,36 @@ class ObservedLine(Mapping[str, Any]):
     """
 
     def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
-        self.text = text
-        self._runs = tuple(runs)
+        self._text: str | None = text
+        self._place = (Path(), 0, 0)
+        """The file that holds the text, and where in it the text begins and ends, in bytes."""
+        self._runs = array("Q", runs)
         self._long = tuple(long)
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        if self._text is not None:
+            return self._text
+        path, start, end = self._place
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start).decode()
+
+    def keep_in(self, path: Path, start: int, end: int) -> None:
+        """From now on the text is read from a file, of which it is the bytes from `start` up to `end`."""
+        self._text, self._place = None, (path, start, end)
 
     def parts(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
         """What makes this line again, in another process."""
-        return self.text, self._runs, self._long
+        return self.text, tuple(self._runs), self._long
 
     @property
     def text_without_run(self) -> str:
         """The text without what differs between two runs of the same behaviour."""
-        places = [0, *self._runs, len(self.text)]
-        return "".join(self.text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
+        text = self.text
+        places = [0, *self._runs, len(text)]
+        return "".join(text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
 
     @property
     def long_text(self) -> str:
@@ -47,9 +66,9 @@ class ObservedLine(Mapping[str, Any]):
 
     @cached_property
     def _short(self) -> dict[str, Any]:
-        start, end = self._long
-        short: dict[str, Any] = json.loads(self.text[:start] + self.text[end + 1 :])
-        return short
+        (start, end), text = self._long, self.text
+        short: dict[str, Any] = json.loads(text[:start] + text[end + 1 :])
+        return {intern(key): _shared(value) for key, value in short.items()}
 
     def __getitem__(self, key: str) -> Any:
         return json.loads(f"{{{self.long_text}}}")[key] if key in LONG else self._short[key]
@@ -59,6 +78,13 @@ class ObservedLine(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._short) + len(LONG)
+
+
+def _shared(value: Any) -> Any:
+    """The value with its texts held once for all lines: clauses, levels and verdicts are the same in many."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return list(map(intern, value))
+    return intern(value) if isinstance(value, str) else value
 
 
 class LineBuilder:

@@ -13,7 +13,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,8 @@ _ASSETS = Path(__file__).resolve().parent / "assets"
 _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 
-def page(report: Report, registry: Registry) -> str:
-    """The whole HTML document."""
+def page(report: Report, registry: Registry) -> Iterator[str]:
+    """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
     style, script = _asset("page.css"), _asset("case.js") + _asset("page.js")
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
@@ -49,9 +49,12 @@ def page(report: Report, registry: Registry) -> str:
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _island(_data(report, clause_results(report, registry), registry)),
-        "DETAILS": "\n".join(_details(report, line) for line in in_order(observed(report))),
     }
-    return _PLACE.sub(lambda place: places[place[1]], _asset("page.html"))
+    before, after = _asset("page.html").split("@@DETAILS@@")
+    yield _PLACE.sub(lambda place: places[place[1]], before)
+    for number, line in enumerate(in_order(observed(report))):
+        yield f"{chr(10) if number else ''}{_details(report, line)}"
+    yield _PLACE.sub(lambda place: places[place[1]], after)
 
 
 def _asset(name: str) -> str:

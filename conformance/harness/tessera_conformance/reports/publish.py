@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tessera_conformance.registry import Registry
@@ -10,7 +11,9 @@ from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.markdown import markdown
 from tessera_conformance.reports.page import page
 
-RENDERINGS = {"summary.md": markdown, "junit.xml": junit, "index.html": page}
+Rendering = Callable[[Report, Registry], str | Iterable[str]]
+
+RENDERINGS: dict[str, Rendering] = {"summary.md": markdown, "junit.xml": junit, "index.html": page}
 
 
 def publish(report: Report, registry: Registry, directory: Path | None = None) -> None:
@@ -21,6 +24,8 @@ def publish(report: Report, registry: Registry, directory: Path | None = None) -
         write_text(directory / name, render(report, registry))
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str | Iterable[str]) -> None:
     """Write UTF-8 with plain line ends; half characters that an implementation sent are written as escapes."""
-    path.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    with path.open("wb") as file:
+        for piece in [text] if isinstance(text, str) else text:
+            file.write(piece.encode("utf-8", errors="backslashreplace"))
