@@ -223,6 +223,8 @@ def from_wire(value: Any) -> Any:
     Raises:
         MalformedTensor: some tensor message does not hold together.
     """
+    if value is None or isinstance(value, _AS_THEY_ARE):
+        return value
     if isinstance(value, dict):
         if "$tensor" in value:
             if len(value) != 1:
@@ -230,10 +232,11 @@ def from_wire(value: Any) -> Any:
             return Tensor.from_message(value["$tensor"])
         return {key: from_wire(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [from_wire(item) for item in value]
-    if value is None or isinstance(value, str | int | float | Tensor):
-        return value
+        return list(map(from_wire, value))
     raise MalformedTensor(f"{type(value).__name__} is no JSON value")
+
+
+_AS_THEY_ARE = (str, int, float, Tensor)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

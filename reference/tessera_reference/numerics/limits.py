@@ -58,6 +58,8 @@ def broadcast_shape(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]
 
     `numpy.broadcast_shapes` takes no more than 32 axes.
     """
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0]
     rank = max(map(len, shapes))
     result = []
     for extents in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):

@@ -68,17 +68,21 @@ def _faults(deadline: float) -> Iterator[None]:
         raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None
 
 
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise DeadlinePassed
+
+
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt Python code after `seconds`; only the main thread of a POSIX process can."""
+    """Interrupt Python code after `seconds`; only the main thread of a POSIX process can.
+
+    The handler is set before every call, since the one before may have set another, and stays: setting it back would
+    cost as much as a short call, and without a timer nothing calls it.
+    """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise DeadlinePassed
-
-    previous = signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGALRM, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     limit = time.monotonic() + seconds
     try:
@@ -87,4 +91,3 @@ def _time_limit(seconds: float) -> Iterator[None]:
             raise DeadlinePassed  # the adapter swallowed the interrupt, or switched it off
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
