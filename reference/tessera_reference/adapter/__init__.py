@@ -93,7 +93,7 @@ class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMeth
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir", "runtime_abi"],
+            "documents": ["language_ir", "runtime_abi", "collectives"],
             "capabilities": dict.fromkeys((*FEATURES, *extra), "enforced"),
             "arithmetic": {
                 "level": "strict",
