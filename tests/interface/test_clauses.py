@@ -22,6 +22,6 @@ def test_an_unknown_clause_is_refused_with_its_method(
     monkeypatch.setattr(generated, "interface", lambda: read_files([path]))
     monkeypatch.setattr(Path, "write_text", lambda *_arguments, **_options: pytest.fail("a file is written"))
     assert main(["interface", "--write"]) == 1
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert told.count("error: ") == 1
     assert "there is no clause RT-04.1-99\n  where:    runtime.tessTwo\n" in told

@@ -53,13 +53,6 @@ def names_of(program: t.Program) -> list[str]:
     return list(writer.used)
 
 
-def type_text(type_: t.Type) -> str:
-    """A type as one text, without its alias."""
-    writer = _Writer(Style())
-    writer.type(t.Type(type_.dtype, type_.shape, type_.layout))
-    return "".join(token if token != ";" else "; " for token in writer.tokens)
-
-
 class _Writer:
     """Tokens so far."""
 

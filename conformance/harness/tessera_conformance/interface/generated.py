@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tessera_conformance.commands.cli_errors import print_problems
 from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
@@ -53,7 +54,7 @@ def _interface(options: argparse.Namespace) -> int:
         return 2
     problems = wrong_clauses(interface())
     if problems:
-        print(*(f"error: {problem}" for problem in problems), sep="\n", file=sys.stderr)
+        print_problems(problems)
         return 1
     stale = [
         (path, text)

@@ -138,10 +138,6 @@ class Masks:
             self.measured[pair] = self._measure(*pair)
         return self.measured[pair]
 
-    def again(self, i: int, j: int) -> int:
-        """The same measured anew."""
-        return self._measure(min(i, j), max(i, j))
-
     def _measure(self, i: int, j: int) -> int:
         survivors = 0
         for first in range(0, self.terms, self.part):
@@ -154,13 +150,16 @@ class Masks:
         return self.terms - survivors
 
     def _counted(self, i: int, j: int, left: Words) -> int:
-        total = self.box.value(*self.words(i, j, left))
-        if not isinstance(total, Fraction) and not is_zero(total):
-            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
-        count = finite(total) / self.quantum
+        count = self._units_in_sum(i, j, left)
         if count.denominator != 1 or not 0 <= count <= self.terms - 2:
             raise NotATree("masks", (i, j), f"the mask leaves {_decimal(count)} of {self.terms - 2} units")
         return int(count)
+
+    def _units_in_sum(self, i: int, j: int, left: Words) -> Fraction:
+        total = self.box.value(*self.words(i, j, left))
+        if not isinstance(total, Fraction) and not is_zero(total):
+            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
+        return finite(total) / self.quantum
 
     def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
         """The mask of a pair, over units or what else stands at the other leaves."""
@@ -183,10 +182,7 @@ class Masks:
             some = others[first : first + width]
             left = self._zeros.copy()
             left[some] = words_of([Fraction(2) ** (self.exponents.unit + k) for k in range(len(some))], dtype)
-            total = self.box.value(*self.words(i, j, left))
-            if not isinstance(total, Fraction) and not is_zero(total):
-                raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
-            number = finite(total) / self.quantum
+            number = self._units_in_sum(i, j, left)
             if number.denominator != 1 or not 0 <= number < 1 << len(some):
                 raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
             found |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.arithmetic import replay
+from tessera_conformance.differences import are_nan
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.probe.calls import Box, EvaluatedBox
 from tessera_conformance.probe.node_arithmetic import Arithmetic
@@ -41,11 +42,7 @@ class Elsewhere:
 
     def to_json(self) -> dict[str, Any]:
         """For the machine-readable finding."""
-        return {
-            "alike": self.alike,
-            "elements": self.elements,
-            "first_other": self.first_other and list(self.first_other),
-        }
+        return {**vars(self), "first_other": self.first_other and list(self.first_other)}
 
 
 def elsewhere(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Elsewhere | None:
@@ -82,7 +79,7 @@ def _replayed(
         wanted = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
     else:
         wanted = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
-    return np.asarray((found.words() == wanted.words()) | (_is_nan(found) & _is_nan(wanted)))
+    return np.asarray((found.words() == wanted.words()) | (are_nan(found) & are_nan(wanted)))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
@@ -99,8 +96,3 @@ def _repeated(tensor: Tensor, axis: int, negated: bool = False) -> Tensor:
     sign = words.dtype.type(float_format(tensor.dtype).sign_bit if negated else 0)
     lines[half : 2 * half] = lines[:half] ^ sign
     return Tensor(tensor.dtype, tensor.shape, words.tobytes())
-
-
-def _is_nan(tensor: Tensor) -> Any:
-    format_ = float_format(tensor.dtype)
-    return (tensor.words() & (format_.sign_bit - 1)) > format_.largest_code + format_.has_infinity

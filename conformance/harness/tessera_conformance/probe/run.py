@@ -127,6 +127,7 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
 
 
 def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
+    """What the masks and replays show; a sum that is no fixed tree is a finding too."""
     found = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
@@ -135,45 +136,45 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
         wrong_order = order_departure(masks, stated.tree) if stated is not None else None
         confirmed = stated is not None and wrong_order is None and not in_full
         tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
+        found = replace(found, tree=tree)
+        seen = observe(box, tree, seed)
+        found = replace(found, seen=seen)
+        if wrong_order is not None:
+            found = replace(found, departures=(wrong_order,))
+        elif stated is not None:
+            found = replace(found, departures=_one_of_each(_departures(box, stated, seen)))
+            if not found.departures:
+                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+        return replace(found, arithmetic=identify(box, tree, seen))
     except NotATree as stop:
-        return _no_tree(box, found, stop)
+        return _no_tree(found, stop)
+
+
+def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
+    """Where no unit is lost beside the large term, only replays can tell a declared order from another."""
+    stated, tree = found.declared, Tree.explicit([*range(masks.terms), -masks.terms])
     found = replace(found, tree=tree)
     try:
         seen = observe(box, tree, seed)
         found = replace(found, seen=seen)
-        if stated is not None and wrong_order is None:
-            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
-            found = replace(found, departures=_one_of_each(departures))
-            if not found.departures:
-                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
-        elif wrong_order is not None:
-            found = replace(found, departures=(wrong_order,))
-        return replace(found, arithmetic=identify(box, tree, seen))
-    except NotATree as stop:
-        return _no_tree(box, found, stop)
-
-
-def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
-    """Where nothing is lost beside M, only replays can tell a declared order from another."""
-    stated = found.declared
-    found = replace(found, tree=Tree.explicit([*range(masks.terms), -masks.terms]))
-    try:
-        seen = observe(box, found.tree, seed)
-        found = replace(found, seen=seen)
         if stated is not None:
-            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+            departures = _departures(box, stated, seen)
             if not departures:
                 return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
             if departures[0].aspect == "arithmetic":
                 departures = [order_departure(masks, stated.tree) or departures[0]]
             found = replace(found, departures=_one_of_each(departures))
-        return replace(found, arithmetic=identify(box, found.tree or Tree.explicit([0]), seen))
+        return replace(found, arithmetic=identify(box, tree, seen))
     except NotATree as stop:
-        return _no_tree(box, found, stop)
+        return _no_tree(found, stop)
 
 
-def _no_tree(box: Box, found: Finding, stop: NotATree) -> Finding:
-    """A pair of masks that fits no tree is asked again: what varies from run to run is said to vary."""
+def _departures(box: Box, stated: Declaration, seen: Observed) -> list[Departure]:
+    return [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+
+
+def _no_tree(found: Finding, stop: NotATree) -> Finding:
+    """The finding with the evidence against a tree, which is also a departure from a declared one."""
     if found.declared is not None and not found.departures:
         departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
         found = replace(found, departures=(departure,))

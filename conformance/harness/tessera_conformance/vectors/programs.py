@@ -29,7 +29,6 @@ OPERATORS = {
 
 ELEMENTARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf"]
 ELEMENTARY += ["sqrt", "rsqrt", "reciprocal"]
-REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"]
 
 FUNCTION_CLAUSES = ("LANG-02-04", "LANG-10-11")
 REDUCTION_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")

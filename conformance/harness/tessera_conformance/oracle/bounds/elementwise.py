@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from tessera_conformance.oracle.activations import HALF, TANH_FACTOR
+from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Fast, Steps
 from tessera_conformance.oracle.elementwise import paired
@@ -63,6 +64,29 @@ def composed(
         return enclosure(ideal, actual if result == inner else steps.rounded(actual, result), rule)
     except Unpromised:
         return None
+
+
+def composed_along(
+    composition: Callable[..., list[Interval]], x: Tensor, axis: int, rule: str, *vectors: Tensor
+) -> Enclosures:
+    """A composition over each row along an axis and over vectors beside it; None for a row that is not finite."""
+    result = float_format(x.dtype)
+    inner = float_format(ACCUMULATORS[x.dtype])
+    elements, beside = points(x), [points(vector) for vector in vectors]
+    found: Enclosures = [None] * x.size
+    for places in along(x.shape, axis).places:
+        rows = [[elements[place] for place in places], *beside]
+        known = [[value for value in row if value is not None] for row in rows]
+        if not places or [len(row) for row in known] != [len(row) for row in rows]:
+            continue
+        try:
+            ideal = composition(EXACT, inner, *known)
+            actual = composition(FAST, inner, *([FAST.operand(value, result) for value in row] for row in known))
+        except Unpromised:
+            continue
+        for place, exact, reached in zip(places, ideal, actual, strict=True):
+            found[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
+    return found
 
 
 def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
@@ -165,29 +189,13 @@ def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: 
     found: Enclosures = []
     for x, y in paired(a, b)[1]:
         (p, q), (r, s) = map(point, x), map(point, y)
-        if operation is not _times:
+        if operation is not Interval.__mul__:
             found += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
             continue
         minus_q = -q if q is not None else None
         for operands in ((p, r, minus_q, s), (p, s, q, r)):
             found.append(composed(part, operands, format_, format_, format_, "a complex product, every step rounded"))
     return found
-
-
-def _plus(x: Interval, y: Interval) -> Interval:
-    return x + y
-
-
-def _minus(x: Interval, y: Interval) -> Interval:
-    return x - y
-
-
-def _times(x: Interval, y: Interval) -> Interval:
-    return x * y
-
-
-def _over(x: Interval, y: Interval) -> Interval:
-    return x / y
 
 
 def _scale(a: Tensor, *, factor: str) -> Enclosures:
@@ -253,10 +261,10 @@ def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {
     **{name: partial(function, name) for name in OPERATIONS},
-    "add": partial(_binary, _plus),
-    "subtract": partial(_binary, _minus),
-    "multiply": partial(_binary, _times),
-    "divide": partial(_binary, _over),
+    "add": partial(_binary, Interval.__add__),
+    "subtract": partial(_binary, Interval.__sub__),
+    "multiply": partial(_binary, Interval.__mul__),
+    "divide": partial(_binary, Interval.__truediv__),
     "multiply_add": _multiply_add,
     "scale": _scale,
     "sigmoid": partial(_activation, {"none": sigmoid}),

@@ -129,8 +129,5 @@ def _prime_factors(n: int) -> list[int]:
     return factors
 
 
-RULES: Mapping[str, Callable[..., Enclosures]] = {
-    "fft": partial(_transform, False),
-    "ifft": partial(_transform, True),
-}
+RULES: Mapping[str, Callable[..., Enclosures]] = {"fft": partial(_transform, False), "ifft": partial(_transform, True)}
 """The rule of each function."""
