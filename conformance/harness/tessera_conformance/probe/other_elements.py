@@ -26,7 +26,7 @@ ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OtherElements:
     """How many elements replay in the order of the watched one, of how many, and the first that does not."""
 
     alike: int
@@ -45,7 +45,7 @@ class Elsewhere:
         return {**vars(self), "first_other": self.first_other and list(self.first_other)}
 
 
-def elsewhere(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Elsewhere | None:
+def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
     """Ask for random operands of the whole shape; None where there is one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
@@ -58,7 +58,7 @@ def elsewhere(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Elsewhere | No
         same &= _replayed(box, arithmetic, 1000 * seed + 10 * round_, cancels=round_ % 2 == 1)
     others = np.flatnonzero(~same)
     first = tuple(int(place) for place in np.unravel_index(others[0], subject.result)) if len(others) else None
-    return Elsewhere(int(np.count_nonzero(same)), elements, first)
+    return OtherElements(int(np.count_nonzero(same)), elements, first)
 
 
 def _replayed(

@@ -20,7 +20,7 @@ from tessera_conformance.probe.elements import Group, groups_of
 from tessera_conformance.probe.evidence import NotATree
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.node_arithmetic import Arithmetic, Observed, identify, observe, require_same
-from tessera_conformance.probe.other_elements import Elsewhere, elsewhere
+from tessera_conformance.probe.other_elements import OtherElements, compare_other_elements
 from tessera_conformance.probe.pattern import pattern
 from tessera_conformance.probe.reveal import reveal, reveal_exact_nodes
 from tessera_conformance.protocol import Hello
@@ -50,7 +50,7 @@ class Finding:
     departures: tuple[Departure, ...] = ()
     evidence: NotATree | None = None
     groups: tuple[Group, ...] = ()
-    others: Elsewhere | None = None
+    others: OtherElements | None = None
     ranks_agree: bool = True
     calls: int = 0
     seconds: float = field(default=0.0, compare=False)
@@ -120,7 +120,7 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     stated = declaration(box)
     found = replace(_looked_at(box, stated, seed, in_full), implementation=name)
     if found.arithmetic is not None:
-        found = replace(found, others=elsewhere(box, found.arithmetic, seed))
+        found = replace(found, others=compare_other_elements(box, found.arithmetic, seed))
     if subject.operation == "all_reduce":
         found = replace(found, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
     return replace(found, calls=box.calls, seconds=time.perf_counter() - began)

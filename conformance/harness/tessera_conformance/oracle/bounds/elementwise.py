@@ -89,6 +89,11 @@ def composed_along(
     return found
 
 
+def rounded_once(operation: Callable[..., Interval]) -> Composition:
+    """The composition of one exact operation and one rounding."""
+    return lambda steps, format_, *operands: steps.rounded(operation(*operands), format_)
+
+
 def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
     """A composition over each element, in the accumulator type, rounded once more to the dtype."""
     result = float_format(x.dtype)
@@ -166,11 +171,7 @@ def function(
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
     if a.dtype in COMPONENTS:
         return _complex(operation, a, b)
-    format_ = float_format(a.dtype)
-
-    def evaluate(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
-        return steps.rounded(operation(x, y), format_)
-
+    format_, evaluate = float_format(a.dtype), rounded_once(operation)
     pairs = paired(a, b)[1]
     return [composed(evaluate, [point(x), point(y)], format_, format_, format_, ONE_ROUNDING) for x, y in pairs]
 
@@ -183,9 +184,7 @@ def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: 
         left, right = steps.rounded(w * x, format_), steps.rounded(y * z, format_)
         return steps.rounded(left + right, format_)
 
-    def single(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
-        return steps.rounded(operation(x, y), format_)
-
+    single = rounded_once(operation)
     found: Enclosures = []
     for x, y in paired(a, b)[1]:
         (p, q), (r, s) = map(point, x), map(point, y)
@@ -253,9 +252,7 @@ def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
         values = [part for z in values for part in (z if x.dtype in COMPONENTS else (z, Fraction(0)))]
     source = component_format(x.dtype) if x.format.is_float else target
 
-    def evaluate(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
-        return steps.rounded(value, format_)
-
+    evaluate = rounded_once(lambda value: value)
     return [composed(evaluate, [point(value)], source, target, target, ONE_ROUNDING) for value in values]
 
 
