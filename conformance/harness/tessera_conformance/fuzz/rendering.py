@@ -54,7 +54,7 @@ def names_of(program: t.Program) -> list[str]:
 
 
 class _Writer:
-    """Tokens so far."""
+    """Collects the tokens of a program."""
 
     def __init__(self, style: Style) -> None:
         self.style = style

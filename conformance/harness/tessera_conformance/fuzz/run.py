@@ -1,4 +1,4 @@
-"""Trial after trial against one implementation: what was answered, and what was found, in its smallest form."""
+"""Runs trials against one implementation, counts its answers, and shrinks what is found."""
 
 from __future__ import annotations
 

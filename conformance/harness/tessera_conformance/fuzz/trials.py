@@ -1,4 +1,4 @@
-"""What is tried: one program, or two of one meaning, and what is known of them. A trial follows from its decisions."""
+"""What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
 else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree
-that holds both. M must swallow all units of one call together, in the widest accumulator that swallows any, and a count
-must be exact in the narrowest number it passes through; where there are more leaves than that, they are counted in
-parts, zeros standing at all others.
+that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single one, and
+the count must be exact in the narrowest format on its way. With more leaves than that, units are counted in several
+calls, with zeros at all other leaves.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Masks:
     def _use(self, exponents: MaskExponents) -> None:
         dtype = self.box.subject.dtype
         self.measured.clear()
-        self.part = min(_swallowed(exponents), self._countable)
+        self.part = min(_absorbed(exponents), self._countable)
         power = [Fraction(2) ** exponent for exponent in (exponents.large, exponents.unit)]
         right = [Fraction(2) ** exponent for exponent in (exponents.right_large, exponents.right_unit)]
         self._large, self._negative, self._unit = (int(w) for w in words_of([power[0], -power[0], power[1]], dtype))
@@ -118,11 +118,11 @@ class Masks:
         for _ in range(4):
             require_same(self.box, left, right, word)
 
-    def swallows_nothing(self) -> bool:
-        """Whether every unit outlives M, wherever it stands: the sum is exact as far as the masks can tell.
+    def absorbs_nothing(self) -> bool:
+        """Whether no unit is absorbed, wherever it stands: as far as masks can tell, the sum is exact.
 
-        The paths from one leaf to all others pass every node, so that one mask for each other leaf shows it. The first
-        one is known, and denies it for nearly everything else.
+        The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
+        them is known already, and shows an absorbed unit in nearly every other sum.
         """
         others = [self.terms - 1, *range(1, self.terms - 1)]
         return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
@@ -172,10 +172,10 @@ class Masks:
         return left, right
 
     def survivors(self, i: int, j: int) -> frozenset[int]:
-        """Which leaves outlive the mask of a pair: units of different weight stand at them, some at a time."""
+        """The leaves whose units a pair's mask does not absorb: units of different weights, a few leaves at a time."""
         dtype = self.box.subject.dtype
         width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
-        width = max(1, min(width, _swallowed(self.exponents).bit_length() - 1))
+        width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
         found: set[int] = set()
         for first in range(0, len(others), width):
@@ -189,8 +189,8 @@ class Masks:
         return frozenset(found)
 
 
-def _swallowed(exponents: MaskExponents) -> int:
-    """How many units vanish together beside M in the widest accumulator that lets any vanish."""
+def _absorbed(exponents: MaskExponents) -> int:
+    """How many units M absorbs together in the widest accumulator in which it absorbs one."""
     ratio = exponents.large + exponents.right_large - exponents.unit - exponents.right_unit
     return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
 

@@ -1,7 +1,7 @@
 """Whether the other elements of a result add in the order of the watched one: a few calls, and a replay of all of them.
 
-Two orders give the same bits for many an input, so that an element counts only if it replays in every round; in every
-second one the terms cancel and leave rounding errors alone, which show in narrow results too.
+Two orders often give the same bits, so an element counts only if it replays in every round. In every second round the
+terms cancel and only rounding errors remain, which show in narrow results too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tessera_conformance.probe.samples import samples
 from tessera_conformance.tensors import Tensor
 
 MOST_TERMS = 1 << 23
-"""Terms of all elements together that are replayed; the exact path takes a hundredth of it."""
+"""The most terms, of all elements together, that are replayed; on the exact path a hundredth of it."""
 ROUNDS = 6
 
 

@@ -1,4 +1,4 @@
-"""One probe from beginning to end, and what it found."""
+"""One probe: which calls it makes in which order, and the finding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["agrees", "differs", "nothing declared"]
 Kind: TypeAlias = Literal["tree", "exact sum", "no fixed tree"]
 
 MOST_TERMS_APART = 256
-"""Leaves up to which units are told apart, which takes many calls."""
+"""The most leaves for which `reveal_exact_nodes`, which takes many calls, is tried."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """How the finding stands to the declaration."""
+        """Whether the finding agrees with the declaration."""
         if self.declared is None:
             return "nothing declared"
         return "differs" if self.departures else "agrees"
@@ -131,7 +131,7 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
     found = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
-        if masks.swallows_nothing():
+        if masks.absorbs_nothing():
             return _exact(box, masks, found, seed)
         wrong_order = order_departure(masks, stated.tree) if stated is not None else None
         confirmed = stated is not None and wrong_order is None and not in_full
@@ -151,7 +151,7 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
 
 
 def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
-    """Where no unit is lost beside the large term, only replays can tell a declared order from another."""
+    """The finding where masks absorb nothing: only replays can tell a declared order from another."""
     stated, tree = found.declared, Tree.explicit([*range(masks.terms), -masks.terms])
     found = replace(found, tree=tree)
     try:

@@ -1,4 +1,4 @@
-"""Enclosures of attention step by step, and as one operation: in one pass over the keys too, with narrow weights."""
+"""Enclosures of attention: as separate steps, and as one operation, which may take the keys in one pass."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _scaled(steps: Steps, row: Row, factors: Row, eps: float, format_: FloatForm
 
 
 def _mean(steps: Steps, row: Row, roundings: int, format_: FloatFormat) -> Interval:
-    """Of terms that have been through so many roundings."""
+    """The mean of terms, each of which has been rounded so many times."""
     count = steps.rounded(Interval.around(len(row)), format_)
     return steps.quotient(steps.sum(row, format_, roundings), count, format_)
 

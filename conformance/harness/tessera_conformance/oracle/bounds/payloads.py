@@ -40,7 +40,7 @@ def _blockwise(
     finish: Callable[[Steps, Interval, Interval], Interval],
     rule: str,
 ) -> Enclosures:
-    """Codes of the sum of the inputs, and what becomes of them."""
+    """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
     quantization.quantize(inputs[0], wire=wire, block=block)
     terms = [points(x) for x in inputs]
     found: Enclosures = [None] * inputs[0].size
