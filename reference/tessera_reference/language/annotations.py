@@ -6,13 +6,10 @@ from collections.abc import Mapping
 
 from ..ir.operation import require
 from ..ir.spelling import did_you_mean
-from ..ir.type_text import read_extent
+from ..ir.type_text import ADDRESS_SPACES, read_extent
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType
 from . import syntax as s
-
-ADDRESS_SPACES = ("shared", "global")
-"""Where a memref may lie (AMB-LANG-35)."""
 
 Aliases = Mapping[str, Type]
 """The types that a module has named, by name."""
