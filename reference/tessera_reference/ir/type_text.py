@@ -87,10 +87,11 @@ def _dim(text: str) -> Dim:
         "an extent, a name or ?",
         "LANG-02.3-37",
     )
-    return _extent(text) if text[0].isdecimal() else text
+    return read_extent(text) if text[0].isdecimal() else text
 
 
-def _extent(text: str) -> int:
+def read_extent(text: str) -> int:
+    """The extent that decimal digits say. Raises `Refusal`."""
     digits = text.lstrip("0") or "0"
     require(
         len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
@@ -154,7 +155,7 @@ def _fragment(inside: str) -> Fragment:
         "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>",
         "LANG-02.2-15",
     )
-    m, n, k = map(_extent, parts[:3])
+    m, n, k = map(read_extent, parts[:3])
     require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
     return Fragment(m, n, k, dtype_named(parts[3]), layout)
@@ -170,7 +171,7 @@ def _mesh(inside: str) -> Mesh:
         "LANG-09-01",
     )
     assert found is not None
-    return sound_mesh(tuple(found[1].split(",")), tuple(map(_extent, found[2].split(","))))
+    return sound_mesh(tuple(found[1].split(",")), tuple(map(read_extent, found[2].split(","))))
 
 
 def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:

@@ -1,4 +1,4 @@
-"""Waiting for what never comes: in which order it is given up, and timeouts (AMB-RT-14, AMB-RT-67)."""
+"""Waits that nothing can end: in which order they are given up, and timeouts (AMB-RT-14, AMB-RT-67)."""
 
 from __future__ import annotations
 

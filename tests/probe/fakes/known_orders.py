@@ -1,6 +1,6 @@
 """Implementations that add in a known way: plain loops, fused nodes, Kahan, exact sums, and one that varies.
 
-Each `make_...` is a factory for `--impl=py:summing:make_...`.
+Each `make_...` is a factory for `--impl=py:known_orders:make_...`.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Summing:
     def hello(self) -> dict[str, Any]:
         return {
             "protocol": {"minimum": 1, "maximum": 1},
-            "implementation": {"name": "summing", "version": "1"},
+            "implementation": {"name": "known_orders", "version": "1"},
             "documents": [],
             "arithmetic": {"level": "deterministic"} | ({"trees": self.trees} if self.trees else {}),
         }

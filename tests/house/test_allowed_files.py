@@ -1,4 +1,4 @@
-"""What may stand at the root of the checkout and among the published reports: anything else is a stray."""
+"""The files that may stand at the root of the checkout and among the published reports."""
 
 from __future__ import annotations
 

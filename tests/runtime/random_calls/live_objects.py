@@ -1,4 +1,4 @@
-"""What is live according to the model, and what the work that was queued may have done wrong."""
+"""The objects that are live according to the model, and the errors that queued work may have caused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from tessera_reference.abi.status import Status
 from tessera_reference.mesh.axes import MeshAxes
 
+from .access_order import Clock, Order, Use
 from .memory import Block
-from .order import Clock, Order, Use
 
 __all__ = ["Capture", "Context", "Event", "Faults", "Mesh", "Module", "Node", "Queued", "Stream", "World"]
 

@@ -1,4 +1,4 @@
-"""What a hostile or careless implementation sends never ends the run, never hangs it, and never reads as a pass."""
+"""Malformed, endless or forged answers never end a run, never hang it, and never count as a pass."""
 
 from __future__ import annotations
 

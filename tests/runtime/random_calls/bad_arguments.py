@@ -1,4 +1,4 @@
-"""What no argument of a kind may be, and what a call then answers."""
+"""Illegal values for each kind of argument, and the status that a call must answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tessera_reference.abi.status import Status
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.launches import LaunchConfig
 
-from .choose import Choose, pick
-from .world import World
+from .choices import Choose, pick
+from .live_objects import World
 
 __all__ = ["bad_handle", "bad_pointer", "bad_value"]
 

@@ -1,4 +1,4 @@
-"""Findings become small, in few attempts, and stay findings."""
+"""Findings are shrunk in few attempts, and what is left still shows the problem."""
 
 from __future__ import annotations
 

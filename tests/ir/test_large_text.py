@@ -1,4 +1,4 @@
-"""Text that means no good, large, deep or endless: a diagnostic each time, and no recursion of the reader."""
+"""Illegal text of millions of characters or nested levels gets a diagnostic, and the reader does not recurse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run keeps in memory of its report is what the file says."""
+"""The report that a run keeps in memory equals the report file."""
 
 from __future__ import annotations
 

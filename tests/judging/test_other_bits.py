@@ -1,4 +1,4 @@
-"""Implementations that are honest but do not have the canonical bits pass at their level, and only there."""
+"""Implementations with other bits than the canon pass at the level that they claim, and only there."""
 
 from __future__ import annotations
 

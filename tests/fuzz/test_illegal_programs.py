@@ -1,4 +1,4 @@
-"""Programs with a mistake, and mutated texts: every way of going wrong occurs, once, and where it says."""
+"""Illegal programs and mutated texts: every kind of mistake occurs, one a program, at the place that is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queued work does, one rank after the other: one of the orders that the rules allow."""
+"""The effect of queued work on memory, rank after rank: one of the orders that the rules allow."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tessera_reference.abi.status import Status
 
+from .access_order import Use
+from .live_objects import Mesh, Queued
 from .memory import Place
-from .order import Use
-from .world import Mesh, Queued
 
 __all__ = ["KERNELS", "SOURCE", "Numbers", "collective", "copy", "kernel"]
 

@@ -1,4 +1,4 @@
-"""Corners in which a replay could go its own way: products beyond the range, single leaves, integers."""
+"""Replays of products beyond the range, of single leaves and of integers, against the exact definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What draws the choices of a session."""
+"""The source of a session's random choices."""
 
 from __future__ import annotations
 
