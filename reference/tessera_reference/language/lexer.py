@@ -33,8 +33,14 @@ ERROR = "$ERROR"
 MOST_PROBLEMS = 10
 """After so many problems the rest of the text is not read."""
 
+TERMINALS = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
+"""Those that the grammar gives a pattern."""
+
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
 """A character that belongs to no token."""
+
+CERTAIN = frozenset({"IDENT", "INT", "FLOAT", "STRING"})
+"""The types of tokens that are nothing else anywhere."""
 
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
 """The type of the token that a mistake is replaced by; others leave none."""
@@ -69,26 +75,25 @@ def terminals() -> dict[str, str]:
 
 
 @cache
-def _types() -> dict[str, str]:
-    """The type of each word and mark that is no name wherever it stands."""
-    return dict.fromkeys(RESERVED, "WORD") | {text: terminals()[text] for text in terminals().keys() - CONTEXTUAL}
-
-
-@cache
 def spellings() -> dict[str, str]:
     """The spelling of each terminal that the grammar quotes, by its name."""
     return {name: spelling for spelling, name in terminals().items()}
 
 
 @cache
+def _types() -> dict[str, str]:
+    """The type of each word and mark that is no name wherever it stands."""
+    return dict.fromkeys(RESERVED, "WORD") | {text: terminals()[text] for text in terminals().keys() - CONTEXTUAL}
+
+
+@cache
 def _scanner() -> re.Pattern[str]:
-    """One alternative for each kind of token, and for each kind of mistake."""
-    names = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
-    rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in names}
+    """One alternative for each kind of token, named by its type in capitals, and for each kind of mistake."""
+    rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in TERMINALS}
     gap = f"(?:{rules['WS']}|{rules['COMMENT']})*+"
     punctuation = sorted((text for text in terminals() if not text.isidentifier()), key=lambda text: (-len(text), text))
     alternatives = {
-        "contextual": "|".join(f"{word}(?={gap}{following})" for word, following in CONTEXTUAL.items()),
+        **{terminals()[word]: f"{word}(?={gap}{following})" for word, following in CONTEXTUAL.items()},
         "word": rf"(?>{rules['IDENT']})(?!{STRAY})",
         "newline": r"\n[ \t\r\n]*",
         "COMMENT": rules["COMMENT"],
@@ -112,35 +117,20 @@ def _scanner() -> re.Pattern[str]:
 _PIECES = re.compile(r"complex(?:64|128)(?![A-Za-z0-9_])|x|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
 
 
-def as_accepted(token: Token, accepted: Collection[str]) -> list[Token]:
-    """A token as the tokens that the parser accepts in its place, if there are such; otherwise the token itself.
-
-    A word of the grammar that is not reserved is a name elsewhere (AMB-LANG-02); inside the angle brackets of tensor
-    and memref a word is split at each x (AMB-LANG-06).
-    """
-    type, text, line, column = token.type, token.value, token.line, token.column
-    if type in accepted or type == ERROR or not text.isidentifier():
-        return [token]
-    if text in RESERVED:
-        return [token.retyped("WORD") if "WORD" in accepted else token]
-    if "IDENT" in accepted:
-        return [token.retyped("IDENT")]
-    if type == "SHAPE_NAME" or not ("X" in accepted or "SHAPE_NAME" in accepted):
-        return [token]
-    pieces = ((match[0], column + match.start(), column + match.end()) for match in _PIECES.finditer(text))
-    return [Token(_type_of_piece(piece), piece, line, start, line, end) for piece, start, end in pieces]
-
-
-def _type_of_piece(text: str) -> str:
-    return "INT" if text.isdigit() else "X" if text == "x" else "WORD" if text in RESERVED else "SHAPE_NAME"
+def as_accepted(token: Token, accepted: Collection[str]) -> Token:
+    """A word as the parser accepts it: one of the grammar that is not reserved is a name elsewhere (AMB-LANG-02)."""
+    word = token.value
+    if token.type in accepted or not word.isidentifier():
+        return token
+    others = ("WORD",) if word in RESERVED else ("IDENT",) if word == "x" else ("IDENT", "SHAPE_NAME")
+    return next((token._replace(type=type) for type in others if type in accepted), token)
 
 
 class Lexer:
     """The tokens of a text, read once, the last of type `END`; what was wrong is found in `problems`."""
 
-    def __init__(self, source: str, filename: str = "<source>") -> None:
+    def __init__(self, source: str) -> None:
         self.source = source
-        self.filename = filename
         self.problems: list[Diagnostic] = []
         self.comments: list[Token] = []
         self.cut_short = False
@@ -152,74 +142,90 @@ class Lexer:
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()
-        line, start_of_line, end_column = 1, 0, 1
+        line, start_of_line = 1, 0
+        in_shape = False  # of a tensor or memref
         for match in _scanner().finditer(self.source):
             kind = match.lastgroup or ""
             text, end = match[kind], match.end()
-            end_column = end - start_of_line + 1
-            column = end_column - len(text)
-            if kind == "word" or kind == "mark":
-                yield Token(types.get(text, "IDENT"), text, line, column, line, end_column)
-            elif kind == "contextual":
-                yield Token(terminals()[text], text, line, column, line, end_column)
-            elif kind == "INT" or kind == "FLOAT" or kind == "_ATTRIBUTES":
-                yield Token(kind, text, line, column, line, end_column)
-            else:
-                first_line = line
-                if "\n" in text:
-                    line += text.count("\n")
-                    start_of_line = end - len(text) + text.rindex("\n") + 1
-                    end_column = end - start_of_line + 1
-                if kind == "end":
-                    break
-                if kind != "newline":
-                    yield from self._other(Token(kind, text, first_line, column, line, end_column))
+            first_line, column = line, end - len(text) - start_of_line + 1
+            if "\n" in text:
+                line += text.count("\n")
+                start_of_line = end - len(text) + text.rindex("\n") + 1
+                if kind == "newline":
+                    continue
+            span = Span(first_line, column, line, end - start_of_line + 1)
+            if kind == "mark":
+                in_shape = in_shape and text in "<?"
+                yield Token(types[text], text, span)
+            elif kind == "word":
+                if in_shape:
+                    yield from _pieces(text, span)
+                else:
+                    yield Token(types.get(text, "IDENT"), text, span)
+            elif kind == "COMMENT":
+                self.comments.append(Token(kind, text, span))
+            elif kind.isupper():
+                in_shape = kind == "TENSOR" or kind == "MEMREF" or (in_shape and kind == "INT")
+                if kind == "STRING" and line > first_line:
+                    self._first_long_string = self._first_long_string or first_line
+                yield Token(kind, text, span)
+            elif kind != "end":
+                self._report(kind, text, end - len(text))
+                if kind in READ_AS:
+                    yield Token(READ_AS[kind], text, span)
                 if self.cut_short:
                     break
-        yield Token(END, "", line, end_column, line, end_column)
+        column = end - start_of_line + 1
+        yield Token(END, "", Span(line, column, line, column))
 
-    def _other(self, token: Token) -> Iterator[Token]:
-        """Strings, comments and what is wrong, as the tokens that are left of them."""
-        kind, text = token.type, token.value
-        if kind == "COMMENT":
-            self.comments.append(token)
-        elif kind == "STRING":
-            if "\n" in text:
-                self._first_long_string = self._first_long_string or token.line
-            yield token
-        else:
-            self._report(token)
-            if kind in READ_AS:
-                yield token.retyped(READ_AS[kind])
-
-    def _report(self, token: Token) -> None:
-        """Keep what is wrong with a token that is none."""
-        text = token.value
-        if token.type == "open_comment":
-            self.cut_short = True
-            self._problem("this comment is never closed", token, 0, 1, "LANG-14.1-10", "close it with */")
-        elif token.type == "open_string":
-            self.cut_short = True
+    def _report(self, kind: str, text: str, start: int) -> None:
+        """Keep what is wrong with the text of a kind that is no token."""
+        if kind == "open_comment":
+            self._problem("this comment is never closed", start, 1, "LANG-14.1-10", "close it with */")
+        elif kind == "open_string":
             first = self._first_long_string
-            self.doubtful_line = first or token.line
             remedy = 'close it with "' + (f", or the one that begins in line {first}" if first else "")
-            self._problem("this string is never closed", token, 0, 1, "LANG-14.1-04", remedy)
-        elif token.type == "wrong_escape":
+            self._problem("this string is never closed", start, 1, "LANG-14.1-04", remedy)
+            self.doubtful_line = first or self.problems[-1].span.line
+        elif kind == "wrong_escape":
             for match in re.finditer(r"\\([\s\S])", text):
                 if match[1] not in ESCAPES:
                     message = f"unknown escape {match[0] if match[0].isprintable() else repr(match[0])} in a string"
-                    self._problem(message, token, match.start(), 2, "LANG-14.1-04", r"escapes: \\ \" \n \r \t")
+                    self._problem(message, start + match.start(), 2, "LANG-14.1-04", r"escapes: \\ \" \n \r \t")
         else:
-            stray = re.search(STRAY, text) if token.type == "stray" else None
+            stray = re.search(STRAY, text) if kind == "stray" else None
             at = stray.start() if stray else 0
             remedy = HINTS.get(text[at : at + 2], HINTS.get(text[at], ""))
-            self._problem(f"unexpected character {text[at]!r}", token, at, 1, "LANG-14.1-01", remedy)
-        self.cut_short |= len(self.problems) >= MOST_PROBLEMS
+            self._problem(f"unexpected character {text[at]!r}", start + at, 1, "LANG-14.1-01", remedy)
+        self.cut_short = kind in ("open_comment", "open_string") or len(self.problems) >= MOST_PROBLEMS
 
-    def _problem(self, message: str, token: Token, at: int, length: int, clause: str, remedy: str) -> None:
-        """Keep what is wrong with the characters of a token from a place on."""
-        before = token.value[:at]
-        line = token.line + before.count("\n")
-        column = at - before.rfind("\n") if "\n" in before else token.column + at
-        place, wanted = Span(line, column, line, column + length), "a token of section 14.1"
-        self.problems.append(Diagnostic("syntax", "lex", message, place, self.filename, (), wanted, clause, remedy))
+    def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
+        """Keep what is wrong with some characters of the text."""
+        span = place(self.source, start, length)
+        self.problems.append(refusal(message, span, clause, remedy, "a token of section 14.1", "lex"))
+
+
+def _pieces(word: str, span: Span) -> Iterator[Token]:
+    """A word of a shape, split at each x (AMB-LANG-06)."""
+    line, column, _, _ = span
+    for match in _PIECES.finditer(word):
+        type = "INT" if match[0].isdigit() else _types().get(match[0], "SHAPE_NAME")
+        yield Token(type, match[0], Span(line, column + match.start(), line, column + match.end()))
+
+
+def place(text: str, start: int, length: int = 1) -> Span:
+    """The place of some characters of a line."""
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return Span(line, column, line, column + length)
+
+
+def refusal(
+    message: str,
+    span: Span,
+    clause: str,
+    remedy: str,
+    requirement: str = "the grammar of section 2.3",
+    phase: str = "parse",
+) -> Diagnostic:
+    """A finding of category syntax, in a file that is named later."""
+    return Diagnostic("syntax", phase, message, span, "", (), requirement, clause, remedy)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
@@ -21,9 +20,6 @@ from . import syntax as s
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 """What stands behind a backslash, and what it means (AMB-LANG-05)."""
 
-PRECEDENCE = {"==": 0, "!=": 0, "<": 0, ">": 0, "<=": 0, ">=": 0, "@": 1, "+": 2, "-": 2, "*": 3, "/": 3}
-"""Section 14.2, the loosest first; @ is looser than + (AMB-LANG-18)."""
-
 Children = Sequence[Any]
 
 Parser: TypeAlias = Any
@@ -31,32 +27,15 @@ Parser: TypeAlias = Any
 
 
 class MisplacedArgument(Exception):
-    """A positional argument stands after a keyword argument (AMB-LANG-14)."""
-
-    def __init__(self, span: Span) -> None:
-        super().__init__(span)
-        self.span = span
+    """A positional argument stands after a keyword argument (AMB-LANG-14); its only argument is the span."""
 
 
-@dataclass(slots=True, eq=False)
-class Token:
-    """A token and its place; the end column is the first one behind it."""
+class Token(NamedTuple):
+    """A token: the terminal of the grammar that it is, its text and its place."""
 
     type: str
     value: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-
-    @property
-    def span(self) -> Span:
-        """Its place."""
-        return Span(self.line, self.column, self.end_line, self.end_column)
-
-    def retyped(self, type: str) -> Token:
-        """The same text as another terminal."""
-        return Token(type, self.value, self.line, self.column, self.end_line, self.end_column)
+    span: Span
 
 
 class Items(NamedTuple):
@@ -72,14 +51,13 @@ NO_ARGUMENTS: Any = ((), ())
 
 def span(children: Children) -> Span:
     """From the first to the last symbol that is present."""
-    left, right = 0, -1
-    while (first := children[left]) is None:
-        left += 1
-    while (last := children[right]) is None:
-        right -= 1
-    start: Any = first if isinstance(first, Token) else first.span
-    end: Any = last if isinstance(last, Token) else last.span
-    return Span(start.line, start.column, end.end_line, end.end_column)
+    first, last = children[0], children[-1]
+    if first is None or last is None:
+        present = [child for child in children if child is not None]
+        first, last = present[0], present[-1]
+    line, column, _, _ = first.span
+    _, _, end_line, end_column = last.span
+    return Span(line, column, end_line, end_column)
 
 
 def _rule(make: Callable[[Span, Children], Any]) -> Any:
@@ -136,24 +114,9 @@ def _function(kind: type[s.FunctionDecl]) -> Any:
         before, _, name, _, parameters, _, result, between, attributes, after, body = children
         annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
         attributes = (attributes or NONE).items
-        return kind(place, name.value, span([name]), parameters or (), result, attributes, annotations, body)
+        return kind(place, name.value, name.span, parameters or (), result, attributes, annotations, body)
 
     return _rule(make)
-
-
-def _chain(children: Children) -> s.Expr:
-    """Operands and the operators between them, by precedence and from left to right."""
-    operands: list[Any] = [children[0]]
-    operators = [""]
-    for operator, operand in [*zip(children[1::2], children[2::2], strict=True), (None, None)]:
-        text = operator.value if operator else ""
-        while operators[-1] and PRECEDENCE[operators[-1]] >= PRECEDENCE.get(text, -1):
-            right, left = operands.pop(), operands.pop()
-            operands.append(s.Binary(span([left, right]), operators.pop(), left, right))
-        operators.append(text)
-        operands.append(operand)
-    result: s.Expr = operands[0]
-    return result
 
 
 class TreeBuilder(Transformer[Any, Any]):
@@ -178,8 +141,7 @@ class TreeBuilder(Transformer[Any, Any]):
     attr = _node(s.Attribute, 0, 2)
     value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
 
-    block = _rule(lambda span, c: s.Block(span, tuple(c[1:-1])))
-    stmt = _symbol(0)
+    block = _rule(lambda span, c: s.Block(span, tuple([each for each in c[1:-1] if not isinstance(each, Token)])))
     assign = _node(s.Assign, 0, 2, 5)
     if_stmt = _node(s.If, 2, 4, 6)
     for_stmt = _node(s.For, 2, 4, 6, 8, 10)
@@ -189,7 +151,7 @@ class TreeBuilder(Transformer[Any, Any]):
     barrier_stmt = _rule(lambda span, c: s.Barrier(span, _string(c[2])))
     assert_stmt = _rule(lambda span, c: s.Assert(span, c[2], _string(c[4])))
 
-    chain = staticmethod(_chain)
+    binary = _node(s.Binary, 1, 0, 2)
     unary = _node(s.Unary, 0, 1)
     index = _node(s.Index, 0, 2)
     group = _node(s.Group, 1)
@@ -222,15 +184,7 @@ class TreeBuilder(Transformer[Any, Any]):
 def lalr_parser() -> Lark:
     """Lark with the grammar; building it takes a tenth of a second, once."""
     grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        start="program",
-        parser="lalr",
-        lexer="basic",
-        keep_all_tokens=True,
-        maybe_placeholders=True,
-        transformer=TreeBuilder(),
-    )
+    return Lark(grammar, start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=TreeBuilder())
 
 
 def start_parser() -> Parser:
