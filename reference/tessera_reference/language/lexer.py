@@ -39,9 +39,6 @@ TERMINALS = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
 """A character that belongs to no token."""
 
-CERTAIN = frozenset({"IDENT", "INT", "FLOAT", "STRING"})
-"""The types of tokens that are nothing else anywhere."""
-
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
 """The type of the token that a mistake is replaced by; others leave none."""
 
@@ -49,22 +46,19 @@ CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "asser
 """What must come next for these to be the words of their rules, as a regular expression."""
 
 HINTS = {
+    **dict.fromkeys("'`\u201c\u201d", 'strings stand in double quotes: "text"'),
+    **dict.fromkeys("\u2212\u2013", "did you mean '-'?"),
+    "\u00d7": "did you mean '*'?",
+    "!": "did you mean '!='?",
     "&&": "there is no logical 'and': nest two ifs",
     "||": "there is no logical 'or': nest two ifs",
-    "!": "did you mean '!='?",
     "%": "there is no remainder operator",
-    "'": 'strings stand in double quotes: "text"',
-    "`": 'strings stand in double quotes: "text"',
     "#": "comments begin with // or stand between /* and */",
     "\0": "a NUL byte: is this a text file?",
-    "\u201c": 'strings stand in double quotes: "text"',
-    "\u201d": 'strings stand in double quotes: "text"',
     "\u00a0": "a no-break space: type a plain one",
-    "\u2212": "did you mean '-'?",
-    "\u2013": "did you mean '-'?",
-    "\u00d7": "did you mean '*'?",
     "\ufeff": "a byte order mark: save the file without it",
 }
+"""What to do about a character that belongs to no token."""
 
 
 @cache
@@ -117,13 +111,12 @@ def _scanner() -> re.Pattern[str]:
 _PIECES = re.compile(r"complex(?:64|128)(?![A-Za-z0-9_])|x|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
 
 
-def as_accepted(token: Token, accepted: Collection[str]) -> Token:
+def as_accepted(word: Token, accepted: Collection[str]) -> Token:
     """A word as the parser accepts it: one of the grammar that is not reserved is a name elsewhere (AMB-LANG-02)."""
-    word = token.value
-    if token.type in accepted or not word.isidentifier():
-        return token
-    others = ("WORD",) if word in RESERVED else ("IDENT",) if word == "x" else ("IDENT", "SHAPE_NAME")
-    return next((token._replace(type=type) for type in others if type in accepted), token)
+    if word.type in accepted:
+        return word
+    others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
+    return next((word._replace(type=type) for type in others if type in accepted), word)
 
 
 class Lexer:
@@ -154,18 +147,15 @@ class Lexer:
                 if kind == "newline":
                     continue
             span = Span(first_line, column, line, end - start_of_line + 1)
-            if kind == "mark":
+            if kind == "word" and in_shape:
+                yield from _pieces(text, span)
+            elif kind == "word" or kind == "mark":
                 in_shape = in_shape and text in "<?"
-                yield Token(types[text], text, span)
-            elif kind == "word":
-                if in_shape:
-                    yield from _pieces(text, span)
-                else:
-                    yield Token(types.get(text, "IDENT"), text, span)
+                yield Token(types.get(text, "IDENT"), text, span)
             elif kind == "COMMENT":
                 self.comments.append(Token(kind, text, span))
             elif kind.isupper():
-                in_shape = kind == "TENSOR" or kind == "MEMREF" or (in_shape and kind == "INT")
+                in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
                 if kind == "STRING" and line > first_line:
                     self._first_long_string = self._first_long_string or first_line
                 yield Token(kind, text, span)
@@ -201,8 +191,8 @@ class Lexer:
 
     def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
         """Keep what is wrong with some characters of the text."""
-        span = place(self.source, start, length)
-        self.problems.append(refusal(message, span, clause, remedy, "a token of section 14.1", "lex"))
+        span, requirement = place(self.source, start, length), "a token of section 14.1"
+        self.problems.append(Diagnostic("syntax", "lex", message, span, "", (), requirement, clause, remedy))
 
 
 def _pieces(word: str, span: Span) -> Iterator[Token]:
@@ -213,19 +203,7 @@ def _pieces(word: str, span: Span) -> Iterator[Token]:
         yield Token(type, match[0], Span(line, column + match.start(), line, column + match.end()))
 
 
-def place(text: str, start: int, length: int = 1) -> Span:
+def place(text: str, start: int, length: int) -> Span:
     """The place of some characters of a line."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return Span(line, column, line, column + length)
-
-
-def refusal(
-    message: str,
-    span: Span,
-    clause: str,
-    remedy: str,
-    requirement: str = "the grammar of section 2.3",
-    phase: str = "parse",
-) -> Diagnostic:
-    """A finding of category syntax, in a file that is named later."""
-    return Diagnostic("syntax", phase, message, span, "", (), requirement, clause, remedy)

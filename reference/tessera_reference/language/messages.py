@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from ..ir.diagnostics import Diagnostic, Span
-from .lexer import END, RESERVED, place, refusal, spellings
+from .lexer import END, RESERVED, place, spellings
 from .nesting import CHAIN_LIMIT, NESTING_LIMIT
 from .tree import Token
 
@@ -42,6 +42,7 @@ IMPLIED = frozenset({"-", "/", "WORD"})
 LONGEST = 60
 """More of a token is not shown."""
 
+GRAMMAR = "the grammar of section 2.3"
 COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 DECLARING = frozenset({"func", "mesh", "kernel", "type", "let"})
 
@@ -56,14 +57,14 @@ def unexpected(token: Token, previous: Token | None, following: Token, types: Ab
         found = "the end of the text"
         line, column = previous.span[2:] if previous else (1, 1)
         span = Span(line, column, line, column + 1)
-    message = f"found {found}, expected {_expectation(expected)}"
-    return refusal(message, span, "LANG-02.3-01", _remedy(token, previous, following, expected))
+    message, remedy = f"found {found}, expected {_expectation(expected)}", _remedy(token, previous, following, expected)
+    return Diagnostic("syntax", "parse", message, span, "", (), GRAMMAR, "LANG-02.3-01", remedy)
 
 
 def misplaced_argument(span: Span) -> Diagnostic:
     """A positional argument behind one by keyword."""
-    message = "a positional argument stands after a keyword argument"
-    return refusal(message, span, "AMB-LANG-14", "positional arguments come first")
+    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
+    return Diagnostic("syntax", "parse", message, span, "", (), GRAMMAR, "AMB-LANG-14", remedy)
 
 
 def beyond_limit(excess: str, span: Span) -> Diagnostic:
@@ -72,13 +73,15 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
         f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place and {CHAIN_LIMIT} operators and "
         "subscripts inside one another, as this parser has it"
     )
-    return refusal(excess, span, "AMB-LANG-144", "name a part of it with let", requirement)
+    remedy = "name a part of it with let"
+    return Diagnostic("syntax", "parse", excess, span, "", (), requirement, "AMB-LANG-144", remedy)
 
 
 def undecodable(byte: int, before: str) -> Diagnostic:
     """A byte that is no part of a text, and the text before it."""
-    span, message = place(before, len(before)), f"the byte 0x{byte:02x} is not UTF-8"
-    return refusal(message, span, "AMB-LANG-145", "save the file as UTF-8", "text in UTF-8", "lex")
+    message, span = f"the byte 0x{byte:02x} is not UTF-8", place(before, len(before), 1)
+    remedy = "save the file as UTF-8"
+    return Diagnostic("syntax", "lex", message, span, "", (), "text in UTF-8", "AMB-LANG-145", remedy)
 
 
 def _remedy(token: Token, previous: Token | None, following: Token, expected: AbstractSet[str]) -> str:

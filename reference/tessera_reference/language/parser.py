@@ -14,8 +14,8 @@ from lark.exceptions import UnexpectedToken
 
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from . import messages
-from .lexer import CERTAIN, END, MOST_PROBLEMS, RESERVED, Lexer, as_accepted
-from .nesting import COUNTED, OPERATORS_OR_OPENING, Nesting
+from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, as_accepted
+from .nesting import COUNTED, Nesting
 from .recovery import balance, made, resumption
 from .syntax import ModuleDecl, Program
 from .tree import MisplacedArgument, Parser, Token, span, start_parser
@@ -52,17 +52,13 @@ def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | S
     nesting = Nesting()
     modules: tuple[ModuleDecl, ...] = ()
     for index, token in enumerate(tokens):
-        text = token.value
+        text, type = token.value, token.type
+        if text in COUNTED and type != "_ATTRIBUTES" and (excess := nesting.count(text, "STAR" in choices())):
+            return Stop(index, messages.beyond_limit(excess, token.span), final=True)
+        if text.isidentifier() and type != "IDENT":
+            token = as_accepted(token, choices())
         try:
-            if text in COUNTED:
-                behind_operand = text in OPERATORS_OR_OPENING and "STAR" in choices() and token.type != "_ATTRIBUTES"
-                if excess := nesting.count(text, behind_operand):
-                    return Stop(index, messages.beyond_limit(excess, token.span), final=True)
-                feed(token)
-            elif token.type in CERTAIN:
-                feed(token)
-            else:
-                modules = feed(as_accepted(token, choices()))
+            modules = feed(token)
         except UnexpectedToken:
             return Stop(index)
         except MisplacedArgument as misplaced:
@@ -102,7 +98,7 @@ def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:
     _read(parser, tokens[:at])
     previous = next((token for token in reversed(tokens[:at]) if token.span.line), None)
     following = tokens[min(at + 1, len(tokens) - 1)]
-    return messages.unexpected(as_accepted(tokens[at], parser.choices()), previous, following, parser.accepts())
+    return messages.unexpected(tokens[at], previous, following, parser.accepts())
 
 
 def parse_bytes(data: bytes, filename: str = "<source>") -> Program:
