@@ -116,7 +116,7 @@ def as_accepted(word: Token, accepted: Collection[str]) -> Token:
     if word.type in accepted:
         return word
     others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
-    return next((word._replace(type=type) for type in others if type in accepted), word)
+    return next((Token(type, word.value, word.span) for type in others if type in accepted), word)
 
 
 class Lexer:
@@ -135,23 +135,24 @@ class Lexer:
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()
-        line, start_of_line = 1, 0
+        line, before_line = 1, -1  # the number of the line, and the index of the character before it
         in_shape = False  # of a tensor or memref
         for match in _scanner().finditer(self.source):
             kind = match.lastgroup or ""
             text, end = match[kind], match.end()
-            first_line, column = line, end - len(text) - start_of_line + 1
+            start = end - len(text)
+            first_line, column = line, start - before_line
             if "\n" in text:
                 line += text.count("\n")
-                start_of_line = end - len(text) + text.rindex("\n") + 1
+                before_line = start + text.rindex("\n")
                 if kind == "newline":
                     continue
-            span = Span(first_line, column, line, end - start_of_line + 1)
-            if kind == "word" and in_shape:
-                yield from _pieces(text, span)
-            elif kind == "word" or kind == "mark":
+            span = Span(first_line, column, line, end - before_line)
+            if kind == "mark" or (kind == "word" and not in_shape):
                 in_shape = in_shape and text in "<?"
                 yield Token(types.get(text, "IDENT"), text, span)
+            elif kind == "word":
+                yield from _pieces(text, span)
             elif kind == "COMMENT":
                 self.comments.append(Token(kind, text, span))
             elif kind.isupper():
@@ -160,13 +161,12 @@ class Lexer:
                     self._first_long_string = self._first_long_string or first_line
                 yield Token(kind, text, span)
             elif kind != "end":
-                self._report(kind, text, end - len(text))
+                self._report(kind, text, start)
                 if kind in READ_AS:
                     yield Token(READ_AS[kind], text, span)
                 if self.cut_short:
                     break
-        column = end - start_of_line + 1
-        yield Token(END, "", Span(line, column, line, column))
+        yield Token(END, "", Span(line, end - before_line, line, end - before_line))
 
     def _report(self, kind: str, text: str, start: int) -> None:
         """Keep what is wrong with the text of a kind that is no token."""

@@ -42,9 +42,12 @@ class Nesting:
     def count(self, text: str, behind_operand: bool) -> str:
         """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""
         bracket, level, links, inner = self._here
-        if text in SEPARATORS or text == "{":
-            level, links, inner = bracket, 0, 0
+        if text in SEPARATORS:
+            self._here = bracket, bracket, 0, 0
+            return ""
         if text in OPENING:
+            if text == "{":
+                level, links, inner = bracket, 0, 0
             self._outside.append((bracket, level, links + behind_operand, inner))
             bracket, level, links, inner = level + 1, level + 1, 0, 0
         elif text in CLOSING and self._outside:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
@@ -30,7 +31,8 @@ class MisplacedArgument(Exception):
     """A positional argument stands after a keyword argument (AMB-LANG-14); its only argument is the span."""
 
 
-class Token(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Token:
     """A token: the terminal of the grammar that it is, its text and its place."""
 
     type: str
@@ -55,9 +57,8 @@ def span(children: Children) -> Span:
     if first is None or last is None:
         present = [child for child in children if child is not None]
         first, last = present[0], present[-1]
-    line, column, _, _ = first.span
-    _, _, end_line, end_column = last.span
-    return Span(line, column, end_line, end_column)
+    start, end = first.span, last.span
+    return start if first is last else Span(start.line, start.column, end.end_line, end.end_column)
 
 
 def _rule(make: Callable[[Span, Children], Any]) -> Any:
