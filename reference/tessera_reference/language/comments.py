@@ -102,7 +102,7 @@ class _Text:
         assert rest.startswith(part), f"{part!r} is spelled where the text has {rest!r}"
         self._spelled += len(part)
         if rest == part:
-            self._end_line = token.span.end_line
+            self._end_line = token.end_line
             self._token += 1
             self._spelled = 0
 
@@ -114,17 +114,17 @@ class _Text:
         before = self._tokens[self._token - 1].value if self._token else ""
         tight = before in OPENING and not BLANKS & set(marks)
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in trailing)
-        end_line = trailing[-1].span.end_line if trailing else self._end_line
+        end_line = trailing[-1].end_line if trailing else self._end_line
         place = marks.index(DEDENT) if DEDENT in marks else len(marks)
         listed = bool({GAP, APART, LINE} & set(marks))
         blank_allowed = GAP in marks
         yield from marks[:place]
         for comment in own:
-            blank = listed and blank_allowed and comment.span.line > end_line + 1
+            blank = listed and blank_allowed and comment.line > end_line + 1
             yield Comment(_tidy(comment), own_line=True, after_blank=blank)
-            end_line, blank_allowed = comment.span.end_line, True
+            end_line, blank_allowed = comment.end_line, True
         first = leading[0] if leading else token
-        if listed and blank_allowed and first.span.line > end_line + 1 and place == len(marks) and token.value:
+        if listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.value:
             yield BlankLine()
         yield from marks[place:]
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in leading)
@@ -133,11 +133,11 @@ class _Text:
         """Those that end the line of the last token, those in between, those on the line of the next token."""
         rest = list(comments)
         leading: list[Token] = []
-        line = token.span.line
-        while rest and token.value not in CLOSING and rest[-1].value.startswith("/*") and rest[-1].span.line == line:
+        line = token.line
+        while rest and token.value not in CLOSING and rest[-1].value.startswith("/*") and rest[-1].line == line:
             leading.insert(0, rest.pop())
         trailing: list[Token] = []
-        while rest and rest[0].span.line == self._end_line:
+        while rest and rest[0].line == self._end_line:
             trailing.append(rest.pop(0))
         return trailing, rest, leading
 

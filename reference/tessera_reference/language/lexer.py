@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import cache
 
 from lark.lexer import PatternStr
@@ -116,7 +117,7 @@ def as_accepted(word: Token, accepted: Collection[str]) -> Token:
     if word.type in accepted:
         return word
     others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
-    return next((Token(type, word.value, word.span) for type in others if type in accepted), word)
+    return next((replace(word, type=type) for type in others if type in accepted), word)
 
 
 class Lexer:
@@ -147,26 +148,26 @@ class Lexer:
                 before_line = start + text.rindex("\n")
                 if kind == "newline":
                     continue
-            span = Span(first_line, column, line, end - before_line)
+            place = (first_line, column, line, end - before_line)
             if kind == "mark" or (kind == "word" and not in_shape):
                 in_shape = in_shape and text in "<?"
-                yield Token(types.get(text, "IDENT"), text, span)
+                yield Token(types.get(text, "IDENT"), text, *place)
             elif kind == "word":
-                yield from _pieces(text, span)
+                yield from _pieces(text, line, column)
             elif kind == "COMMENT":
-                self.comments.append(Token(kind, text, span))
+                self.comments.append(Token(kind, text, *place))
             elif kind.isupper():
                 in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
                 if kind == "STRING" and line > first_line:
                     self._first_long_string = self._first_long_string or first_line
-                yield Token(kind, text, span)
+                yield Token(kind, text, *place)
             elif kind != "end":
                 self._report(kind, text, start)
                 if kind in READ_AS:
-                    yield Token(READ_AS[kind], text, span)
+                    yield Token(READ_AS[kind], text, *place)
                 if self.cut_short:
                     break
-        yield Token(END, "", Span(line, end - before_line, line, end - before_line))
+        yield Token(END, "", line, end - before_line, line, end - before_line)
 
     def _report(self, kind: str, text: str, start: int) -> None:
         """Keep what is wrong with the text of a kind that is no token."""
@@ -191,19 +192,20 @@ class Lexer:
 
     def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
         """Keep what is wrong with some characters of the text."""
-        span, requirement = place(self.source, start, length), "a token of section 14.1"
+        span, requirement = span_of(self.source, start, length), "a token of section 14.1"
         self.problems.append(Diagnostic("syntax", "lex", message, span, "", (), requirement, clause, remedy))
 
 
-def _pieces(word: str, span: Span) -> Iterator[Token]:
+def _pieces(word: str, line: int, column: int) -> Iterator[Token]:
     """A word of a shape, split at each x (AMB-LANG-06)."""
-    line, column, _, _ = span
+    types = _types()
     for match in _PIECES.finditer(word):
-        type = "INT" if match[0].isdigit() else _types().get(match[0], "SHAPE_NAME")
-        yield Token(type, match[0], Span(line, column + match.start(), line, column + match.end()))
+        text, start = match[0], column + match.start()
+        type = "INT" if text.isdigit() else types.get(text, "SHAPE_NAME")
+        yield Token(type, text, line, start, line, start + len(text))
 
 
-def place(text: str, start: int, length: int) -> Span:
+def span_of(text: str, start: int, length: int) -> Span:
     """The place of some characters of a line."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return Span(line, column, line, column + length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from ..ir.diagnostics import Diagnostic, Span
-from .lexer import END, RESERVED, place, spellings
+from .lexer import END, RESERVED, span_of, spellings
 from .nesting import CHAIN_LIMIT, NESTING_LIMIT
 from .tree import Token
 
@@ -79,7 +79,7 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
 
 def undecodable(byte: int, before: str) -> Diagnostic:
     """A byte that is no part of a text, and the text before it."""
-    message, span = f"the byte 0x{byte:02x} is not UTF-8", place(before, len(before), 1)
+    message, span = f"the byte 0x{byte:02x} is not UTF-8", span_of(before, len(before), 1)
     remedy = "save the file as UTF-8"
     return Diagnostic("syntax", "lex", message, span, "", (), "text in UTF-8", "AMB-LANG-145", remedy)
 
@@ -106,7 +106,7 @@ def _remedy(token: Token, previous: Token | None, following: Token, expected: Ab
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":
         return "digits stand before a point: 0.5"
-    if ";" in expected and previous and token.span.line > line:
+    if ";" in expected and previous and token.line > line:
         return "is a ';' missing at the end of the line before?"
     return ""
 

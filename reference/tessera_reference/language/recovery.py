@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..ir.diagnostics import Span
 from .lexer import END, RESERVED, spellings, terminals
 from .tree import Token
 
@@ -40,11 +39,11 @@ def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
     missing = balance(tokens)  # closing braces, or opening ones if it is negative
     if missing < 0 and start == error and error and tokens[error - 1].type == "RBRACE":
         return Edit(error - 1, error)
-    if in_attributes and tokens[error].type == "LBRACE" and tokens[error + 1].span.line > tokens[error].span.line:
+    if in_attributes and tokens[error].type == "LBRACE" and tokens[error + 1].line > tokens[error].line:
         in_attributes, missing = False, missing - 1
     with_block = any(token.type in WITH_BLOCK for token in tokens[start:error])
     for index in range(error, len(tokens) - 1):
-        kind, begins_line = tokens[index].type, tokens[index].span.line > tokens[index - 1].span.end_line
+        kind, begins_line = tokens[index].type, tokens[index].line > tokens[index - 1].end_line
         if kind in BRACES and BRACES[kind] * missing > 0 and (index == error or kind == "RBRACE"):
             missing -= BRACES[kind]  # one too many
         elif in_attributes:
@@ -105,7 +104,7 @@ def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | Non
 def _may_end(tokens: Sequence[Token], index: int, depth: int) -> bool:
     """Whether a semicolon ends its item: what follows begins a line, a statement or a declaration, or ends a block."""
     following = tokens[index + 1]
-    begins = following.span.line > tokens[index].span.line or following.type in ("RBRACE", END)
+    begins = following.line > tokens[index].line or following.type in ("RBRACE", END)
     wanted = _depth_of_item(tokens, index + 1, depth)
     return begins or (wanted is not None and wanted <= depth)
 
@@ -118,4 +117,4 @@ def balance(tokens: Iterable[Token]) -> int:
 def made(text: str) -> Token:
     """A token that is not in the text, by its spelling or its type."""
     kind = terminals().get(text, text)
-    return Token(kind, spellings().get(kind, ""), Span(0, 0, 0, 0))
+    return Token(kind, spellings().get(kind, ""), 0, 0, 0, 0)

@@ -33,11 +33,19 @@ class MisplacedArgument(Exception):
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """A token: the terminal of the grammar that it is, its text and its place."""
+    """A token: the terminal of the grammar that it is, its text and its place, which ends before `end_column`."""
 
     type: str
     value: str
-    span: Span
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def span(self) -> Span:
+        """Its place."""
+        return Span(self.line, self.column, self.end_line, self.end_column)
 
 
 class Items(NamedTuple):
@@ -57,8 +65,9 @@ def span(children: Children) -> Span:
     if first is None or last is None:
         present = [child for child in children if child is not None]
         first, last = present[0], present[-1]
-    start, end = first.span, last.span
-    return start if first is last else Span(start.line, start.column, end.end_line, end.end_column)
+    start: Any = first if isinstance(first, Token) else first.span
+    end: Any = last if isinstance(last, Token) else last.span
+    return Span(start.line, start.column, end.end_line, end.end_column)
 
 
 def _rule(make: Callable[[Span, Children], Any]) -> Any:
