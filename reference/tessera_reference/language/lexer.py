@@ -25,17 +25,9 @@ RESERVED = frozenset(
 )
 """The reserved words of section 2.1."""
 
-END = "$END"
-"""The type of the token behind the last one."""
-
-ERROR = "$ERROR"
-"""The type of a token that is none; the problem is already recorded."""
-
-MOST_PROBLEMS = 10
-"""After so many problems the rest of the text is not read."""
-
-TERMINALS = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
-"""Those that the grammar gives a pattern."""
+END = "$END"  # the type of the token behind the last one
+ERROR = "$ERROR"  # the type of a token that is none; the problem is already recorded
+MOST_PROBLEMS = 10  # after so many the rest of the text is not read
 
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
 """A character that belongs to no token."""
@@ -63,38 +55,33 @@ HINTS = {
 
 
 @cache
-def terminals() -> dict[str, str]:
-    """The name of each terminal that the grammar quotes, by its spelling."""
-    quoted = (terminal for terminal in lalr_parser().terminals if isinstance(terminal.pattern, PatternStr))
-    return {terminal.pattern.value: terminal.name for terminal in quoted}
-
-
-@cache
 def spellings() -> dict[str, str]:
     """The spelling of each terminal that the grammar quotes, by its name."""
-    return {name: spelling for spelling, name in terminals().items()}
+    return {each.name: each.pattern.value for each in lalr_parser().terminals if isinstance(each.pattern, PatternStr)}
 
 
 @cache
 def _types() -> dict[str, str]:
     """The type of each word and mark that is no name wherever it stands."""
-    return dict.fromkeys(RESERVED, "WORD") | {text: terminals()[text] for text in terminals().keys() - CONTEXTUAL}
+    quoted = {spelling: name for name, spelling in spellings().items() if spelling not in CONTEXTUAL}
+    return dict.fromkeys(RESERVED, "WORD") | quoted
 
 
 @cache
 def _scanner() -> re.Pattern[str]:
     """One alternative for each kind of token, named by its type in capitals, and for each kind of mistake."""
-    rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in TERMINALS}
+    names = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
+    rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in names}
     gap = f"(?:{rules['WS']}|{rules['COMMENT']})*+"
-    punctuation = sorted((text for text in terminals() if not text.isidentifier()), key=lambda text: (-len(text), text))
+    marks = sorted((text for text in _types() if not text.isidentifier()), key=len, reverse=True)
     alternatives = {
-        **{terminals()[word]: f"{word}(?={gap}{following})" for word, following in CONTEXTUAL.items()},
+        **{word.upper(): f"{word}(?={gap}{following})" for word, following in CONTEXTUAL.items()},
         "word": rf"(?>{rules['IDENT']})(?!{STRAY})",
         "newline": r"\n[ \t\r\n]*",
         "COMMENT": rules["COMMENT"],
         "open_comment": r"/\*",
         "_ATTRIBUTES": rf"@(?={gap}\{{)",  # AMB-LANG-17
-        "mark": "|".join(map(re.escape, punctuation)),
+        "mark": "|".join(map(re.escape, marks)),
         "FLOAT": rules["FLOAT"],
         "INT": rules["INT"],
         "STRING": rules["STRING"],
@@ -130,9 +117,7 @@ class Lexer:
         self.cut_short = False
         """Whether reading ended before the text: something is never closed, or too much is wrong."""
         self.doubtful_line: int | None = None
-        """Where a string is never closed, the line from which on quotes may be out of step."""
-        self._first_long_string: int | None = None
-        """The line where the first string of several lines begins."""
+        """Where the first string of several lines begins, or one never closed: quotes may be out of step from there."""
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()
@@ -159,7 +144,7 @@ class Lexer:
             elif kind.isupper():
                 in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
                 if kind == "STRING" and line > first_line:
-                    self._first_long_string = self._first_long_string or first_line
+                    self.doubtful_line = self.doubtful_line or first_line
                 yield Token(kind, text, *place)
             elif kind != "end":
                 self._report(kind, text, start)
@@ -174,7 +159,7 @@ class Lexer:
         if kind == "open_comment":
             self._problem("this comment is never closed", start, 1, "LANG-14.1-10", "close it with */")
         elif kind == "open_string":
-            first = self._first_long_string
+            first = self.doubtful_line
             remedy = 'close it with "' + (f", or the one that begins in line {first}" if first else "")
             self._problem("this string is never closed", start, 1, "LANG-14.1-04", remedy)
             self.doubtful_line = first or self.problems[-1].span.line

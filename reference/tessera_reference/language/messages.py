@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from ..ir.diagnostics import Diagnostic, Span
-from .lexer import END, RESERVED, span_of, spellings
+from .lexer import END, RESERVED, spellings
 from .nesting import CHAIN_LIMIT, NESTING_LIMIT
 from .tree import Token
 
@@ -39,12 +39,8 @@ NAMES = {
 IMPLIED = frozenset({"-", "/", "WORD"})
 """What another kind's name already says."""
 
-LONGEST = 60
-"""More of a token is not shown."""
-
-GRAMMAR = "the grammar of section 2.3"
+LONGEST = 60  # more of a token is not shown
 COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
-DECLARING = frozenset({"func", "mesh", "kernel", "type", "let"})
 
 
 def unexpected(token: Token, previous: Token | None, following: Token, types: AbstractSet[str]) -> Diagnostic:
@@ -58,13 +54,7 @@ def unexpected(token: Token, previous: Token | None, following: Token, types: Ab
         line, column = previous.span[2:] if previous else (1, 1)
         span = Span(line, column, line, column + 1)
     message, remedy = f"found {found}, expected {_expectation(expected)}", _remedy(token, previous, following, expected)
-    return Diagnostic("syntax", "parse", message, span, "", (), GRAMMAR, "LANG-02.3-01", remedy)
-
-
-def misplaced_argument(span: Span) -> Diagnostic:
-    """A positional argument behind one by keyword."""
-    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
-    return Diagnostic("syntax", "parse", message, span, "", (), GRAMMAR, "AMB-LANG-14", remedy)
+    return Diagnostic("syntax", "parse", message, span, "", (), "the grammar of section 2.3", "LANG-02.3-01", remedy)
 
 
 def beyond_limit(excess: str, span: Span) -> Diagnostic:
@@ -75,13 +65,6 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
     )
     remedy = "name a part of it with let"
     return Diagnostic("syntax", "parse", excess, span, "", (), requirement, "AMB-LANG-144", remedy)
-
-
-def undecodable(byte: int, before: str) -> Diagnostic:
-    """A byte that is no part of a text, and the text before it."""
-    message, span = f"the byte 0x{byte:02x} is not UTF-8", span_of(before, len(before), 1)
-    remedy = "save the file as UTF-8"
-    return Diagnostic("syntax", "lex", message, span, "", (), "text in UTF-8", "AMB-LANG-145", remedy)
 
 
 def _remedy(token: Token, previous: Token | None, following: Token, expected: AbstractSet[str]) -> str:
@@ -100,8 +83,6 @@ def _remedy(token: Token, previous: Token | None, following: Token, expected: Ab
         return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
     if text == "," and "x" in expected:
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
-    if text in DECLARING and "module" in expected:
-        return "declarations stand inside a module { ... } (AMB-LANG-11)"
     if text in "+-*/@" and following.value == "=" and "=" in expected:
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":

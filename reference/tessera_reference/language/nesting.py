@@ -24,8 +24,7 @@ CLOSING = frozenset(")]}")
 SEPARATORS = frozenset(",;:=")
 PREFIXES = frozenset({"+", "-", "->"})
 OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
-COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS
-"""The tokens that change how deep a place lies."""
+COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # what changes how deep a place lies
 
 
 class Nesting:

@@ -8,33 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lark.exceptions import UnexpectedToken
 
-from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
+from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import messages
-from .lexer import END, MOST_PROBLEMS, RESERVED, Lexer, as_accepted
+from .lexer import END, MOST_PROBLEMS, Lexer, as_accepted, span_of
 from .nesting import COUNTED, Nesting
 from .recovery import balance, made, resumption
 from .syntax import ModuleDecl, Program
-from .tree import MisplacedArgument, Parser, Token, span, start_parser
+from .tree import Token, span, start_parser
 
-__all__ = ["RESERVED", "decode", "parse", "parse_bytes", "too_deep"]
-
-MOST_EDITS = 5 * MOST_PROBLEMS
-"""After so many edits the rest of the text is not read."""
+MOST_EDITS = 5 * MOST_PROBLEMS  # after so many the rest of the text is not read
 
 
 class Stop(NamedTuple):
     """Where the parser does not go on."""
 
-    at: int
-    """The number of the token that it refuses."""
-    finding: Diagnostic | None = None
-    """What is wrong, unless it is that this token cannot follow those before it."""
-    final: bool = False
-    """Whether nothing behind it can be read."""
+    at: int  # the index of the token that it refuses
+    finding: Diagnostic | None = None  # what is wrong, unless it is that this token cannot follow those before it
+    final: bool = False  # whether nothing behind it can be read
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
@@ -46,7 +40,7 @@ def parse(source: str, filename: str = "<source>") -> Program:
     return Program(span(modules) if modules else Span(1, 1, 1, 1), modules, filename)
 
 
-def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop:
+def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop:
     """The modules of a program from all its tokens, or where the parser does not go on."""
     feed, choices = parser.feed_token, parser.choices
     nesting = Nesting()
@@ -61,8 +55,8 @@ def _read(parser: Parser, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | S
             modules = feed(token)
         except UnexpectedToken:
             return Stop(index)
-        except MisplacedArgument as misplaced:
-            return Stop(index, messages.misplaced_argument(*misplaced.args))
+        except Rejection as misplaced:
+            return Stop(index, misplaced.diagnostics[0])
     return modules
 
 
@@ -81,12 +75,12 @@ def _diagnose(source: str) -> list[Diagnostic]:
         hidden = token.type == END and (lexer.cut_short or unclosed > 0)
         if not hidden and not any(token.span[:2] <= place < token.span[2:] for place in lexical):
             finding = stop.finding or _unexpected(tokens, stop.at)
-            if lexer.doubtful_line is None or finding.span.line < lexer.doubtful_line:
+            if not (lexer.cut_short and lexer.doubtful_line and finding.span.line >= lexer.doubtful_line):
                 found.setdefault(finding.span, finding)
         edit = None if stop.final else resumption(tokens, stop.at)
         if edit is None:
             break
-        given = [made(text) for text in edit.given]
+        given = [made(text) for text in edit.given.split()]
         unclosed += balance(given) - balance(tokens[edit.start : edit.stop])
         tokens[edit.start : edit.stop] = given
     return sorted(found.values(), key=lambda finding: finding.span)[:MOST_PROBLEMS]
@@ -101,20 +95,12 @@ def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:
     return messages.unexpected(tokens[at], previous, following, parser.accepts())
 
 
-def parse_bytes(data: bytes, filename: str = "<source>") -> Program:
-    """The syntax tree of a file's bytes. Raises `Rejection` as `parse` does, and where they are not UTF-8."""
-    return parse(decode(data, filename), filename)
-
-
 def decode(data: bytes, filename: str = "<source>") -> str:
     """The text of a file's bytes. Raises `Rejection` at the first byte that is not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        finding = messages.undecodable(data[error.start], data[: error.start].decode("utf-8"))
-        raise Rejection([replace(finding, filename=filename)]) from None
-
-
-def too_deep(filename: str) -> UnsupportedConstruct:
-    """The answer to a program nested deeper than a later pass can follow."""
-    return UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2)))
+        before, message = data[: error.start].decode("utf-8"), f"the byte 0x{data[error.start]:02x} is not UTF-8"
+        span, remedy = span_of(before, len(before), 1), "save the file as UTF-8"
+        finding = Diagnostic("syntax", "lex", message, span, filename, (), "text in UTF-8", "AMB-LANG-145", remedy)
+        raise Rejection([finding]) from None

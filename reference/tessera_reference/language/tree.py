@@ -11,24 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from lark import Lark, Transformer
 
-from ..ir.diagnostics import Span
+from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import syntax as s
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 """What stands behind a backslash, and what it means (AMB-LANG-05)."""
 
 Children = Sequence[Any]
-
-Parser: TypeAlias = Any
-"""Lark's `InteractiveParser`, which has no types."""
-
-
-class MisplacedArgument(Exception):
-    """A positional argument stands after a keyword argument (AMB-LANG-14); its only argument is the span."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,11 +78,6 @@ def _node(kind: type[s.Node], *fields: int) -> Any:
     return staticmethod(make)
 
 
-def _symbol(index: int) -> Any:
-    """The method of a rule that stands for one of its symbols."""
-    return staticmethod(lambda children: children[index])
-
-
 def _listed(children: Children) -> tuple[Any, ...]:
     """The items of a list without the commas, words as their text."""
     return tuple(item.value if isinstance(item, Token) else item for item in children[::2])
@@ -97,11 +86,6 @@ def _listed(children: Children) -> tuple[Any, ...]:
 def _string(token: Token | None) -> str | None:
     """The value of a string; an unknown escape is reported by the lexer."""
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
-
-
-def _digits(children: Children) -> str:
-    """A number with its sign."""
-    return "".join([token.value for token in children])
 
 
 def _arguments(children: Children) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
@@ -116,7 +100,11 @@ def _call(place: Span, children: Children) -> s.Call:
 
 
 def _misplaced(children: Children) -> s.Expr:
-    raise MisplacedArgument(children[0].span)
+    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
+    requirement = "the grammar of section 2.3"
+    raise Rejection(
+        [Diagnostic("syntax", "parse", message, children[0].span, "", (), requirement, "AMB-LANG-14", remedy)]
+    )
 
 
 def _function(kind: type[s.FunctionDecl]) -> Any:
@@ -143,10 +131,9 @@ class TreeBuilder(Transformer[Any, Any]):
     annotations = _rule(lambda span, c: Items(span, tuple(c)))
     annotation = _rule(lambda span, c: s.Annotation(span, *(c[3] or NO_ARGUMENTS)))
     param = _node(s.Parameter, 0, 2, 4)
-    param_list = iter_decl = keywords = slice_list = type_list = axes = extents = layout_arguments = staticmethod(
-        _listed
-    )
-    ret_ann = _symbol(1)
+    param_list = iter_decl = slice_list = type_list = axes = extents = staticmethod(_listed)
+    keywords = layout_arguments = staticmethod(_listed)
+    ret_ann = staticmethod(itemgetter(1))
     attr_block = _rule(lambda span, c: Items(span, tuple(c[2:-1:2])))
     attr = _node(s.Attribute, 0, 2)
     value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
@@ -173,8 +160,8 @@ class TreeBuilder(Transformer[Any, Any]):
     slice_range = _node(s.SliceRange, 0, 2, 4)
     tensor_expr = _node(s.TensorExpr, 0)
     name = _node(s.Name, 0)
-    integer = _rule(lambda span, c: s.IntLiteral(span, _digits(c)))
-    float = _rule(lambda span, c: s.FloatLiteral(span, _digits(c)))
+    integer = _rule(lambda span, c: s.IntLiteral(span, "".join([each.value for each in c])))
+    float = _rule(lambda span, c: s.FloatLiteral(span, "".join([each.value for each in c])))
     string = _rule(lambda span, c: s.StringLiteral(span, _string(c[0]) or ""))
     boolean = _rule(lambda span, c: s.BoolLiteral(span, c[0].value == "true"))
 
@@ -185,7 +172,7 @@ class TreeBuilder(Transformer[Any, Any]):
     mesh_type = _node(s.MeshType, 5, 11)
     fn_type = _rule(lambda span, c: s.FunctionType(span, c[2] or (), c[5]))
     dim = _node(s.Dimension, 0)
-    layout = _symbol(2)
+    layout = staticmethod(itemgetter(2))
     layout_spec = _rule(lambda span, c: s.LayoutSpec(span, c[0].value, c[2] or ()))
     layout_argument = staticmethod(lambda children: (children[0].value, children[2].value))
 
@@ -197,6 +184,6 @@ def lalr_parser() -> Lark:
     return Lark(grammar, start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=TreeBuilder())
 
 
-def start_parser() -> Parser:
-    """A parser that has read nothing."""
+def start_parser() -> Any:
+    """Lark's `InteractiveParser`, which has read nothing; it asks of a token what `Token` has."""
     return lalr_parser().parse_interactive("")
