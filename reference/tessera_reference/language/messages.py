@@ -20,8 +20,10 @@ PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
     ("a dimension", frozenset({"INT", "?"})),
 )
 
-CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})
-"""What may follow a phrase and is still worth a word."""
+CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # told beside a phrase
+IMPLIED = frozenset({"-", "/", "WORD"})  # what another kind's name already says
+COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+LONGEST = 60  # more of a token is not shown
 
 NAMES = {
     "IDENT": "a name",
@@ -36,14 +38,8 @@ NAMES = {
 }
 """What a kind is called when it stands alone; the rest are shown as they are spelled."""
 
-IMPLIED = frozenset({"-", "/", "WORD"})
-"""What another kind's name already says."""
 
-LONGEST = 60  # more of a token is not shown
-COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
-
-
-def unexpected(token: Token, previous: Token | None, following: Token, types: AbstractSet[str]) -> Diagnostic:
+def unexpected(token: Token, previous: Token, following: Token, types: AbstractSet[str]) -> Diagnostic:
     """A token that cannot follow the one before it; `types` are those of the tokens that can."""
     expected = {spellings().get(type, type) for type in types}
     text = token.value if len(token.value) <= LONGEST else f"{token.value[:LONGEST]}..."
@@ -51,7 +47,7 @@ def unexpected(token: Token, previous: Token | None, following: Token, types: Ab
     span = token.span
     if token.type == END:
         found = "the end of the text"
-        line, column = previous.span[2:] if previous else (1, 1)
+        line, column = previous.span[2:]
         span = Span(line, column, line, column + 1)
     message, remedy = f"found {found}, expected {_expectation(expected)}", _remedy(token, previous, following, expected)
     return Diagnostic("syntax", "parse", message, span, "", (), "the grammar of section 2.3", "LANG-02.3-01", remedy)
@@ -67,10 +63,10 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
     return Diagnostic("syntax", "parse", excess, span, "", (), requirement, "AMB-LANG-144", remedy)
 
 
-def _remedy(token: Token, previous: Token | None, following: Token, expected: AbstractSet[str]) -> str:
+def _remedy(token: Token, previous: Token, following: Token, expected: AbstractSet[str]) -> str:
     """A word about the mistakes that people bring from other languages."""
     text, is_name = token.value, token.value.isidentifier() and token.value not in RESERVED
-    before, (line, column) = (previous.value, previous.span[2:]) if previous else ("", (0, 0))
+    before, (line, column) = previous.value, previous.span[2:]
     if text in COMPARISONS and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
     if is_name and before.isidentifier() and expected >= {"(", ".", "=", "["}:
@@ -87,7 +83,7 @@ def _remedy(token: Token, previous: Token | None, following: Token, expected: Ab
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":
         return "digits stand before a point: 0.5"
-    if ";" in expected and previous and token.line > line:
+    if ";" in expected and token.line > line:
         return "is a ';' missing at the end of the line before?"
     return ""
 

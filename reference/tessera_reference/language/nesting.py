@@ -16,8 +16,7 @@ NESTING_LIMIT = 500
 CHAIN_LIMIT = 10_000
 """How many operators and subscripts may lie inside one another in an expression, as they do in a + a + a."""
 
-FRAMES_PER_LEVEL = 8
-"""How many calls a pass may need for one level of the tree."""
+FRAMES_PER_LEVEL = 8  # how many calls a pass may need for one level of the tree
 
 OPENING = frozenset("([{")
 CLOSING = frozenset(")]}")

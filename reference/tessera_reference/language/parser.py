@@ -90,7 +90,7 @@ def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:
     """A token that cannot follow those before it, with those that can."""
     parser = start_parser()
     _read(parser, tokens[:at])
-    previous = next((token for token in reversed(tokens[:at]) if token.line), None)
+    previous = next((token for token in reversed(tokens[:at]) if token.line), made(""))
     following = tokens[min(at + 1, len(tokens) - 1)]
     return messages.unexpected(tokens[at], previous, following, parser.accepts())
 

@@ -103,4 +103,4 @@ def balance(tokens: Iterable[Token]) -> int:
 
 def made(type: str) -> Token:
     """A token that is not in the text."""
-    return Token(type, spellings().get(type, ""), 0, 0, 0, 0)
+    return Token(type, spellings().get(type, ""), 0, 0, 1, 1)

@@ -88,11 +88,6 @@ def _string(token: Token | None) -> str | None:
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
-def _arguments(children: Children) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
-    *positional, keywords = children[::2]
-    return tuple(positional), keywords or ()
-
-
 def _call(place: Span, children: Children) -> s.Call:
     callee, _, arguments, _, attributes = children
     positional, keywords = arguments or NO_ARGUMENTS
@@ -107,14 +102,11 @@ def _misplaced(children: Children) -> s.Expr:
     )
 
 
-def _function(kind: type[s.FunctionDecl]) -> Any:
-    def make(place: Span, children: Children) -> s.FunctionDecl:
-        before, _, name, _, parameters, _, result, between, attributes, after, body = children
-        annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
-        attributes = (attributes or NONE).items
-        return kind(place, name.value, name.span, parameters or (), result, attributes, annotations, body)
-
-    return _rule(make)
+def _function(kind: type[s.FunctionDecl], place: Span, children: Children) -> s.FunctionDecl:
+    before, _, name, _, parameters, _, result, between, attributes, after, body = children
+    annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
+    attributes = (attributes or NONE).items
+    return kind(place, name.value, name.span, parameters or (), result, attributes, annotations, body)
 
 
 class TreeBuilder(Transformer[Any, Any]):
@@ -126,8 +118,8 @@ class TreeBuilder(Transformer[Any, Any]):
     const_decl = var_decl = _node(s.Let, 1, 3, 5)
     mesh_decl = _node(s.MeshDecl, 1, 3)
 
-    func_decl = _function(s.FunctionDecl)
-    kernel_decl = _function(s.KernelDecl)
+    func_decl = _rule(lambda span, c: _function(s.FunctionDecl, span, c))
+    kernel_decl = _rule(lambda span, c: _function(s.KernelDecl, span, c))
     annotations = _rule(lambda span, c: Items(span, tuple(c)))
     annotation = _rule(lambda span, c: s.Annotation(span, *(c[3] or NO_ARGUMENTS)))
     param = _node(s.Parameter, 0, 2, 4)
@@ -138,7 +130,8 @@ class TreeBuilder(Transformer[Any, Any]):
     attr = _node(s.Attribute, 0, 2)
     value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
 
-    block = _rule(lambda span, c: s.Block(span, tuple([each for each in c[1:-1] if not isinstance(each, Token)])))
+    block = _rule(lambda span, c: s.Block(span, tuple(c[1:-1])))
+    stmt = staticmethod(itemgetter(0))
     assign = _node(s.Assign, 0, 2, 5)
     if_stmt = _node(s.If, 2, 4, 6)
     for_stmt = _node(s.For, 2, 4, 6, 8, 10)
@@ -154,7 +147,7 @@ class TreeBuilder(Transformer[Any, Any]):
     group = _node(s.Group, 1)
     call_expr = _rule(_call)
     qual_ident = _rule(lambda span, c: Items(span, _listed(c)))
-    arg_list = staticmethod(_arguments)
+    arg_list = staticmethod(lambda children: (tuple(children[:-1:2]), children[-1] or ()))
     keyword = _node(s.Keyword, 0, 2)
     misplaced = staticmethod(_misplaced)
     slice_range = _node(s.SliceRange, 0, 2, 4)
