@@ -16,7 +16,7 @@ from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import messages
 from .lexer import END, MOST_PROBLEMS, Lexer, as_accepted, span_of
 from .nesting import COUNTED, Nesting
-from .recovery import balance, made, resumption
+from .recovery import made, resumption
 from .syntax import ModuleDecl, Program
 from .tree import Token, span, start_parser
 
@@ -66,13 +66,12 @@ def _diagnose(source: str) -> list[Diagnostic]:
     tokens = list(lexer)
     found = {problem.span: problem for problem in lexer.problems}
     lexical = [span[:2] for span in found]
-    unclosed = 0
-    for _ in range(MOST_EDITS):
+    for edits in range(MOST_EDITS):
         stop = _read(start_parser(), tokens)
         if not isinstance(stop, Stop) or len(found) >= MOST_PROBLEMS:
             break
         token = tokens[stop.at]
-        hidden = token.type == END and (lexer.cut_short or unclosed > 0)
+        hidden = token.type == END and (lexer.cut_short or edits > 0)  # it may be their doing
         if not hidden and not any(token.span[:2] <= place < token.span[2:] for place in lexical):
             finding = stop.finding or _unexpected(tokens, stop.at)
             if not (lexer.cut_short and lexer.doubtful_line and finding.span.line >= lexer.doubtful_line):
@@ -80,9 +79,7 @@ def _diagnose(source: str) -> list[Diagnostic]:
         edit = None if stop.final else resumption(tokens, stop.at)
         if edit is None:
             break
-        given = [made(text) for text in edit.given.split()]
-        unclosed += balance(given) - balance(tokens[edit.start : edit.stop])
-        tokens[edit.start : edit.stop] = given
+        tokens[edit.start : edit.stop] = map(made, edit.given.split())
     return sorted(found.values(), key=lambda finding: finding.span)[:MOST_PROBLEMS]
 
 

@@ -8,7 +8,7 @@ brace behind an error that the count has too many is taken for the mistake.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .lexer import END, RESERVED, spellings
@@ -34,7 +34,7 @@ class Edit(NamedTuple):
 def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
     """How to read on behind a wrong token; nothing where no place to do so follows."""
     depth, start, end = _around(tokens, error)
-    missing = balance(tokens)  # closing braces, or opening ones if it is negative
+    missing = sum(BRACES.get(token.type, 0) for token in tokens)  # closing braces, or opening ones if it is negative
     if missing < 0 and 0 < start == error and tokens[error - 1].type == "RBRACE":
         return Edit(error - 1, error)
     in_attributes = end == "RBRACE"
@@ -94,11 +94,6 @@ def _headings(depth: int, wanted: int) -> str:
     """What opens blocks in the program, in a module and in a block, until so many are open."""
     kinds = ("MODULE IDENT LBRACE", "FUNC IDENT LPAR RPAR LBRACE", "IF LPAR IDENT RPAR LBRACE")
     return " ".join(kinds[min(level, 2)] for level in range(depth, wanted))
-
-
-def balance(tokens: Iterable[Token]) -> int:
-    """How many more braces open than close."""
-    return sum(BRACES.get(token.type, 0) for token in tokens)
 
 
 def made(type: str) -> Token:
