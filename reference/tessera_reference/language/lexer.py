@@ -18,10 +18,8 @@ from ..ir.diagnostics import Diagnostic, Span
 from .tree import ESCAPES, Token, lalr_parser
 
 RESERVED = frozenset(
-    (
-        "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
-        "pipeline barrier shared align asm import from as"
-    ).split()
+    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
+    "pipeline barrier shared align asm import from as".split()
 )
 """The reserved words of section 2.1."""
 
@@ -29,8 +27,7 @@ END = "$END"  # the type of the token behind the last one
 ERROR = "$ERROR"  # the type of a token that is none; the problem is already recorded
 MOST_PROBLEMS = 10  # after so many the rest of the text is not read
 
-STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""
-"""A character that belongs to no token."""
+STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character of no token
 
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
 """The type of the token that a mistake is replaced by; others leave none."""
@@ -82,9 +79,7 @@ def _scanner() -> re.Pattern[str]:
         "open_comment": r"/\*",
         "_ATTRIBUTES": rf"@(?={gap}\{{)",  # AMB-LANG-17
         "mark": "|".join(map(re.escape, marks)),
-        "FLOAT": rules["FLOAT"],
-        "INT": rules["INT"],
-        "STRING": rules["STRING"],
+        **{name: rules[name] for name in ("FLOAT", "INT", "STRING")},
         "end": r"\Z",
         "wrong_escape": r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"',
         "open_string": r'"',
@@ -169,7 +164,7 @@ class Lexer:
                     message = f"unknown escape {match[0] if match[0].isprintable() else repr(match[0])} in a string"
                     self._problem(message, start + match.start(), 2, "LANG-14.1-04", r"escapes: \\ \" \n \r \t")
         else:
-            stray = re.search(STRAY, text) if kind == "stray" else None
+            stray = re.search(STRAY, text)
             at = stray.start() if stray else 0
             remedy = HINTS.get(text[at : at + 2], HINTS.get(text[at], ""))
             self._problem(f"unexpected character {text[at]!r}", start + at, 1, "LANG-14.1-01", remedy)

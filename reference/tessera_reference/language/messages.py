@@ -22,7 +22,6 @@ PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
 
 CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # told beside a phrase
 IMPLIED = frozenset({"-", "/", "WORD"})  # what another kind's name already says
-COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 LONGEST = 60  # more of a token is not shown
 
 NAMES = {
@@ -59,15 +58,15 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
         f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place and {CHAIN_LIMIT} operators and "
         "subscripts inside one another, as this parser has it"
     )
-    remedy = "name a part of it with let"
-    return Diagnostic("syntax", "parse", excess, span, "", (), requirement, "AMB-LANG-144", remedy)
+    clause, remedy = "AMB-LANG-144", "name a part of it with let"
+    return Diagnostic("syntax", "parse", excess, span, "", (), requirement, clause, remedy)
 
 
 def _remedy(token: Token, previous: Token, following: Token, expected: AbstractSet[str]) -> str:
     """A word about the mistakes that people bring from other languages."""
     text, is_name = token.value, token.value.isidentifier() and token.value not in RESERVED
     before, (line, column) = previous.value, previous.span[2:]
-    if text in COMPARISONS and "@" in expected:
+    if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
     if is_name and before.isidentifier() and expected >= {"(", ".", "=", "["}:
         return "variables are declared with let: let name: type = value;"

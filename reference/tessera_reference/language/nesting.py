@@ -30,12 +30,10 @@ class Nesting:
     """How deep a place in a text lies, counted from the tokens before it."""
 
     def __init__(self) -> None:
+        # In the innermost bracket: its level; the level with the signs and arrows whose operand or type goes on; the
+        # operators and subscripts since the last separator; the most of them in one of the brackets since then.
         self._here = (0, 0, 0, 0)
-        """In the innermost bracket: its level; the level with the signs and arrows whose operand or type goes on; the
-        operators and subscripts since the last separator; the most of them in one of the brackets since then.
-        """
-        self._outside: list[tuple[int, int, int, int]] = []
-        """The same for each bracket around it."""
+        self._outside: list[tuple[int, int, int, int]] = []  # the same for each bracket around it
 
     def count(self, text: str, behind_operand: bool) -> str:
         """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""

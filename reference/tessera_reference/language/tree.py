@@ -96,10 +96,8 @@ def _call(place: Span, children: Children) -> s.Call:
 
 def _misplaced(children: Children) -> s.Expr:
     message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
-    requirement = "the grammar of section 2.3"
-    raise Rejection(
-        [Diagnostic("syntax", "parse", message, children[0].span, "", (), requirement, "AMB-LANG-14", remedy)]
-    )
+    place, requirement = children[0].span, "the grammar of section 2.3"
+    raise Rejection([Diagnostic("syntax", "parse", message, place, "", (), requirement, "AMB-LANG-14", remedy)])
 
 
 def _function(kind: type[s.FunctionDecl], place: Span, children: Children) -> s.FunctionDecl:
