@@ -128,23 +128,23 @@ class Lexer:
                 before_line = start + text.rindex("\n")
                 if kind == "newline":
                     continue
-            place = (first_line, column, line, end - before_line)
+            end_column = end - before_line
             if kind == "mark" or (kind == "word" and not in_shape):
                 in_shape = in_shape and text in "<?"
-                yield Token(types.get(text, "IDENT"), text, *place)
+                yield Token(types.get(text, "IDENT"), text, first_line, column, line, end_column)
             elif kind == "word":
                 yield from _pieces(text, line, column)
             elif kind == "COMMENT":
-                self.comments.append(Token(kind, text, *place))
+                self.comments.append(Token(kind, text, first_line, column, line, end_column))
             elif kind.isupper():
                 in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
                 if kind == "STRING" and line > first_line:
                     self.doubtful_line = self.doubtful_line or first_line
-                yield Token(kind, text, *place)
+                yield Token(kind, text, first_line, column, line, end_column)
             elif kind != "end":
                 self._report(kind, text, start)
                 if kind in READ_AS:
-                    yield Token(READ_AS[kind], text, *place)
+                    yield Token(READ_AS[kind], text, first_line, column, line, end_column)
                 if self.cut_short:
                     break
         yield Token(END, "", line, end - before_line, line, end - before_line)

@@ -49,7 +49,7 @@ def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop
         text, type = token.value, token.type
         if text in COUNTED and type != "_ATTRIBUTES" and (excess := nesting.count(text, "STAR" in choices())):
             return Stop(index, messages.beyond_limit(excess, token.span), final=True)
-        if text.isidentifier() and type != "IDENT":
+        if type != "IDENT" and text.isidentifier():
             token = as_accepted(token, choices())
         try:
             modules = feed(token)

@@ -7,7 +7,7 @@ symbols: a token for a terminal, what its own method made for a rule, and None f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -64,20 +64,6 @@ def span(children: Children) -> Span:
     return Span(start.line, start.column, end.end_line, end.end_column)
 
 
-def _rule(make: Callable[[Span, Children], Any]) -> Any:
-    """The method of a rule, from the span and the symbols of its text to its value."""
-    return staticmethod(lambda children: make(span(children), children))
-
-
-def _node(kind: type[s.Node], *fields: int) -> Any:
-    """The method of a rule whose node has the symbols at these places as its fields, tokens as their text."""
-
-    def make(children: Children) -> s.Node:
-        return kind(span(children), *[each.value if isinstance(each := children[i], Token) else each for i in fields])
-
-    return staticmethod(make)
-
-
 def _listed(children: Children) -> tuple[Any, ...]:
     """The items of a list without the commas, words as their text."""
     return tuple(item.value if isinstance(item, Token) else item for item in children[::2])
@@ -88,10 +74,10 @@ def _string(token: Token | None) -> str | None:
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
-def _call(place: Span, children: Children) -> s.Call:
+def _call(children: Children) -> s.Call:
     callee, _, arguments, _, attributes = children
     positional, keywords = arguments or NO_ARGUMENTS
-    return s.Call(place, callee.items, positional, keywords, (attributes or NONE).items)
+    return s.Call(span(children), callee.items, positional, keywords, (attributes or NONE).items)
 
 
 def _misplaced(children: Children) -> s.Expr:
@@ -100,72 +86,74 @@ def _misplaced(children: Children) -> s.Expr:
     raise Rejection([Diagnostic("syntax", "parse", message, place, "", (), requirement, "AMB-LANG-14", remedy)])
 
 
-def _function(kind: type[s.FunctionDecl], place: Span, children: Children) -> s.FunctionDecl:
+def _function(kind: type[s.FunctionDecl], children: Children) -> s.FunctionDecl:
     before, _, name, _, parameters, _, result, between, attributes, after, body = children
     annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
     attributes = (attributes or NONE).items
-    return kind(place, name.value, name.span, parameters or (), result, attributes, annotations, body)
+    return kind(span(children), name.value, name.span, parameters or (), result, attributes, annotations, body)
 
 
 class TreeBuilder(Transformer[Any, Any]):
     """What the rules of the grammar make."""
 
     program = staticmethod(tuple)
-    module_decl = _rule(lambda span, c: s.ModuleDecl(span, c[1].value, tuple(c[3:-1])))
-    type_decl = _node(s.TypeDecl, 1, 3)
-    const_decl = var_decl = _node(s.Let, 1, 3, 5)
-    mesh_decl = _node(s.MeshDecl, 1, 3)
+    module_decl = staticmethod(lambda c: s.ModuleDecl(span(c), c[1].value, tuple(c[3:-1])))
+    type_decl = staticmethod(lambda c: s.TypeDecl(span(c), c[1].value, c[3]))
+    const_decl = var_decl = staticmethod(lambda c: s.Let(span(c), c[1].value, c[3], c[5]))
+    mesh_decl = staticmethod(lambda c: s.MeshDecl(span(c), c[1].value, c[3]))
 
-    func_decl = _rule(lambda span, c: _function(s.FunctionDecl, span, c))
-    kernel_decl = _rule(lambda span, c: _function(s.KernelDecl, span, c))
-    annotations = _rule(lambda span, c: Items(span, tuple(c)))
-    annotation = _rule(lambda span, c: s.Annotation(span, *(c[3] or NO_ARGUMENTS)))
-    param = _node(s.Parameter, 0, 2, 4)
+    func_decl = staticmethod(lambda c: _function(s.FunctionDecl, c))
+    kernel_decl = staticmethod(lambda c: _function(s.KernelDecl, c))
+    annotations = staticmethod(lambda c: Items(span(c), tuple(c)))
+    annotation = staticmethod(lambda c: s.Annotation(span(c), *(c[3] or NO_ARGUMENTS)))
+    param = staticmethod(lambda c: s.Parameter(span(c), c[0].value, c[2], c[4]))
     param_list = iter_decl = slice_list = type_list = axes = extents = staticmethod(_listed)
     keywords = layout_arguments = staticmethod(_listed)
     ret_ann = staticmethod(itemgetter(1))
-    attr_block = _rule(lambda span, c: Items(span, tuple(c[2:-1:2])))
-    attr = _node(s.Attribute, 0, 2)
-    value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
+    attr_block = staticmethod(lambda c: Items(span(c), tuple(c[2:-1:2])))
+    attr = staticmethod(lambda c: s.Attribute(span(c), c[0].value, c[2]))
+    value_list = staticmethod(lambda c: s.ListValue(span(c), tuple(c[1:-1:2])))
 
-    block = _rule(lambda span, c: s.Block(span, tuple(c[1:-1])))
+    block = staticmethod(lambda c: s.Block(span(c), tuple(c[1:-1])))
     stmt = staticmethod(itemgetter(0))
-    assign = _node(s.Assign, 0, 2, 5)
-    if_stmt = _node(s.If, 2, 4, 6)
-    for_stmt = _node(s.For, 2, 4, 6, 8, 10)
-    while_stmt = _node(s.While, 2, 4)
-    return_stmt = _rule(lambda span, c: s.Return(span, tuple(c[1::2])))
-    call_stmt = _node(s.CallStatement, 0)
-    barrier_stmt = _rule(lambda span, c: s.Barrier(span, _string(c[2])))
-    assert_stmt = _rule(lambda span, c: s.Assert(span, c[2], _string(c[4])))
+    assign = staticmethod(lambda c: s.Assign(span(c), c[0].value, c[2], c[5]))
+    if_stmt = staticmethod(lambda c: s.If(span(c), c[2], c[4], c[6]))
+    for_stmt = staticmethod(lambda c: s.For(span(c), c[2], c[4], c[6], c[8], c[10]))
+    while_stmt = staticmethod(lambda c: s.While(span(c), c[2], c[4]))
+    return_stmt = staticmethod(lambda c: s.Return(span(c), tuple(c[1::2])))
+    call_stmt = staticmethod(lambda c: s.CallStatement(span(c), c[0]))
+    barrier_stmt = staticmethod(lambda c: s.Barrier(span(c), _string(c[2])))
+    assert_stmt = staticmethod(lambda c: s.Assert(span(c), c[2], _string(c[4])))
 
-    binary = _node(s.Binary, 1, 0, 2)
-    unary = _node(s.Unary, 0, 1)
-    index = _node(s.Index, 0, 2)
-    group = _node(s.Group, 1)
-    call_expr = _rule(_call)
-    qual_ident = _rule(lambda span, c: Items(span, _listed(c)))
-    arg_list = staticmethod(lambda children: (tuple(children[:-1:2]), children[-1] or ()))
-    keyword = _node(s.Keyword, 0, 2)
+    binary = staticmethod(lambda c: s.Binary(span(c), c[1].value, c[0], c[2]))
+    unary = staticmethod(lambda c: s.Unary(span(c), c[0].value, c[1]))
+    index = staticmethod(lambda c: s.Index(span(c), c[0], c[2]))
+    group = staticmethod(lambda c: s.Group(span(c), c[1]))
+    call_expr = staticmethod(_call)
+    qual_ident = staticmethod(lambda c: Items(span(c), _listed(c)))
+    arg_list = staticmethod(lambda c: (tuple(c[:-1:2]), c[-1] or ()))
+    keyword = staticmethod(lambda c: s.Keyword(span(c), c[0].value, c[2]))
     misplaced = staticmethod(_misplaced)
-    slice_range = _node(s.SliceRange, 0, 2, 4)
-    tensor_expr = _node(s.TensorExpr, 0)
-    name = _node(s.Name, 0)
-    integer = _rule(lambda span, c: s.IntLiteral(span, "".join([each.value for each in c])))
-    float = _rule(lambda span, c: s.FloatLiteral(span, "".join([each.value for each in c])))
-    string = _rule(lambda span, c: s.StringLiteral(span, _string(c[0]) or ""))
-    boolean = _rule(lambda span, c: s.BoolLiteral(span, c[0].value == "true"))
+    slice_range = staticmethod(lambda c: s.SliceRange(span(c), c[0], c[2], c[4]))
+    tensor_expr = staticmethod(lambda c: s.TensorExpr(span(c), c[0]))
+    name = staticmethod(lambda c: s.Name(span(c), c[0].value))
+    integer = staticmethod(lambda c: s.IntLiteral(span(c), "".join([each.value for each in c])))
+    float = staticmethod(lambda c: s.FloatLiteral(span(c), "".join([each.value for each in c])))
+    string = staticmethod(lambda c: s.StringLiteral(span(c), _string(c[0]) or ""))
+    boolean = staticmethod(lambda c: s.BoolLiteral(span(c), c[0].value == "true"))
 
-    tensor_type = _rule(lambda span, c: s.TensorType(span, tuple(c[2:-4:2]), c[-4].value, c[-2]))
-    memref_type = _rule(lambda span, c: s.MemrefType(span, tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
-    scalar_type = _node(s.NamedType, 0)
-    fragment_type = _node(s.FragmentType, 2, 4, 6, 8, 10)
-    mesh_type = _node(s.MeshType, 5, 11)
-    fn_type = _rule(lambda span, c: s.FunctionType(span, c[2] or (), c[5]))
-    dim = _node(s.Dimension, 0)
+    tensor_type = staticmethod(lambda c: s.TensorType(span(c), tuple(c[2:-4:2]), c[-4].value, c[-2]))
+    memref_type = staticmethod(lambda c: s.MemrefType(span(c), tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
+    scalar_type = staticmethod(lambda c: s.NamedType(span(c), c[0].value))
+    fragment_type = staticmethod(
+        lambda c: s.FragmentType(span(c), c[2].value, c[4].value, c[6].value, c[8].value, c[10])
+    )
+    mesh_type = staticmethod(lambda c: s.MeshType(span(c), c[5], c[11]))
+    fn_type = staticmethod(lambda c: s.FunctionType(span(c), c[2] or (), c[5]))
+    dim = staticmethod(lambda c: s.Dimension(span(c), c[0].value))
     layout = staticmethod(itemgetter(2))
-    layout_spec = _rule(lambda span, c: s.LayoutSpec(span, c[0].value, c[2] or ()))
-    layout_argument = staticmethod(lambda children: (children[0].value, children[2].value))
+    layout_spec = staticmethod(lambda c: s.LayoutSpec(span(c), c[0].value, c[2] or ()))
+    layout_argument = staticmethod(lambda c: (c[0].value, c[2].value))
 
 
 @cache
