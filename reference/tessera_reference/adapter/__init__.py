@@ -14,6 +14,7 @@ from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
+from .collective_choices import CollectiveChoiceMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -24,13 +25,18 @@ FEATURES = (
     "activations",
     "algorithm-control",
     "annotations",
+    "auto-algorithm",
+    "auto-transport",
+    "autotune",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
     "casts",
     "checked-handles",
+    "cost-model",
     "descriptor-access",
     "elementary-functions",
+    "env-overrides",
     "env-vars",
     "execute-schedule",
     "execute-target",
@@ -56,6 +62,7 @@ FEATURES = (
     "mesh-execution",
     "mesh-selection",
     "normalization",
+    "online-adaptation",
     "operation-access",
     "per-rank-issue",
     "persistent-kernels",
@@ -74,6 +81,7 @@ FEATURES = (
     "tensor-ops",
     "tile-ir-text",
     "timeout",
+    "topology",
     "trace-export",
     "zero-sizes",
 )
@@ -83,7 +91,9 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 """The features that need an optional package, by package."""
 
 
-class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(
+    LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods, CollectiveChoiceMethods
+):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:
