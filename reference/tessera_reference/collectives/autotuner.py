@@ -112,20 +112,16 @@ class Autotuner:
         return Step(self.knobs, self.pinned)
 
     def _adapt(self) -> None:
-        """One step: a chunk at most twice or half as large, at most one chunk in flight more or less.
+        """Move each knob by one step.
 
         Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
         """
         latencies = [each.latency for each in self._window]
         bandwidth = percentile([each.bandwidth for each in self._window], 50)
         filling = bandwidth * percentile(latencies, 50) // _SECOND
-        chunk = self.knobs.chunk_bytes
-        target = _within(_power_of_two(SHARE * filling), self.limits.chunk_bytes)
-        chunk = min(2 * chunk, target) if target > chunk else max(chunk // 2, target)
+        chunk = _step(self.knobs.chunk_bytes, _power_of_two(SHARE * filling), self.limits.chunk_bytes)
         slow = bandwidth * percentile(latencies, 90)
-        wanted = _within(1 + -(-slow // (_SECOND * chunk)), self.limits.max_inflight)
-        inflight = self.knobs.max_inflight
-        inflight += (wanted > inflight) - (wanted < inflight)
+        inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (_SECOND * chunk)), self.limits.max_inflight)
         self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
 
     def _stable(self) -> bool:
@@ -151,5 +147,7 @@ def _power_of_two(value: int) -> int:
     return 1 << max(0, value - 1).bit_length()
 
 
-def _within(value: int, limits: tuple[int, int]) -> int:
-    return min(max(value, limits[0]), limits[1])
+def _step(value: int, target: int, limits: tuple[int, int]) -> int:
+    """A step towards a target within limits: to at most twice and at least half the value."""
+    allowed = min(max(target, limits[0]), limits[1])
+    return min(2 * value, allowed) if allowed > value else max(value // 2, allowed)
