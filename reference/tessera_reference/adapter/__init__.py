@@ -14,6 +14,7 @@ from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
+from .collective_choices import CollectiveChoiceMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -23,17 +24,21 @@ __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 FEATURES = (
     "activations",
     "algorithm-control",
+    "all-to-all",
     "annotations",
     "auto-algorithm",
+    "auto-transport",
+    "autotune",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
-    "all-to-all",
     "casts",
-    "collective-messages",
     "checked-handles",
+    "collective-messages",
+    "cost-model",
     "descriptor-access",
     "elementary-functions",
+    "env-overrides",
     "env-vars",
     "execute-schedule",
     "execute-target",
@@ -60,6 +65,7 @@ FEATURES = (
     "mesh-execution",
     "mesh-selection",
     "normalization",
+    "online-adaptation",
     "operation-access",
     "per-rank-issue",
     "persistent-kernels",
@@ -79,6 +85,7 @@ FEATURES = (
     "tensor-ops",
     "tile-ir-text",
     "timeout",
+    "topology",
     "trace-export",
     "zero-sizes",
 )
@@ -88,7 +95,9 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 """The features that need an optional package, by package."""
 
 
-class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(
+    LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods, CollectiveChoiceMethods
+):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:

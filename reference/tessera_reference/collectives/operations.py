@@ -12,16 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..abi.status import Failure, Status
-from ..ir.spelling import did_you_mean
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.trees import PAIRWISE, Tree
+from .argument_checks import require_known
 from .groups import share_of
 from .orders import orders
 from .schedules import Algorithm, algorithm, steps
 
-__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "run"]
+__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
@@ -78,7 +78,7 @@ def run(
     TESS_ERR_COLLECTIVE_MISMATCH where buffers of a group differ, TESS_ERR_UNSUPPORTED for an operator that a dtype does
     not have and an algorithm that the ranks cannot run.
     """
-    _require_known("operation", operation, OPERATIONS)
+    require_known("collective", "operation", operation, OPERATIONS)
     _require_operator(operation, op, buffers)
     outputs: dict[int, Array] = {}
     sent: list[Sent] = []
@@ -121,6 +121,21 @@ def _afterwards(
     return [Array(dtype, np.concatenate([each.values for each in reduced]).reshape(shape))] * ranks
 
 
+def messages(
+    operation: str,
+    name: str,
+    ranks: int,
+    count: int,
+    *,
+    root: int = 0,
+    per_node: int | None = None,
+    chunk: int | None = None,
+    group: Sequence[int] | None = None,
+) -> list[Sent]:
+    """The messages of a group in elements of a buffer of `count`, cut where its chunks end. Raises `Failure`."""
+    return _sent(operation, algorithm(name, ranks, per_node), group or range(ranks), root, count, chunk)
+
+
 def _sent(
     operation: str, used: Algorithm, group: Sequence[int], root: int, count: int, chunk: int | None
 ) -> list[Sent]:
@@ -158,13 +173,6 @@ def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequ
     return groups
 
 
-def _require_known(what: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        hint = did_you_mean(given, known)
-        allowed = ", ".join(known) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"{what} {shown(given)}", allowed)
-
-
 def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) -> None:
     """An operator where values are combined, and none elsewhere; one that the dtypes have."""
     combines = operation in ("all_reduce", "reduce_scatter")
@@ -174,7 +182,7 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
         raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, allowed)
     if op is None:
         return
-    _require_known("operator", op, tuple(OPERATORS))
+    require_known(operation, "operator", op, tuple(OPERATORS))
     kinds, _ = OPERATORS[op]
     for buffer in buffers:
         if buffer.dtype.kind not in kinds:

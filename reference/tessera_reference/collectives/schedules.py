@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ..abi.status import Failure, Status
-from ..ir.spelling import did_you_mean
-from ..numerics.errors import shown
+from .argument_checks import require_known
 
 __all__ = ["ALGORITHMS", "Algorithm", "Message", "Step", "algorithm", "steps"]
 
@@ -98,10 +97,9 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
     nodes = ranks // per_node
     inside = tuple(
         Message(node * per_node + source, node * per_node + target, target * nodes, (target + 1) * nodes, True)
+        for ahead in range(1, per_node)
         for node in range(nodes)
-        for source in range(per_node)
-        for target in range(per_node)
-        if source != target
+        for source, target in _pairs(per_node, ahead)
     )
     across = tuple(
         tuple(
@@ -118,7 +116,7 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
 
 def direct(ranks: int, per_node: int) -> Algorithm:
     """Every rank sends each share to its owner, and every owner its share to every rank."""
-    pairs = [(source, target) for source in range(ranks) for target in range(ranks) if source != target]
+    pairs = [pair for ahead in range(1, ranks) for pair in _pairs(ranks, ahead)]
     combining = (tuple(Message(source, target, target, target + 1, True) for source, target in pairs),)
     spreading = (tuple(Message(source, target, source, source + 1, False) for source, target in pairs),)
     return Algorithm("direct", ranks, tuple(range(ranks)), *((combining, spreading) if pairs else ((), ())))
@@ -132,10 +130,7 @@ ALGORITHMS: Mapping[str, Callable[[int, int], Algorithm]] = {
 
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
-    if name not in ALGORITHMS:
-        hint = did_you_mean(name, ALGORITHMS)
-        allowed = ", ".join(ALGORITHMS) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"algorithm {shown(name)}", allowed)
+    require_known("collective", "algorithm", name, tuple(ALGORITHMS))
     return ALGORITHMS[name](ranks, per_node or ranks)
 
 
@@ -165,9 +160,12 @@ def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
 
 def _exchanges(ranks: int, ahead: int) -> Step:
     """Each rank sends the block of the rank so many places ahead to it."""
-    return tuple(
-        Message(r, (r + ahead) % ranks, (r + ahead) % ranks, (r + ahead) % ranks + 1, False) for r in range(ranks)
-    )
+    return tuple(Message(source, target, target, target + 1, False) for source, target in _pairs(ranks, ahead))
+
+
+def _pairs(ranks: int, ahead: int) -> Iterator[tuple[int, int]]:
+    """Each rank with the rank so many places ahead, so that no two send to the same one."""
+    return ((rank, (rank + ahead) % ranks) for rank in range(ranks))
 
 
 def _step(messages: Sequence[Message]) -> Iterator[Step]:

@@ -13,9 +13,9 @@ from ..abi.descriptor import Descriptor
 from ..abi.enumerations import CollOp
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
+from ..collectives.durations import collective_duration
 from ..collectives.groups import combine, share_of
 from ..mesh.allocations import Region
-from ..mesh.collective_costs import collective_duration
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from .rendezvous import Rendezvous, require_connected
