@@ -15,6 +15,7 @@ from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
 from .collective_choices import CollectiveChoiceMethods
+from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -34,6 +35,7 @@ FEATURES = (
     "cache-probe",
     "casts",
     "checked-handles",
+    "chunk-trace",
     "collective-messages",
     "cost-model",
     "descriptor-access",
@@ -55,6 +57,7 @@ FEATURES = (
     "ir-pack",
     "last-error",
     "layout-casts",
+    "link-credits",
     "low-latency-launch",
     "lower-schedule",
     "lower-target",
@@ -70,6 +73,7 @@ FEATURES = (
     "per-rank-issue",
     "persistent-kernels",
     "philox",
+    "pipelining",
     "python-binding",
     "random-numbers",
     "random-ops",
@@ -96,7 +100,13 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 
 
 class ReferenceAdapter(
-    LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods, CollectiveChoiceMethods
+    LanguageMethods,
+    AbiMethods,
+    BindingMethods,
+    NumericsMethods,
+    CollectivesMethods,
+    CollectiveChoiceMethods,
+    CollectiveTravelMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 
