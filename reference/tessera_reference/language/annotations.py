@@ -1,4 +1,4 @@
-"""Type annotations: from syntax to types, with what is wrong about them (spec sections 2.2, 3.1, 3.3)."""
+"""Type annotations: from syntax to types, or a `Refusal` that says what is wrong (spec sections 2.2, 3.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def resolve_dim(dim: s.Dimension) -> Dim:
 
 
 def resolve_extent(text: str) -> int:
-    """The extent that decimal digits say."""
+    """The extent that is written in decimal digits."""
     digits = text.lstrip("0") or "0"
     require(
         len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
