@@ -2,8 +2,8 @@
 
 The rest of the smallest statement, declaration or heading around the error is cut out of the tokens, up to its `;`, its
 block, the end of the block around it, or a line that begins with another statement or declaration. Tokens that the text
-lacks are put in, so that what follows stands in the right block. If the text has too many opening or too many closing braces,
-the first of them at or behind the error is taken for the mistake.
+lacks are put in, so that what follows stands in the right block. If the text has too many opening or too many closing
+braces, the first of them at or behind the error is taken for the mistake.
 """
 
 from __future__ import annotations
