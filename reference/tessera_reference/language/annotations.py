@@ -1,4 +1,4 @@
-"""Type annotations: from syntax to types, with what is wrong about them (spec sections 2.2, 3.1, 3.3)."""
+"""Type annotations: from syntax to types, or a `Refusal` that says what is wrong (spec sections 2.2, 3.1, 3.3)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .syntax import Program
 
 @dataclass(frozen=True)
 class CompiledModule:
-    """A legal program as Graph IR, with what a lint had to say about it."""
+    """A legal program as Graph IR, with the warnings about it."""
 
     modules: tuple[Module, ...]
     warnings: tuple[Diagnostic, ...]

@@ -1,8 +1,8 @@
 """Text to tokens (spec sections 2.1 and 14.1).
 
-The type of a token is a terminal of `grammar.lark`. What is no token is recorded as a problem, once, and reading goes
-on behind it, so that one pass finds several: a word with a stray character becomes a token of type `ERROR`, a string in
-the wrong quotes a string.
+The type of a token is a terminal of `grammar.lark`. A text that is no token is recorded as a problem, and
+reading goes on behind it: a word with a stray character becomes a token of type `ERROR`, a string in the wrong quotes a
+token of type `STRING`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MOST_PROBLEMS = 10  # after so many the rest of the text is not read
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character of no token
 
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
-"""The type of the token that a mistake is replaced by; others leave none."""
+"""The type of the token that takes the place of a mistake; other mistakes leave no token."""
 
 CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "assert": r"\("}
-"""What must come next for these to be the words of their rules, as a regular expression."""
+"""These words are keywords only before this, a regular expression; elsewhere they are names."""
 
 HINTS = {
     **dict.fromkeys("'`\u201c\u201d", 'strings stand in double quotes: "text"'),
@@ -59,7 +59,7 @@ def spellings() -> dict[str, str]:
 
 @cache
 def _types() -> dict[str, str]:
-    """The type of each word and mark that is no name wherever it stands."""
+    """The type of each word and mark that the grammar knows; other words are names."""
     quoted = {spelling: name for name, spelling in spellings().items() if spelling not in CONTEXTUAL}
     return dict.fromkeys(RESERVED, "WORD") | quoted
 
@@ -150,7 +150,7 @@ class Lexer:
         yield Token(END, "", line, end - before_line, line, end - before_line)
 
     def _report(self, kind: str, text: str, start: int) -> None:
-        """Keep what is wrong with the text of a kind that is no token."""
+        """Record what is wrong with a text that is no token, by its kind."""
         if kind == "open_comment":
             self._problem("this comment is never closed", start, 1, "LANG-14.1-10", "close it with */")
         elif kind == "open_string":
@@ -171,7 +171,7 @@ class Lexer:
         self.cut_short = kind in ("open_comment", "open_string") or len(self.problems) >= MOST_PROBLEMS
 
     def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
-        """Keep what is wrong with some characters of the text."""
+        """Record what is wrong with some characters of the text."""
         span, requirement = span_of(self.source, start, length), "a token of section 14.1"
         self.problems.append(Diagnostic("syntax", "lex", message, span, "", (), requirement, clause, remedy))
 

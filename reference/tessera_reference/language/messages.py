@@ -35,11 +35,11 @@ NAMES = {
     "*": "'*' or '/'",
     END: "the end of the text",
 }
-"""What a kind is called when it stands alone; the rest are shown as they are spelled."""
+"""How a message names an expected kind; kinds that are not here are shown as they are spelled."""
 
 
 def unexpected(token: Token, previous: Token, following: Token, types: AbstractSet[str]) -> Diagnostic:
-    """A token that cannot follow the one before it; `types` are those of the tokens that can."""
+    """A finding at a token that cannot follow the previous one; `types` are those of the tokens that can."""
     expected = {spellings().get(type, type) for type in types}
     text = token.value if len(token.value) <= LONGEST else f"{token.value[:LONGEST]}..."
     found = f"the reserved word {text!r}" if text in RESERVED else repr(text)
@@ -53,7 +53,7 @@ def unexpected(token: Token, previous: Token, following: Token, types: AbstractS
 
 
 def beyond_limit(excess: str, span: Span) -> Diagnostic:
-    """The token that goes beyond a limit of this parser."""
+    """A finding at the token that exceeds a limit of this parser."""
     requirement = (
         f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place and {CHAIN_LIMIT} operators and "
         "subscripts inside one another, as this parser has it"
@@ -63,7 +63,7 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
 
 
 def _remedy(token: Token, previous: Token, following: Token, expected: AbstractSet[str]) -> str:
-    """A word about the mistakes that people bring from other languages."""
+    """What to do about a mistake that is common in texts from other languages; empty for others."""
     text, is_name = token.value, token.value.isidentifier() and token.value not in RESERVED
     before, (line, column) = previous.value, previous.span[2:]
     if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:

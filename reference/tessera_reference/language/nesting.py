@@ -1,7 +1,7 @@
 """How deep a program may be nested, and room for passes that follow it down (AMB-LANG-144).
 
-The grammar has no bounds, machines have. The parser does not recurse; it refuses what goes beyond the limits here, so
-that later passes, which do recurse, stay within what `deep_recursion` allows them.
+The grammar sets no limit, but a machine has one. The parser does not recurse and refuses a program beyond the limits
+here; later passes recurse, within what `deep_recursion` allows them.
 """
 
 from __future__ import annotations

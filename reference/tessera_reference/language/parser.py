@@ -1,7 +1,7 @@
 """Parsing: text to `Program` (spec sections 2.1, 2.3, 14).
 
 Lark's LALR parser is fed token by token and makes the syntax tree from its leaves up, without recursion. It stops at
-the first wrong token, which is reported; the tokens around it are edited and read again, so that several are found.
+the first wrong token. To find several, the tokens around that one are edited and all are read again.
 """
 
 from __future__ import annotations

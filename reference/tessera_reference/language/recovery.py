@@ -2,8 +2,8 @@
 
 The rest of the smallest statement, declaration or heading around the error is cut out of the tokens, up to its `;`, its
 block, the end of the block around it, or a line that begins with another statement or declaration. Tokens that the text
-lacks are put in, so that what follows stands in the right list. Where the braces of the text do not match, the first
-brace behind an error that the count has too many is taken for the mistake.
+lacks are put in, so that what follows stands in the right block. If the text has too many opening or too many closing
+braces, the first of them at or behind the error is taken for the mistake.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Edit(NamedTuple):
 
 
 def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
-    """How to read on behind a wrong token; nothing where no place to do so follows."""
+    """How to edit the tokens to read on behind a wrong one; None where no place to do so follows."""
     depth, start, end = _around(tokens, error)
     missing = sum(BRACES.get(token.type, 0) for token in tokens)  # closing braces, or opening ones if it is negative
     if missing < 0 and 0 < start == error and tokens[error - 1].type == "RBRACE":
@@ -91,7 +91,7 @@ def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | Non
 
 
 def _headings(depth: int, wanted: int) -> str:
-    """What opens blocks in the program, in a module and in a block, until so many are open."""
+    """Headings that open blocks around a statement or declaration, until `wanted` blocks are open."""
     kinds = ("MODULE IDENT LBRACE", "FUNC IDENT LPAR RPAR LBRACE", "IF LPAR IDENT RPAR LBRACE")
     return " ".join(kinds[min(level, 2)] for level in range(depth, wanted))
 
