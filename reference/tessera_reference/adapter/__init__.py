@@ -17,6 +17,7 @@ from .binding import BindingMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
+from .payloads import PayloadMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
@@ -65,6 +66,7 @@ FEATURES = (
     "random-ops",
     "rank-memory",
     "reductions",
+    "row-col-chunks",
     "runtime-policy",
     "schedule-control",
     "schedule-ir-text",
@@ -83,7 +85,9 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 """The features that need an optional package, by package."""
 
 
-class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(
+    LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods, PayloadMethods
+):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:
