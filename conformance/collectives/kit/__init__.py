@@ -1,0 +1,1 @@
+"""Shared by the cases of chapter collectives."""
