@@ -6,12 +6,15 @@ run a chunk, only where the runs begin and end is looked at.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import pytest
 
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import ELEMENT_FORMATS
 
 BYTES: list[tuple[list[int], str, Any, list[int]]] = [
     ([1000], "fp32", 400, [100] * 10),
@@ -96,7 +99,7 @@ def test_a_number_of_bytes_slices_the_whole_tensor(impl, check, shape, dtype, ch
     """Each element is in exactly one chunk, in order; only the last chunk is short."""
     for given in ({"chunk": chunk}, {"chunk_bytes": chunk}, {"chunk": chunk, "chunk_bytes": chunk}):
         chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, **given))["chunks"]
-        check.equal([list(elements(each)) for each in chunks], consecutive(counts), "the elements of the chunks")
+        check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
 
 
 @feature("operation-access")
@@ -115,7 +118,25 @@ def test_units_are_powers_of_two(impl, check, chunk, dtype, extent, counts):
 def test_chunks_end_on_tiles(impl, check, shape, dtype, chunk, tile, counts):
     """A boundary is a multiple of the tile's elements, the largest within the chunk, and at least one tile."""
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, chunk=chunk, tile=tile))["chunks"]
-    check.equal([list(elements(each)) for each in chunks], consecutive(counts), "the elements of the chunks")
+    check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
+
+
+@feature("operation-access")
+@clause("COLL-02.3-01", "COLL-02.3-03", "COLL-08-09")
+@pytest.mark.parametrize("seed", range(20))
+def test_any_tensor_is_sliced(impl, check, seed):
+    """Drawn shapes, dtypes, bytes and tiles: as many whole tiles as fit, at least one, until the tensor ends."""
+    draw = random.Random(seed)
+    shape = [draw.randint(1, 9) for _ in range(draw.randint(1, 4))]
+    dtype = draw.choice(list(ELEMENT_FORMATS))
+    chunk, tile = draw.randint(1, 400), [draw.randint(1, 4), draw.randint(1, 6)]
+    chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, chunk=chunk, tile=tile))["chunks"]
+    tile_bytes = prod(tile) * ELEMENT_FORMATS[dtype].word_bytes * ELEMENT_FORMATS[dtype].words
+    step = prod(tile)
+    while step * tile_bytes // prod(tile) + tile_bytes <= chunk:
+        step += prod(tile)
+    counts = [min(step, prod(shape) - first) for first in range(0, prod(shape), step)]
+    check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
 
 
 @feature("operation-access")
@@ -126,12 +147,12 @@ def test_a_number_of_rows_or_columns_slices_the_tensor(impl, check, shape, chunk
     given = {} if tile is None else {"tile": tile}
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype="fp32", chunk=chunk, **given))["chunks"]
     width = shape[-1]
-    places = range(width if len(shape) == 1 else width * shape[-2] * (shape[0] if len(shape) == 3 else 1))
+    places = range(prod(shape))
     wanted = [
         [place for place in places if low <= (place // width if "rows" in chunk else place % width) < high]
         for low, high in bands
     ]
-    check.equal([list(elements(each)) for each in chunks], wanted, "the elements of the chunks")
+    check.equal([elements(each) for each in chunks], wanted, "the elements of the chunks")
 
 
 @feature("operation-access")

@@ -1,8 +1,8 @@
 """Error feedback: what compression loses of a gradient is added to the next one (COLL-02.5-04, COLL-06-07).
 
 At each step w = g + r is compressed, what is restored of it is sent, and r = w - sent is kept; r begins at zero
-(AMB-COLL-25, AMB-COLL-39). The sum of what was sent and the last residual is the sum of the gradients, exactly where
-no g + r rounds: w - sent never does unless the product of code and scale lies far from w.
+(AMB-COLL-25, AMB-COLL-39). The sum of what was sent and the last residual is the sum of the gradients: exactly, where
+neither g + r nor w - sent has to be rounded to fp32.
 """
 
 from __future__ import annotations
