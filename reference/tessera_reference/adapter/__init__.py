@@ -19,6 +19,7 @@ from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
+from .payloads import PayloadMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
@@ -37,11 +38,13 @@ FEATURES = (
     "checked-handles",
     "chunk-trace",
     "collective-messages",
+    "compression",
     "cost-model",
     "descriptor-access",
     "elementary-functions",
     "env-overrides",
     "env-vars",
+    "error-feedback",
     "execute-schedule",
     "execute-target",
     "execute-tile",
@@ -79,6 +82,7 @@ FEATURES = (
     "random-ops",
     "rank-memory",
     "reductions",
+    "row-col-chunks",
     "runtime-policy",
     "schedule-control",
     "schedule-ir-text",
@@ -89,6 +93,7 @@ FEATURES = (
     "tensor-ops",
     "tile-ir-text",
     "timeout",
+    "topk-sparsity",
     "topology",
     "trace-export",
     "zero-sizes",
@@ -107,6 +112,7 @@ class ReferenceAdapter(
     CollectivesMethods,
     CollectiveChoiceMethods,
     CollectiveTravelMethods,
+    PayloadMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 
