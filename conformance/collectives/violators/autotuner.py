@@ -162,7 +162,8 @@ FIXED = [
     adapting("COLL-05.1-02", "inflight_over_the_limit", "puts more in flight than the limit", lambda tuner: (
         replace(tuner.knobs, max_inflight=tuner.limits.max_inflight[1] + 1)
     )),
-    changed("COLL-05.1-02", "one_step_below", "goes below the least", (autotuner, "_step", lambda value, target, limits: (
+    changed("COLL-05.1-02", "one_step_below", "goes below the least",
+            (autotuner, "_step", lambda value, target, limits: (
         max(limits[0] - 1, min(target, limits[1]))
     ))),
 ]  # fmt: skip

@@ -148,7 +148,7 @@ HINTS = [
     asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select", lambda given: (
         given | {"algorithm": "ring"} if given.get("algorithm") == "auto" else given
     )),
-    lenient("COLL-03.2-04", "unknown_ignored", "takes an unknown algorithm for auto", "select", "algorithm ",
+    lenient("COLL-03.2-04", "unknown_hint_ignored", "takes an unknown algorithm for auto", "select", "algorithm ",
             left_out("algorithm")),
     refusing("COLL-03.2-04", "nearest_not_told", "does not tell the nearest name", "select", "did you mean", silent),
     lenient("COLL-03.2-04", "unfit_hint_ignored", "passes over a hint that the ranks cannot follow", "select",
@@ -174,7 +174,8 @@ def only(*names: str) -> Callable[[Answer], Answer]:
 ENVIRONMENT = [
     asked("COLL-03.2-06", "algorithm_ignored", "ignores the algorithm of the environment", "select", only(TABLE)),
     asked("COLL-03.2-06", "environment_first", "lets the environment win over the hint", "select", over_hints),
-    asked("COLL-03.2-06", "autotuner_first", "lets the autotuner win over the environment", "select", tuned_first),
+    asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
+          tuned_first),
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
     lenient("COLL-03.2-06", "unknown_ignored", "ignores an unknown override", "select", ALGO, left_out("environment")),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
@@ -185,13 +186,13 @@ ENVIRONMENT = [
     asked("COLL-08-17", "autotuner_before_table", "lets the autotuner win over the table", "select", tuned_first),
     asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",
           lambda given: only(TABLE)(given) if TABLE in given.get("environment", {}) else given),
-    changed("COLL-08-17", "size_excluded", "counts a row's size to the next row", (selection, "row_of", beyond)),
+    changed("COLL-08-17", "size_of_the_next_row", "counts a row's size to the next row", (selection, "row_of", beyond)),
     changed("COLL-08-17", "decimal_units", "takes KiB for 1000 bytes",
             (thresholds, "UNITS", sized({"KiB": 1000, "MiB": 10**6}))),
     changed("COLL-08-17", "unsorted", "puts rows in order", (selection, "parse_table", unsorted)),
     changed("COLL-08-17", "unended", "accepts a table without a last row", (selection, "parse_table", unended)),
     lenient("COLL-08-17", "malformed_ignored", "ignores a malformed table", "select", TABLE, left_out("environment")),
-    refusing("COLL-08-17", "variable_not_told", "does not name the variable", "select", TABLE, silent),
+    refusing("COLL-08-17", "table_not_told", "does not name the variable", "select", TABLE, silent),
     answered("COLL-08-17", "usual_table_told", "tells the usual table", "select", lambda answer: answer | {"table": [
         {"up_to": row.up_to, "algorithm": row.algorithm} for row in USUAL["all_reduce"]
     ]}),
