@@ -90,7 +90,8 @@ def test_a_knob_out_of_its_range_is_refused_by_name(impl, check, knob, value, wo
 @clause("COLL-08-18")
 def test_the_same_measurements_give_the_same_knobs(impl, check):
     """The autotuner looks at nothing else; a later measurement changes no earlier step."""
-    measurements = [measured(LATENCY * (1 + each * 7 % 5), BANDWIDTH // (1 + each * 3 % 4)) for each in range(40)]
+    factors = [(1 + each * 7 % 5) * (1 if each < 20 else 300) for each in range(40)]
+    measurements = [measured(LATENCY * each, BANDWIDTH // (1 + at * 3 % 4)) for at, each in enumerate(factors)]
     first = tuned(check, impl, measurements)
     check.equal(tuned(check, impl, measurements), first, "the steps of another run")
     check.equal(tuned(check, impl, measurements[:20]), first[:20], "the steps of half a run")
@@ -135,6 +136,19 @@ def test_one_odd_measurement_changes_nothing_that_lasts(impl, check, odd, place)
     usual = tuned(check, impl, measurements)[-1]
     measurements[place] = measured(*odd)
     last = tuned(check, impl, measurements)[-1]
+    found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
+    check.equal(found, wanted, "the knobs at the end")
+
+
+@clause("COLL-05.3-01", "COLL-05.3-02")
+@pytest.mark.parametrize(
+    "odd", [(LATENCY * 1000, BANDWIDTH), (1, BANDWIDTH), (LATENCY, 1000), (LATENCY, 10**15)], ids=str
+)
+@pytest.mark.parametrize("limits", [FOUR_IN_FLIGHT, ONE_CHUNK], ids=["chunks", "in flight"])
+def test_one_odd_measurement_in_sixteen_changes_nothing(impl, check, odd, limits):
+    """Again and again: the knobs end where even measurements lead."""
+    usual = tuned(check, impl, [measured()] * 64, **limits)[-1]
+    last = tuned(check, impl, [measured(*odd) if each % 16 == 9 else measured() for each in range(64)], **limits)[-1]
     found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
     check.equal(found, wanted, "the knobs at the end")
 

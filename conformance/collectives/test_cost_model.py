@@ -20,6 +20,7 @@ QUESTIONS = [
     (700_001, 7, 524_288, 450_000_000_000),
     (700_001, 0, 524_289, 64_000_000_001),
     (1, 4095, 1 << 40, 1),
+    (3, 1, 27_000_001, 3),
     (10**12, 3, 10**15 + 1, 10**15),
 ]
 """Alpha in picoseconds, hops, bytes, bytes a second: with remainders and without."""
