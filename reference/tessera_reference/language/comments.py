@@ -75,8 +75,8 @@ class _Text:
 
     def between(self, part: str, marks: Sequence[Mark]) -> Iterator[Woven]:
         """What stands before the next part: marks, comments and blank lines."""
-        while self._is_empty_block():
-            self._token += 3
+        while unspelled := self._unspelled(part):
+            self._token += unspelled
         token = self._tokens[self._token]
         found = []
         while self._comment < len(self._comments) and self._comments[self._comment].span < token.span:
@@ -89,9 +89,12 @@ class _Text:
         self._end_line = token.end_line
         self._token += 1
 
-    def _is_empty_block(self) -> bool:
-        """Whether the token opens an attribute block without attributes, which is not spelled."""
-        return [token.value for token in self._tokens[self._token : self._token + 3]] == ["@", "{", "}"]
+    def _unspelled(self, part: str) -> int:
+        """How many tokens here have no spelling: an attribute block without attributes, a colon without its step."""
+        values = [token.value for token in self._tokens[self._token : self._token + 3]]
+        if values == ["@", "{", "}"]:
+            return 3
+        return int(values[0] == ":" and part in (",", "]"))
 
     def _placed(self, comments: list[Token], marks: Sequence[Mark], token: Token) -> Iterator[Woven]:
         if not comments and not (GAP in marks or APART in marks):
