@@ -15,14 +15,15 @@ from itertools import pairwise
 
 from ..abi.status import Failure, Status
 from ..numerics.errors import shown
+from . import schedules
 from .argument_checks import require_known
+from .chunk_sizes import UNITS
 
 __all__ = ["ALGORITHMS", "Row", "parse_table", "row_of", "tables"]
 
-ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
+ALGORITHMS = tuple(schedules.ALGORITHMS)
 
-UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB|)")
+SIZE = re.compile(r"([0-9]{1,18})(B|KiB|MiB|GiB|)")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def _row(text: str, where: str) -> Row:
     if not colon or (size and not found):
         raise _refused(where, f"row {shown(text)}", "a size in bytes, KiB, MiB or GiB, a colon and an algorithm")
     require_known(where, "algorithm", algorithm, ALGORITHMS)
-    return Row(int(found[1]) * UNITS[found[2]] if found else None, algorithm)
+    return Row(int(found[1]) * UNITS[found[2] or "B"] if found else None, algorithm)
 
 
 def _refused(where: str, given: str, expected: str) -> Failure:
