@@ -10,6 +10,7 @@ leave at one time those of higher priority come first, then those that were adde
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,14 +94,13 @@ class _Due(NamedTuple):
 class _Needs:
     """What one rank still lacks of one part, step by step, and what it sends once it lacks no more."""
 
-    __slots__ = ("_at", "_missing", "_released", "_steps", "_to_send")
+    __slots__ = ("_at", "_missing", "_steps", "to_send")
 
     def __init__(self) -> None:
         self._missing: dict[int, int] = {}
         self._steps: list[int] = []
         self._at = 0
-        self._to_send: list[_Unit] = []
-        self._released = 0
+        self.to_send: deque[_Unit] = deque()
 
     def expect(self, step: int) -> None:
         """One message more of a step, none of which is before those of earlier calls."""
@@ -109,10 +109,6 @@ class _Needs:
             self._steps.append(step)
         self._missing[step] += 1
 
-    def send(self, unit: _Unit) -> None:
-        """A message that is to be sent after those of earlier calls."""
-        self._to_send.append(unit)
-
     def arrived(self, step: int) -> Sequence[_Unit]:
         """Which messages wait no longer after this one has come."""
         self._missing[step] -= 1
@@ -120,14 +116,13 @@ class _Needs:
 
     def ready(self) -> Sequence[_Unit]:
         """The messages that wait no longer: nothing of an earlier step is missing."""
-        while self._at < len(self._steps) and not self._missing[self._steps[self._at]]:
+        steps, missing = self._steps, self._missing
+        while self._at < len(steps) and not missing[steps[self._at]]:
             self._at += 1
-        first = self._steps[self._at] if self._at < len(self._steps) else None
-        begin = end = self._released
-        while end < len(self._to_send) and (first is None or self._to_send[end].sent.step <= first):
-            end += 1
-        self._released = end
-        return self._to_send[begin:end]
+        found = []
+        while self.to_send and (self._at == len(steps) or self.to_send[0].sent.step <= steps[self._at]):
+            found.append(self.to_send.popleft())
+        return found
 
 
 def travel(
@@ -172,8 +167,8 @@ class Progress:
         self._down = down
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
         self._ways: dict[tuple[int, int], tuple[_Way, tuple[_Lane, ...]]] = {}
-        self._needs: dict[tuple[Part, int], _Needs] = {}
-        self._added: dict[tuple[Part, int], _Needs] = {}
+        self._needs: dict[Part, dict[int, _Needs]] = {}
+        self._added: dict[Part, dict[int, _Needs]] = {}
         self._count = 0
         self._times: list[int] = []
         self._due: dict[int, _Due] = {}
@@ -190,14 +185,15 @@ class Progress:
 
         Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
         """
+        needs = self._added[part] = self._needs.setdefault(part, {})
         for each in sent:
             way, lanes = self._way(devices[each.source], devices[each.target])
+            sender = needs.get(each.source) or needs.setdefault(each.source, _Needs())
+            receiver = needs.get(each.target) or needs.setdefault(each.target, _Needs())
             lasts = -(-each.count * element_bytes * _SECOND // way.bandwidth)
-            receiver = self._of(part, each.target)
-            receiver.expect(each.step)
-            sender = self._added[part, each.source] = self._of(part, each.source)
             number = self._count - priority * _MOST_MESSAGES
-            sender.send(_Unit(number, each, part, way, lanes, lasts, receiver))
+            receiver.expect(each.step)
+            sender.to_send.append(_Unit(number, each, part, way, lanes, lasts, receiver))
             self._count += 1
 
     def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
@@ -207,7 +203,7 @@ class Progress:
 
     def start(self, now: int) -> None:
         """Let go of what was added all that waits for nothing."""
-        ready = [unit for needs in self._added.values() for unit in needs.ready()]
+        ready = [unit for part in self._added.values() for needs in part.values() for unit in needs.ready()]
         self._added.clear()
         self._let_go(sorted(ready, key=_number), now)
 
@@ -260,12 +256,6 @@ class Progress:
             due = self._due[time] = _Due([], [])
             heapq.heappush(self._times, time)
         return due
-
-    def _of(self, part: Part, rank: int) -> _Needs:
-        needs = self._needs.get((part, rank))
-        if needs is None:
-            needs = self._needs[part, rank] = _Needs()
-        return needs
 
     def _way(self, source: int, target: int) -> tuple[_Way, tuple[_Lane, ...]]:
         """The way between two devices, with its lanes. Raises `Failure`."""
