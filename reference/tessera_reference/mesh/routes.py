@@ -63,7 +63,10 @@ class Routes:
             return self._search(a, b, down)
         if before.name in down or after.name in down:
             return None
-        between = self.between(before.other(a), after.other(b), down)
+        inner = (before.other(a), after.other(b), down)
+        if inner not in self._found:
+            self._found[inner] = self._search(*inner)
+        between = self._found[inner]
         return None if between is None else (before, *between, after)
 
     def _only_link(self, end: End) -> Link | None:
