@@ -13,30 +13,21 @@ import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..abi.status import Failure, Status
-from ..mesh.routes import End
 from ..mesh.topology import Topology
 from .operations import Sent
+from .ways import FIXED, Way, way_between
 
-__all__ = ["FIXED", "Arrival", "Progress", "Transfer", "travel"]
+__all__ = ["Arrival", "Progress", "Transfer", "travel"]
 
-FIXED = 1_000_000
-"""The fixed part of the duration of a message, in picoseconds."""
-
-_SECOND = 10**12
 _MOST_MESSAGES = 1 << 40
 _number = attrgetter("number")
 
 Part = Hashable
 """Messages that wait for one another: a chunk of a collective."""
-
-Direction = tuple[str, End]
-"""A link, and the end at which it is entered: the two ways of a link do not share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +38,6 @@ class Transfer:
     links: tuple[str, ...]
     start: int
     end: int
-
-
-@dataclass(frozen=True)
-class _Way:
-    directions: tuple[Direction, ...]
-    latency: int
-    bandwidth: int
-
-    @cached_property
-    def links(self) -> tuple[str, ...]:
-        """The names of its links."""
-        return tuple(name for name, _ in self.directions)
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +56,7 @@ class _Unit:
     number: int
     sent: Sent
     part: Part
-    way: _Way
+    way: Way
     lanes: tuple[_Lane, ...]
     lasts: int
     """How long it occupies its links."""
@@ -166,7 +145,7 @@ class Progress:
         self._topology = topology
         self._down = down
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
-        self._ways: dict[tuple[int, int], tuple[_Way, tuple[_Lane, ...]]] = {}
+        self._ways: dict[tuple[int, int], tuple[Way, tuple[_Lane, ...]]] = {}
         self._needs: dict[Part, dict[int, _Needs]] = {}
         self._added: dict[Part, dict[int, _Needs]] = {}
         self._count = 0
@@ -190,7 +169,7 @@ class Progress:
             way, lanes = self._way(devices[each.source], devices[each.target])
             sender = needs.get(each.source) or needs.setdefault(each.source, _Needs())
             receiver = needs.get(each.target) or needs.setdefault(each.target, _Needs())
-            lasts = -(-each.count * element_bytes * _SECOND // way.bandwidth)
+            lasts = way.time(each.count * element_bytes)
             number = self._count - priority * _MOST_MESSAGES
             receiver.expect(each.step)
             sender.to_send.append(_Unit(number, each, part, way, lanes, lasts, receiver))
@@ -257,24 +236,10 @@ class Progress:
             heapq.heappush(self._times, time)
         return due
 
-    def _way(self, source: int, target: int) -> tuple[_Way, tuple[_Lane, ...]]:
+    def _way(self, source: int, target: int) -> tuple[Way, tuple[_Lane, ...]]:
         """The way between two devices, with its lanes. Raises `Failure`."""
         found = self._ways.get((source, target))
         if found is None:
-            way = _way(self._topology, source, target, self._down)
+            way = way_between(self._topology, source, target, self._down)
             found = self._ways[source, target] = way, tuple(self._lanes[each] for each in way.directions)
         return found
-
-
-def _way(topology: Topology, source: int, target: int, down: frozenset[str]) -> _Way:
-    """The directions of the links from one device to another. Raises `Failure`."""
-    route = topology.route(source, target, down)
-    if route is None:
-        given = f"devices {source} and {target}, which are cut off from each other"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "collective", given, "links that are not down")
-    end: End = source
-    directions = []
-    for link in route:
-        directions.append((link.name, end))
-        end = link.other(end)
-    return _Way(tuple(directions), sum(link.latency for link in route), min(link.bandwidth for link in route))
