@@ -10,7 +10,8 @@ from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives.durations import COLLECTIVES, algorithms, collective_duration
 from tessera_reference.collectives.operations import Sent, messages
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.travel import FIXED, Transfer, travel
+from tessera_reference.collectives.travel import Transfer, travel
+from tessera_reference.collectives.ways import FIXED
 from tessera_reference.mesh.topology import Topology, default, named, read
 
 ALL = tuple(ALGORITHMS)

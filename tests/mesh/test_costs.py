@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.travel import FIXED
+from tessera_reference.collectives.ways import FIXED
 from tessera_reference.mesh.costs import COPY, LAUNCH, QUICK_LAUNCH, WAVE, copy_duration, kernel_duration, occupancy
 from tessera_reference.mesh.topology import Topology, default, named
 

@@ -15,13 +15,14 @@ from tessera_reference.adapter import collective_travel
 from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.operations import Sent
 from tessera_reference.collectives.travel import Transfer
+from tessera_reference.collectives.ways import FIXED
 
 from ...ir.violators.changes import changed
 
 TRAVEL, TRACE, WAY, LANE = (
     collective_travel.travel,
     collective_travel.chunk_trace,
-    progress._way,
+    progress.way_between,
     progress._Lane,
 )
 
@@ -69,7 +70,7 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
             held.add(unit.sent.source)
 
 
-LET_GO = progress._Progress._let_go
+LET_GO = progress.Progress._let_go
 
 
 def whole_buffer(*given: Any, chunk: int | None = None, **options: Any) -> Any:
@@ -79,7 +80,7 @@ def whole_buffer(*given: Any, chunk: int | None = None, **options: Any) -> Any:
 
 def without_latency(*given: Any) -> Any:
     """Links without latency."""
-    return replace(WAY(*given), latency=-progress.FIXED)
+    return replace(WAY(*given), latency=-FIXED)
 
 
 def wide(*given: Any) -> Any:
@@ -130,7 +131,7 @@ VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-03", "no_limit", "issues chunks without credits", lambda count: 10**6),
     travelling("COLL-04.2-03", "leaked_credit", "loses the last chunk for want of a credit", lambda found: found[:-1]),
     changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it", (
-        progress._Progress, "_let_go", in_order
+        progress.Progress, "_let_go", in_order
     )),
     changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
         collective_travel, "travel", all_at_once
@@ -141,16 +142,16 @@ VIOLATIONS: list[Violation] = [
     changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there", (
         collective_travel, "travel", whole_buffer
     )),
-    changed("COLL-03.3-06", "no_latency", "has links without latency", (progress, "_way", without_latency)),
-    changed("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", (progress, "_way", wide)),
+    changed("COLL-03.3-06", "no_latency", "has links without latency", (progress, "way_between", without_latency)),
+    changed("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", (progress, "way_between", wide)),
     changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (
         collective_travel, "travel", ignoring_down
     )),
-    changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "_way", by_host)),
+    changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "way_between", by_host)),
     changed("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", (
         progress, "_way", by_host
     )),
-    changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "_way", by_host)),
+    changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "way_between", by_host)),
     *(
         changed(clause, name, description, (collective_travel, "chunk_trace", traced(change)))
         for clause, name, description, change in [

@@ -37,7 +37,7 @@ OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
 """The kinds of dtypes that each operator takes (AMB-RT-28, AMB-RT-57, AMB-COLL-31), and what it does, ranks first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sent:
     """`count` elements from `first` on of a buffer, sent in a step from one rank to another."""
 
@@ -140,16 +140,15 @@ def _sent(
     operation: str, used: Algorithm, group: Sequence[int], root: int, count: int, chunk: int | None
 ) -> list[Sent]:
     """The messages of a group in elements, cut where chunks of the buffer end."""
-    ranks, length = used.ranks, chunk or max(count, 1)
+    length = chunk or max(count, 1)
+    starts = [share_of(count, share, used.ranks).start for share in range(used.ranks + 1)]
     found = []
     for number, step in enumerate(steps(operation, used, root)):
-        for message in step:
-            first = share_of(count, message.first, ranks).start
-            last = share_of(count, message.last, ranks).start
+        for source, target, first_share, last_share, combines in step:
+            first, last = starts[first_share], starts[last_share]
             while first < last:
                 end = min(last, (first // length + 1) * length)
-                source, target = group[message.source], group[message.target]
-                found.append(Sent(number, source, target, first, end - first, message.combines))
+                found.append(Sent(number, group[source], group[target], first, end - first, combines))
                 first = end
     return found
 

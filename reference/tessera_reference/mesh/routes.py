@@ -53,8 +53,25 @@ class Routes:
         if key not in self._found:
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()
-            self._found[key] = self._search(a, b, down)
+            self._found[key] = self._by_only_links(a, b, down)
         return self._found[key]
+
+    def _by_only_links(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """Every way from or to an end that has one link goes over it, so that only what is between is searched."""
+        before, after = self._only_link(a), self._only_link(b)
+        if a == b or before is None or after is None or before is after:
+            return self._search(a, b, down)
+        if before.name in down or after.name in down:
+            return None
+        inner = (before.other(a), after.other(b), down)
+        if inner not in self._found:
+            self._found[inner] = self._search(*inner)
+        between = self._found[inner]
+        return None if between is None else (before, *between, after)
+
+    def _only_link(self, end: End) -> Link | None:
+        links = self._at.get(end, ())
+        return links[0] if len(links) == 1 else None
 
     def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
         """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share."""

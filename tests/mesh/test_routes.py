@@ -1,0 +1,38 @@
+"""The shortest ways over links, found from what lies between the only links of their ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessera_reference.mesh.routes import Link, Routes
+
+ENDS = ("a", "b", "c", "d", "e", "f")
+
+
+@st.composite
+def links(draw: st.DrawFn) -> list[Link]:
+    """Links between six ends, some of which have one link or none; two may join the same ends."""
+    pairs = draw(st.lists(st.tuples(st.sampled_from(ENDS), st.sampled_from(ENDS)), max_size=9))
+    names = draw(st.permutations(range(len(pairs))))
+    return [
+        Link(f"l{name}", a, b, 1, draw(st.integers(0, 2))) for name, (a, b) in zip(names, pairs, strict=True) if a != b
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(links(), st.data())
+def test_ends_with_one_link_take_the_way_that_a_search_finds(found: list[Link], data: st.DataObject) -> None:
+    down = frozenset(data.draw(st.lists(st.sampled_from([each.name for each in found] or [""]), max_size=2)))
+    routes = Routes(found)
+    for a in ENDS:
+        for b in ENDS:
+            assert routes.between(a, b, down) == routes._search(a, b, down)
+
+
+@pytest.mark.parametrize("devices", [2, 4096])
+def test_a_way_across_a_switch_is_not_searched_for(devices: int) -> None:
+    routes = Routes(Link(f"l{number:04}", number, "switch", 1, 5) for number in range(devices))
+    found = [routes.between(number, (number + 1) % devices, frozenset()) for number in range(devices)]
+    assert [[each.a for each in way or ()] for way in found] == [[n, (n + 1) % devices] for n in range(devices)]
