@@ -69,7 +69,7 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
             held.add(unit.sent.source)
 
 
-LET_GO = progress._Progress._let_go
+LET_GO = progress.Progress._let_go
 
 
 def whole_buffer(*given: Any, chunk: int | None = None, **options: Any) -> Any:
@@ -130,7 +130,7 @@ VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-03", "no_limit", "issues chunks without credits", lambda count: 10**6),
     travelling("COLL-04.2-03", "leaked_credit", "loses the last chunk for want of a credit", lambda found: found[:-1]),
     changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it", (
-        progress._Progress, "_let_go", in_order
+        progress.Progress, "_let_go", in_order
     )),
     changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
         collective_travel, "travel", all_at_once

@@ -3,28 +3,30 @@
 A message leaves as soon as its sender has got all that it needs, every link on its way is free, and each has a credit
 left for it (COLL-04.2-03, AMB-COLL-17). It takes a credit of each when it leaves and returns them when it arrives. It
 occupies its links for as long as its bytes take on the narrowest of them; a fixed part and the latencies of the links
-pass until it has arrived. While it waits, messages behind it that can leave do so (COLL-04.2-04). Times are whole
-picoseconds.
+pass until it has arrived. While it waits, messages behind it that can leave do so (COLL-04.2-04). Of messages that can
+leave at one time those of higher priority come first, then those that were added first. Times are whole picoseconds.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from ..abi.status import Failure, Status
 from ..mesh.routes import End
 from ..mesh.topology import Topology
 from .operations import Sent
 
-__all__ = ["FIXED", "Transfer", "travel"]
+__all__ = ["FIXED", "Arrival", "Progress", "Transfer", "travel"]
 
 FIXED = 1_000_000
 """The fixed part of the duration of a message, in picoseconds."""
 
 _SECOND = 10**12
+
+Part = Hashable
+"""Messages that wait for one another: a chunk of a collective."""
 
 Direction = tuple[str, End]
 """A link, and the end at which it is entered: the two ways of a link do not share it."""
@@ -49,10 +51,11 @@ class _Way:
 
 @dataclass(eq=False)
 class _Unit:
-    """A message that is to travel; `number` is its place in the order of messages."""
+    """A message that is to travel; `number` is its place in the order of messages, higher priorities first."""
 
-    number: int
+    number: tuple[int, int]
     sent: Sent
+    part: Part
     way: _Way
     lasts: int
     """How long it occupies its links."""
@@ -64,7 +67,7 @@ class _Lane:
 
     credits: int
     free: bool = True
-    waiting: dict[int, _Unit] = field(default_factory=dict)
+    waiting: dict[tuple[int, int], _Unit] = field(default_factory=dict)
 
 
 class _Needs:
@@ -94,50 +97,93 @@ def travel(
 
     Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
-
-    @cache
-    def way(source: int, target: int) -> _Way:
-        return _way(topology, devices[source], devices[target], down)
-
-    lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
-    needs: dict[tuple[int, int], _Needs] = {}
-    for number, each in enumerate(sent):
-        part = each.first // chunk if chunk else 0
-        used = way(each.source, each.target)
-        unit = _Unit(number, each, used, -(-each.count * element_bytes * _SECOND // used.bandwidth))
-        needs.setdefault((each.source, part), _Needs()).to_send.append(unit)
-        lacking = needs.setdefault((each.target, part), _Needs()).missing
-        lacking[each.step] = lacking.get(each.step, 0) + 1
-    return _Progress(lanes, needs, chunk).run()
+    progress = Progress(topology, down)
+    for each in sent:
+        progress.add(each.first // chunk if chunk else 0, devices, [each], element_bytes)
+    progress.start(0)
+    done: list[Transfer] = []
+    while progress.next is not None:
+        done += [each.transfer for each in progress.advance()]
+    return done
 
 
-class _Progress:
-    """The progress engine: advances time from event to event, and lets go what can (COLL-04.3-01, -02)."""
+@dataclass(frozen=True)
+class Arrival:
+    """A message that has arrived, and the part it belongs to."""
 
-    def __init__(self, lanes: dict[Direction, _Lane], needs: dict[tuple[int, int], _Needs], chunk: int | None) -> None:
-        self._lanes = lanes
-        self._needs = needs
-        self._chunk = chunk
-        self._due: list[tuple[int, int, bool, _Unit]] = []
-        self._done: list[Transfer] = []
+    part: Part
+    transfer: Transfer
 
-    def run(self) -> list[Transfer]:
-        """All transfers, in order of arrival."""
-        ready = sorted((u for need in self._needs.values() for u in need.ready()), key=lambda unit: unit.number)
-        now = 0
-        self._let_go(ready, now)
-        while self._due:
-            now = self._due[0][0]
-            candidates: dict[int, _Unit] = {}
-            while self._due and self._due[0][0] == now:
-                _, _, arrived, unit = heapq.heappop(self._due)
-                candidates |= self._ended(unit, arrived, now)
-            self._let_go([candidates[number] for number in sorted(candidates)], now)
-        return self._done
 
-    def _ended(self, unit: _Unit, arrived: bool, now: int) -> dict[int, _Unit]:
+class Progress:
+    """The progress engine: advances time from event to event, and lets go what can (COLL-04.3-01, -02).
+
+    Messages of any number of collectives are added, at any time, before `start`, which lets go those of them that wait
+    for nothing.
+    """
+
+    def __init__(self, topology: Topology, down: frozenset[str] = frozenset()) -> None:
+        self._topology = topology
+        self._down = down
+        self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
+        self._ways: dict[tuple[int, int], _Way] = {}
+        self._needs: dict[tuple[Part, int], _Needs] = {}
+        self._added: dict[tuple[Part, int], _Needs] = {}
+        self._count = 0
+        self._due: list[tuple[int, tuple[int, int], bool, _Unit]] = []
+
+    @property
+    def next(self) -> int | None:
+        """When something happens next; None where nothing travels."""
+        return self._due[0][0] if self._due else None
+
+    def add(
+        self, part: Part, devices: Sequence[int], sent: Iterable[Sent], element_bytes: int, priority: int = 0
+    ) -> None:
+        """Messages of ranks on these devices, in order of their steps, which wait for those of the same part.
+
+        Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
+        """
+        for each in sent:
+            way = self._way(devices[each.source], devices[each.target])
+            lasts = -(-each.count * element_bytes * _SECOND // way.bandwidth)
+            unit = _Unit((-priority, self._count), each, part, way, lasts)
+            self._count += 1
+            needs = self._needs.setdefault((part, each.source), _Needs())
+            needs.to_send.append(unit)
+            self._added[part, each.source] = needs
+            lacking = self._needs.setdefault((part, each.target), _Needs()).missing
+            lacking[each.step] = lacking.get(each.step, 0) + 1
+
+    def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
+        """Whether every link of these messages has a credit that no message waits for."""
+        lanes = [self._lanes[way] for each in sent for way in self._directions(devices, each)]
+        return all(lane.credits > len(lane.waiting) for lane in lanes)
+
+    def start(self, now: int) -> None:
+        """Let go of what was added all that waits for nothing."""
+        ready = [unit for needs in self._added.values() for unit in needs.ready()]
+        self._added.clear()
+        self._let_go(sorted(ready, key=lambda unit: unit.number), now)
+
+    def advance(self) -> list[Arrival]:
+        """Go to the next time at which something happens: what arrives then."""
+        now = self._due[0][0]
+        arrivals: list[Arrival] = []
+        candidates: dict[tuple[int, int], _Unit] = {}
+        while self._due and self._due[0][0] == now:
+            _, _, arrived, unit = heapq.heappop(self._due)
+            candidates |= self._ended(unit, arrived)
+            if arrived:
+                links = tuple(name for name, _ in unit.way.directions)
+                start = now - unit.lasts - unit.way.latency - FIXED
+                arrivals.append(Arrival(unit.part, Transfer(unit.sent, links, start, now)))
+        self._let_go([candidates[number] for number in sorted(candidates)], now)
+        return arrivals
+
+    def _ended(self, unit: _Unit, arrived: bool) -> dict[tuple[int, int], _Unit]:
         """Free the links of a message, or return its credits where it has arrived; what may leave now."""
-        candidates: dict[int, _Unit] = {}
+        candidates: dict[tuple[int, int], _Unit] = {}
         for direction in unit.way.directions:
             lane = self._lanes[direction]
             if arrived:
@@ -146,12 +192,8 @@ class _Progress:
                 lane.free = True
             candidates |= lane.waiting
         if arrived:
-            each = unit.sent
-            links = tuple(name for name, _ in unit.way.directions)
-            start = now - unit.lasts - unit.way.latency - FIXED
-            self._done.append(Transfer(each, links, start, now))
-            need = self._needs[each.target, each.first // self._chunk if self._chunk else 0]
-            need.missing[each.step] -= 1
+            need = self._needs[unit.part, unit.sent.target]
+            need.missing[unit.sent.step] -= 1
             candidates |= {ready.number: ready for ready in need.ready()}
         return candidates
 
@@ -169,6 +211,14 @@ class _Progress:
             else:
                 for lane in lanes:
                     lane.waiting[unit.number] = unit
+
+    def _way(self, source: int, target: int) -> _Way:
+        if (source, target) not in self._ways:
+            self._ways[source, target] = _way(self._topology, source, target, self._down)
+        return self._ways[source, target]
+
+    def _directions(self, devices: Sequence[int], sent: Sent) -> tuple[Direction, ...]:
+        return self._way(devices[sent.source], devices[sent.target]).directions
 
 
 def _way(topology: Topology, source: int, target: int, down: frozenset[str]) -> _Way:
