@@ -149,16 +149,16 @@ def test_compute_waits_for_the_collective_whose_value_it_uses_and_for_no_other(i
 def test_no_device_waits_for_the_computation_of_another(impl, check):
     """Rank 1 is slow; rank 0 goes on with what follows its own part. A collective of both needs both."""
     units = [
-        compute("fast", MICROSECOND, ranks=[0]),
         compute("slow", LONG, ranks=[1]),
-        compute("next", MICROSECOND, ["fast"]),
-        comm("r", MIB, MIB, ["fast", "slow"]),
+        compute("both", MICROSECOND),
+        compute("next", MICROSECOND, ["both"]),
+        comm("r", MIB, MIB, ["both"]),
     ]
     timeline = simulated(impl, check, units)["timeline"]
     first, second = devices_of(1, 2)
     check.equal(of(timeline, "next", device=first)[0]["start"], MICROSECOND, "rank 0 goes on")
-    check.equal(of(timeline, "next", device=second)[0]["start"], LONG, "rank 1, once it is free")
-    check.equal(span(of(timeline, "r"))[0], LONG, "the collective, once both have brought their values")
+    check.equal(of(timeline, "next", device=second)[0]["start"], LONG + MICROSECOND, "rank 1, once it is free")
+    check.equal(span(of(timeline, "r"))[0], LONG + MICROSECOND, "the collective, once both have brought their values")
 
 
 @feature("two-queue", "link-credits")
