@@ -43,10 +43,12 @@ def pipeline(impl, check, kind, **given):
 
 
 def started(timeline, name):
+    """The first start of a unit."""
     return span(of(timeline, name))[0]
 
 
 def ended(timeline, name):
+    """The last end of a unit."""
     return span(of(timeline, name))[1]
 
 
@@ -199,6 +201,7 @@ def token(rank, at):
 
 
 def tokens(chosen, value=token):
+    """The tokens of every rank."""
     return [
         of_values("fp32", [v for at in range(len(own)) for v in value(rank, at)], (len(own), FEATURES))
         for rank, own in enumerate(chosen)
