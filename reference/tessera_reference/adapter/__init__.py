@@ -15,6 +15,7 @@ from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
 from .collective_choices import CollectiveChoiceMethods
+from .collective_queues import CollectiveQueueMethods
 from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
@@ -40,6 +41,7 @@ FEATURES = (
     "collective-messages",
     "compression",
     "cost-model",
+    "data-parallel-pipeline",
     "descriptor-access",
     "elementary-functions",
     "env-overrides",
@@ -73,6 +75,7 @@ FEATURES = (
     "normalization",
     "online-adaptation",
     "operation-access",
+    "parameter-prefetch",
     "per-rank-issue",
     "persistent-kernels",
     "philox",
@@ -96,6 +99,7 @@ FEATURES = (
     "topk-sparsity",
     "topology",
     "trace-export",
+    "two-queue",
     "zero-sizes",
 )
 """What the reference has beyond the core of the specifications."""
@@ -112,6 +116,7 @@ class ReferenceAdapter(
     CollectivesMethods,
     CollectiveChoiceMethods,
     CollectiveTravelMethods,
+    CollectiveQueueMethods,
     PayloadMethods,
 ):
     """Answers for the specifications as far as the reference goes."""

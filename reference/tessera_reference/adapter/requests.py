@@ -32,6 +32,7 @@ from ..numerics.errors import InvalidArgument
 from .levels import schedule, target
 from .records import members_of, number, pair
 from .values import axes, config, data, list_of, memory, object_of, texts_by_name, version
+from .work_units import work_unit
 
 __all__ = ["checked", "is_scalar", "reader_of", "reading"]
 
@@ -68,6 +69,7 @@ READERS: Mapping[str, Reader] = {
     "measurement": members_of(Measurement),
     "quantity": number,
     "version": version,
+    "work_unit": work_unit,
 }
 """The named types that become something else than JSON has, or whose refusals have words of their own."""
 

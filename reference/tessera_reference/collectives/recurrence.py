@@ -82,7 +82,12 @@ def recurrence(
     ranks = len(devices)
     starts = np.array([share_of(count, share, ranks).start for share in range(ranks + 1)])
     ways = _Ways(topology, devices, down)
-    if name == "ring" and chunk is None and 1 < ranks <= count and operation in ("all_reduce", "reduce_scatter", "all_gather"):
+    if (
+        name == "ring"
+        and chunk is None
+        and 1 < ranks <= count
+        and operation in ("all_reduce", "reduce_scatter", "all_gather")
+    ):
         around = _around(ranks)
         lanes = ways.lanes(ways.of(around))
         if len(np.unique(lanes[lanes > 0])) == np.count_nonzero(lanes):

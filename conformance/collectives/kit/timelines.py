@@ -1,0 +1,71 @@
+"""Units of work for the two queues, and what their timelines show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Slot = Mapping[str, Any]
+MIB = 1 << 20
+MICROSECOND = 10**6
+
+
+def compute(name: str, picoseconds: int, after: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """A computation."""
+    return {"id": name, "queue": "compute", "picoseconds": picoseconds, "after": list(after), **more}
+
+
+def comm(
+    name: str,
+    bytes: int,
+    chunk_bytes: int,
+    after: Sequence[str] = (),
+    operation: str = "all_reduce",
+    algorithm: str = "ring",
+    root: int = 0,
+    **more: Any,
+) -> dict[str, Any]:
+    """A collective."""
+    collective = {"operation": operation, "algorithm": algorithm, "bytes": bytes, "chunk_bytes": chunk_bytes}
+    if operation == "broadcast":
+        collective["root"] = root
+    return {"id": name, "queue": "comm", "collective": collective, "after": list(after), **more}
+
+
+def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = None, device: int | None = None) -> Any:
+    """The slots of a unit, a queue and a device, where they are named, in order of start."""
+    found = [
+        each
+        for each in timeline
+        if name in (None, each["id"]) and queue in (None, each["queue"]) and device in (None, each["device"])
+    ]
+    return sorted(found, key=lambda each: (each["start"], each["end"]))
+
+
+def span(slots: Sequence[Slot]) -> tuple[int, int]:
+    """From the first start to the last end."""
+    return min(each["start"] for each in slots), max(each["end"] for each in slots)
+
+
+def in_flight(slots: Sequence[Slot], time: int) -> int:
+    """How many of these slots have started and not ended at a time."""
+    return sum(each["start"] <= time < each["end"] for each in slots)
+
+
+def most_at_once(slots: Sequence[Slot]) -> int:
+    """The most of these slots at one time."""
+    return max((in_flight(slots, each["start"]) for each in slots), default=0)
+
+
+def shared(first: Sequence[Slot], second: Sequence[Slot]) -> int:
+    """How long slots of both are there at one time; those of each list do not overlap one another."""
+    return sum(max(min(a["end"], b["end"]) - max(a["start"], b["start"]), 0) for a in first for b in second)
+
+
+def covered(slots: Iterable[Slot]) -> int:
+    """How long at least one of these slots is there."""
+    total = reached = 0
+    for each in sorted(slots, key=lambda each: each["start"]):
+        total += max(each["end"] - max(each["start"], reached), 0)
+        reached = max(reached, each["end"])
+    return total

@@ -1,0 +1,184 @@
+"""Pipelines whose collectives start too early or too late, or are awaited where nothing uses them; mixed buckets.
+
+Collectives specification, 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_queues
+from tessera_reference.collectives import moe, pipelines
+from tessera_reference.collectives.work import Collective, Compute, Unit
+from tessera_reference.numerics.formats import dtype
+
+from ...ir.violators.changes import changed
+
+PIPELINES, DISPATCH, CAST = dict(collective_queues.PIPELINES), moe.dispatch, moe.cast
+
+Change = Callable[[Unit, Mapping[str, Unit]], Unit | Sequence[Unit]]
+"""What becomes of a unit, beside all units by id."""
+
+
+def pipeline(clause: str, name: str, description: str, change: Change) -> Violation:
+    """Pipelines of changed units."""
+
+    def changing(kind: str) -> Callable[..., list[Unit]]:
+        def units(*given: Any) -> list[Unit]:
+            usual = {each.id: each for each in PIPELINES[kind](*given)}
+            found: list[Unit] = []
+            for each in usual.values():
+                one = change(each, usual)
+                found += one if isinstance(one, Sequence) else [one]
+            return found
+
+        return units
+
+    other = {kind: changing(kind) for kind in PIPELINES}
+    return changed(clause, name, description, (collective_queues, "PIPELINES", other))
+
+
+def place(unit: Unit) -> tuple[str, int]:
+    """The name of a unit without its number, and the number."""
+    name = unit.id.rstrip("0123456789")
+    return name, int(unit.id[len(name) :] or 0)
+
+
+def at_the_end(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """Gradients are scattered when all of them are computed."""
+    return replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit
+
+
+def scattered_first(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """A layer's gradients are computed when those of the layer after are scattered."""
+    name, number = place(unit)
+    following = f"scatter{number + 1}"
+    waits = name == "backward" and following in units
+    return replace(unit, after=(*unit.after, following)) if waits else unit
+
+
+def last_layer_alone(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
+    """The gradients of all layers are scattered together."""
+    name, number = place(unit)
+    return [] if name == "scatter" and number else unit
+
+
+def gathered_first(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """All weights are gathered at the beginning."""
+    return replace(unit, after=()) if place(unit)[0] == "gather" else unit
+
+
+def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """The weights of a layer are gathered when the layer before has ended."""
+    name, number = place(unit)
+    return replace(unit, after=(f"layer{number - 1}",)) if name == "gather" and number else unit
+
+
+def awaited_at_issue(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """A layer awaits the weights of the next one."""
+    name, number = place(unit)
+    following = f"gather{number + 1}"
+    waits = name == "layer" and following in units
+    return replace(unit, after=(*unit.after, following)) if waits else unit
+
+
+def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
+    """Something awaits weights before the layer that uses them does."""
+    name, number = place(unit)
+    if name != "layer":
+        return unit
+    return [Compute(f"await{number}", 0, unit.ranks, (f"gather{number}",)), unit]
+
+
+def all_dispatched(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """Experts await all buckets."""
+    every = tuple(each for each in units if each.startswith("dispatch"))
+    return replace(unit, after=every) if place(unit)[0] == "expert" else unit
+
+
+def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
+    """Packing is a computation of its own."""
+    name, number = place(unit)
+    if name != "dispatch":
+        return unit
+    return [Compute(f"pack{number}", 10**6, unit.ranks, unit.after), replace(unit, after=(f"pack{number}",))]
+
+
+def unpacked(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """The send does not say that it packs."""
+    return replace(unit, fused=("cast",)) if isinstance(unit, Collective) else unit
+
+
+def cast_after(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """What travels is fp32, and is cast when it has arrived."""
+    return replace(unit, bytes=2 * unit.bytes) if isinstance(unit, Collective) else unit
+
+
+def never_cast(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    """The send does not cast."""
+    return replace(unit, fused=("pack",)) if isinstance(unit, Collective) else unit
+
+
+def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
+    """Another dispatch of tokens."""
+    return changed(clause, name, description, (collective_queues, "dispatch", dispatch))
+
+
+def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+    """A rank's experts share the bucket of its first."""
+    each = max(count // len(inputs), 1)
+    return DISPATCH(inputs, [[e // each * each for e in own] for own in experts], count, wire)
+
+
+def latest_first(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+    """Tokens of a block in the opposite order."""
+    turned = [type(each)(each.dtype, each.values[::-1]) for each in inputs]
+    return DISPATCH(turned, [own[::-1] for own in experts], count, wire)
+
+
+def not_checked(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+    """Experts that are not there are taken for the last one."""
+    return DISPATCH(inputs, [[min(e, count - 1) for e in own] for own in experts], count, wire)
+
+
+def twice_rounded(array: Any, wire: Any) -> Any:
+    """A cast by way of fp16."""
+    return CAST(CAST(array, dtype("fp16")), wire)
+
+
+def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+    """What travels keeps its dtype."""
+    return DISPATCH(inputs, experts, count)
+
+
+VIOLATIONS: list[Violation] = [
+    pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed", at_the_end),
+    pipeline("COLL-07.1-01", "scatter_before_the_next", "computes no layer before gradients are scattered",
+        scattered_first),
+    pipeline("COLL-07.1-01", "one_scatter", "scatters the gradients of all layers together", last_layer_alone),
+    changed("COLL-07.1-02", "one_chunk_in_flight", "has one chunk in flight", (collective_queues, "INFLIGHT", 1)),
+    changed("COLL-07.1-02", "three_chunks", "has three chunks in flight", (collective_queues, "INFLIGHT", 3)),
+    changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", (collective_queues, "INFLIGHT", 9)),
+    pipeline("COLL-07.1-03", "weights_all_first", "gathers all weights at the beginning", gathered_first),
+    pipeline("COLL-07.1-03", "weights_at_first_need", "gathers weights at first need", a_layer_late),
+    changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", (pipelines, "LEAST_CHUNK", 1 << 18)),
+    changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", (pipelines, "MOST_CHUNK", 1 << 22)),
+    pipeline("COLL-07.3-01", "prefetch_one_layer_late", "gathers weights when the layer before has ended",
+        a_layer_late),
+    pipeline("COLL-07.3-01", "prefetch_too_early", "gathers all weights at the beginning", gathered_first),
+    pipeline("COLL-07.3-02", "await_at_issue", "awaits weights where they are asked for", awaited_at_issue),
+    pipeline("COLL-07.3-02", "await_before_use", "awaits weights twice", before_use),
+    dispatching("COLL-07.2-01", "buckets_mixed", "puts the tokens of several experts into a bucket", mixed),
+    dispatching("COLL-07.2-01", "tokens_turned", "changes the order of an expert's tokens", latest_first),
+    dispatching("COLL-07.2-01", "any_expert", "takes experts that are not there", not_checked),
+    pipeline("COLL-07.2-02", "buckets_together", "lets experts wait for all buckets", all_dispatched),
+    pipeline("COLL-07.2-03", "packed_before_the_send", "packs in a computation before the send", packed_before),
+    pipeline("COLL-07.2-03", "packing_elsewhere", "does not pack as it sends", unpacked),
+    pipeline("COLL-07.2-04", "cast_after_the_send", "sends fp32 and casts what arrives", cast_after),
+    pipeline("COLL-07.2-04", "never_cast", "does not cast as it sends", never_cast),
+    dispatching("COLL-07.2-04", "wire_of_inputs", "sends the dtype of the inputs", not_cast),
+    changed("COLL-07.2-04", "cast_twice", "rounds tokens twice", (moe, "cast", twice_rounded)),
+]  # fmt: skip

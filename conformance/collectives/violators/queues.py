@@ -1,0 +1,152 @@
+"""Queues that hold up what is ready, run too much or too little at once, or wait for everything.
+
+Collectives specification, 1, 2.1, 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_queues
+from tessera_reference.collectives import queues, work
+from tessera_reference.collectives.queues import Run, Slot
+from tessera_reference.collectives.travel import Progress
+from tessera_reference.collectives.work import Collective, Unit
+
+from ...ir.violators.changes import changed, nothing
+
+SIMULATE, QUEUES = queues.simulate, queues._Queues
+COMPUTE, COMPUTE_ONE, READY, IS_THERE = (
+    QUEUES._compute,
+    QUEUES._compute_one,
+    QUEUES._ready_collectives,
+    QUEUES._is_there,
+)
+
+
+def simulating(
+    clause: str,
+    name: str,
+    description: str,
+    units: Callable[[Unit], Unit] = lambda unit: unit,
+    slots: Callable[[tuple[Slot, ...]], Sequence[Slot]] = tuple,
+    most: Callable[[int], int] = lambda most: most,
+) -> Violation:
+    """A simulation of other units, which tells other slots, with another number in flight."""
+
+    def simulate(given: Sequence[Unit], topology: Any, devices: Any = None, max_inflight: int = 4) -> Run:
+        usual = SIMULATE([units(each) for each in given], topology, devices, most(max_inflight))
+        return replace(usual, slots=tuple(slots(usual.slots)))
+
+    return changed(clause, name, description, (collective_queues, "simulate", simulate))
+
+
+def queueing(clause: str, name: str, description: str, method: str, other: Callable[..., Any]) -> Violation:
+    """Queues with another method."""
+    return changed(clause, name, description, (QUEUES, method, other))
+
+
+def never_busy(self: Any, unit: Any, rank: int, now: int) -> None:
+    """A device runs whatever is ready."""
+    COMPUTE(self, unit, rank, now)
+    self._busy.discard(rank)
+
+
+def in_turns(self: Any, now: int) -> bool:
+    """One device computes at a time."""
+    return not self._busy and bool(COMPUTE_ONE(self, now))
+
+
+def barrier(self: Any, now: int) -> bool:
+    """No computation starts while chunks are in flight."""
+    return not self._flights and bool(COMPUTE_ONE(self, now))
+
+
+def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
+    """What awaits a collective awaits them all."""
+    awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
+    return all(IS_THERE(self, each.id, unit, rank) for each in awaited if isinstance(each, Collective)) and bool(
+        IS_THERE(self, name, unit, rank)
+    )
+
+
+def everywhere(self: Any, name: str, unit: Unit, rank: int) -> bool:
+    """What awaits a computation awaits it on all devices."""
+    return len(self._states[name].ended) == len(self._units[name].ranks)
+
+
+def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
+    """A collective counts as ended once its chunks are issued."""
+    awaited = self._units[name]
+    if isinstance(awaited, Collective):
+        return self._states[name].issued == len(self._chunks[name])
+    return bool(IS_THERE(self, name, unit, rank))
+
+
+def one_collective(self: Any) -> Iterator[Collective]:
+    """No collective begins while chunks of another are in flight."""
+    for unit in READY(self):
+        if all(each.unit is unit for each in self._flights.values()):
+            yield unit
+
+
+def head_of_line(self: Any) -> Iterator[Collective]:
+    """Only the first of the collectives that are ready."""
+    yield from list(READY(self))[:1]
+
+
+def with_credits(self: Any, devices: Any, sent: Any) -> bool:
+    """Links have credits without end."""
+    return True
+
+
+def whole(unit: Unit) -> Unit:
+    """A collective in one piece."""
+    return replace(unit, chunk_bytes=max(unit.bytes, unit.chunk_bytes)) if isinstance(unit, Collective) else unit
+
+
+def of_first_device(run: Run, queue: str) -> int:
+    """The idle time of one device."""
+    return IDLE(replace(run, devices=run.devices[:1]), queue)
+
+
+IDLE = queues.idle
+
+
+VIOLATIONS: list[Violation] = [
+    queueing("COLL-04.1-01", "units_at_once", "runs several units of a compute queue at once", "_compute", never_busy),
+    queueing("COLL-04.1-01", "one_queue_for_all", "has one compute queue for all devices", "_compute_one", in_turns),
+    changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another", (
+        work, "_require_order", nothing
+    )),
+    changed("COLL-04.1-01", "idle_of_one", "counts the idle time of one device", (
+        collective_queues, "idle", of_first_device
+    )),
+    simulating("COLL-04.1-02", "in_one_piece", "puts a collective into the queue in one piece", units=whole),
+    simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [
+        each for each in slots if each.queue == "compute" or each.device == slots[0].device
+    ]),
+    simulating("COLL-04.1-03", "one_in_flight", "issues a chunk when the one before has arrived", most=lambda most: 1),
+    simulating("COLL-04.1-03", "one_in_flight_more", "has a chunk more in flight than allowed", most=lambda n: n + 1),
+    queueing("COLL-04.1-03", "one_collective_at_a_time", "has chunks of one collective in flight alone",
+        "_ready_collectives", one_collective),
+    changed("COLL-04.2-03", "issued_without_credits", "issues chunks without credits", (
+        Progress, "has_credits", with_credits
+    )),
+    queueing("COLL-04.2-04", "first_collective_alone", "issues nothing while the first that is ready lacks credits",
+        "_ready_collectives", head_of_line),
+    queueing("COLL-01-02", "nothing_beside", "computes nothing while chunks travel", "_compute_one", barrier),
+    queueing("COLL-02.1-03", "barrier_before_compute", "waits for all chunks before it computes", "_compute_one",
+        barrier),
+    queueing("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed", "_is_there",
+        everywhere),
+    queueing("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", "_is_there", after_all),
+    queueing("COLL-02.1-02", "waits_too_little", "computes when what it uses has been issued", "_is_there", at_issue),
+    simulating("COLL-08-06", "without_priority", "lets chunks go in the order of the list",
+        units=lambda unit: replace(unit, priority=0)),
+    simulating("COLL-08-06", "lowest_first", "lets the lowest priority go first",
+        units=lambda unit: replace(unit, priority=-unit.priority)),
+]  # fmt: skip
