@@ -20,6 +20,7 @@ from .argument_checks import require_known
 from .groups import share_of
 from .orders import orders
 from .schedules import Algorithm, algorithm, steps
+from .wire import over_wire, read_wire
 
 __all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
 
@@ -68,18 +69,23 @@ def run(
     per_node: int | None = None,
     chunk: int | None = None,
     level: str = "strict",
+    wire: str | None = None,
+    qscheme: str | None = None,
+    block: int | None = None,
 ) -> Result:
     """Run a collective among the ranks of each group, `chunk` elements of a buffer at a time.
 
     Arrays are taken as flat buffers. A reduce-scatter gives each rank its share, an all-gather takes the shares of all
     (`share_of`), an all-to-all exchanges blocks of one size; the others keep the shape. `root` is a place in the group.
+    `wire`, `qscheme` and `block` say in what form data travel (`wire.over_wire`).
 
     Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names, a root, groups or blocks that do not fit,
     TESS_ERR_COLLECTIVE_MISMATCH where buffers of a group differ, TESS_ERR_UNSUPPORTED for an operator that a dtype does
-    not have and an algorithm that the ranks cannot run.
+    not have and an algorithm that the ranks cannot run, and what `read_wire` raises.
     """
     require_known("collective", "operation", operation, OPERATIONS)
     _require_operator(operation, op, buffers)
+    compression = read_wire(operation, buffers, wire, qscheme, block, level)
     outputs: dict[int, Array] = {}
     sent: list[Sent] = []
     for group in _groups(groups, len(buffers)):
@@ -87,8 +93,12 @@ def run(
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, brought, root)
         trees = orders(name, len(group), per_node) if level != "strict" else (PAIRWISE,) * len(group)
-        for rank, output in zip(group, _afterwards(operation, brought, op, root or 0, trees), strict=True):
-            outputs[rank] = output
+
+        def collective(arrays: Sequence[Array], trees: Sequence[Tree] = trees) -> Sequence[Array]:
+            return _afterwards(operation, arrays, op, root or 0, trees)
+
+        results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
+        outputs.update(zip(group, results, strict=True))
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
         sent += _sent(operation, used, group, root or 0, count, chunk)
     return Result([outputs[rank] for rank in range(len(buffers))], sorted(sent, key=lambda each: each.step))
