@@ -40,6 +40,7 @@ FEATURES = (
     "collective-messages",
     "compression",
     "cost-model",
+    "delivery-order",
     "descriptor-access",
     "elementary-functions",
     "env-overrides",

@@ -55,6 +55,7 @@ class CollectivesMethods(ExtensionMethods):
         wire: str | None = None,
         qscheme: str | None = None,
         block: int | None = None,
+        seed: int | None = None,
     ) -> dict[str, Any]:
         """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
@@ -71,6 +72,7 @@ class CollectivesMethods(ExtensionMethods):
                 wire=wire,
                 qscheme=qscheme,
                 block=block,
+                seed=seed,
             )
         told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], **told}
