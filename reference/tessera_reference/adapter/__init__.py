@@ -42,6 +42,7 @@ FEATURES = (
     "compression",
     "cost-model",
     "data-parallel-pipeline",
+    "delivery-order",
     "descriptor-access",
     "elementary-functions",
     "env-overrides",

@@ -52,6 +52,10 @@ class CollectivesMethods(ExtensionMethods):
         chunk: int | None = None,
         level: str = "strict",
         messages: bool = False,
+        wire: str | None = None,
+        qscheme: str | None = None,
+        block: int | None = None,
+        seed: int | None = None,
     ) -> dict[str, Any]:
         """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
@@ -65,6 +69,10 @@ class CollectivesMethods(ExtensionMethods):
                 per_node=per_node,
                 chunk=chunk,
                 level=level,
+                wire=wire,
+                qscheme=qscheme,
+                block=block,
+                seed=seed,
             )
         told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], **told}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.trees import PAIRWISE, Tree
 from .argument_checks import require_known
+from .delivery import Sent, delivered
 from .groups import share_of
 from .orders import orders
 from .schedules import Algorithm, algorithm, steps
+from .wire import over_wire, read_wire
 
 __all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
 
@@ -35,18 +38,6 @@ OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
     "min": (("float", "int", "bool"), lambda x, tree: _ordered(x, reductions.min)),
 }
 """The kinds of dtypes that each operator takes (AMB-RT-28, AMB-RT-57, AMB-COLL-31), and what it does, ranks first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """`count` elements from `first` on of a buffer, sent in a step from one rank to another."""
-
-    step: int
-    source: int
-    target: int
-    first: int
-    count: int
-    combines: bool
 
 
 @dataclass(frozen=True)
@@ -68,18 +59,25 @@ def run(
     per_node: int | None = None,
     chunk: int | None = None,
     level: str = "strict",
+    wire: str | None = None,
+    qscheme: str | None = None,
+    block: int | None = None,
+    seed: int | None = None,
 ) -> Result:
     """Run a collective among the ranks of each group, `chunk` elements of a buffer at a time.
 
     Arrays are taken as flat buffers. A reduce-scatter gives each rank its share, an all-gather takes the shares of all
     (`share_of`), an all-to-all exchanges blocks of one size; the others keep the shape. `root` is a place in the group.
+    `wire`, `qscheme` and `block` say in what form data travel (`wire.over_wire`). With a `seed` messages are carried
+    out on the data, in an order that it chooses (`delivery`), which changes no bit.
 
     Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names, a root, groups or blocks that do not fit,
     TESS_ERR_COLLECTIVE_MISMATCH where buffers of a group differ, TESS_ERR_UNSUPPORTED for an operator that a dtype does
-    not have and an algorithm that the ranks cannot run.
+    not have and an algorithm that the ranks cannot run, and what `read_wire` raises.
     """
     require_known("collective", "operation", operation, OPERATIONS)
     _require_operator(operation, op, buffers)
+    compression = read_wire(operation, buffers, wire, qscheme, block, level)
     outputs: dict[int, Array] = {}
     sent: list[Sent] = []
     for group in _groups(groups, len(buffers)):
@@ -87,9 +85,15 @@ def run(
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, brought, root)
         trees = orders(name, len(group), per_node) if level != "strict" else (PAIRWISE,) * len(group)
-        for rank, output in zip(group, _afterwards(operation, brought, op, root or 0, trees), strict=True):
-            outputs[rank] = output
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
+        collective: Callable[[Sequence[Array]], Sequence[Array]]
+        collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
+        if seed is not None:
+            moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
+            reduce = OPERATORS[op][1] if op else None
+            collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
+        results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
+        outputs.update(zip(group, results, strict=True))
         sent += _sent(operation, used, group, root or 0, count, chunk)
     return Result([outputs[rank] for rank in range(len(buffers))], sorted(sent, key=lambda each: each.step))
 

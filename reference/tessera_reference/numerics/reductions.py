@@ -30,6 +30,7 @@ __all__ = [
     "add_up",
     "argmax",
     "checked_axis",
+    "divided",
     "logsumexp",
     "max",
     "mean",
@@ -84,13 +85,16 @@ def mean(x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = Non
     axis = checked_axis("mean", x, axis)
     inner = x.dtype.accumulator
     total = _add_up("mean", x.values, axis, tree, order, NodeArithmetic(inner), x.dtype)
-    count = np.float64(x.shape[axis]).astype((inner.component if inner.kind == "complex" else inner).carrier)
+    return _result(cast(Array(inner, divided(total, x.shape[axis], inner)), x.dtype), axis, keepdims)
+
+
+def divided(total: Values, number: int, inner: DType) -> Values:
+    """Return sums of an accumulator dtype divided by how many were added, there; complex ones by component."""
+    count = np.float64(number).astype((inner.component if inner.kind == "complex" else inner).carrier)
     with np.errstate(all="ignore"):
         if inner.kind == "complex":
-            quotient = complex_numbers.join(*(np.asarray(part / count) for part in complex_numbers.parts(total)))
-        else:
-            quotient = np.asarray(total / count)
-    return _result(cast(Array(inner, quotient), x.dtype), axis, keepdims)
+            return complex_numbers.join(*(np.asarray(part / count) for part in complex_numbers.parts(total)))
+        return np.asarray(total / count)
 
 
 def max(x: Array, axis: int, keepdims: bool = False) -> Array:

@@ -1,0 +1,302 @@
+"""Collectives whose data travel in a narrower dtype (collectives specification 2.4 and 2.5; AMB-COLL-61 to -64)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import chain
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
+from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, Value, exponent_of, finite
+from tessera_conformance.oracle.formats import float_format, values_of
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+
+LOSSLESS = {
+    "bf16": ("bf16", "fp8_e4m3", "fp8_e5m2"),
+    "fp16": ("fp16", "fp8_e4m3", "fp8_e5m2"),
+    "fp8": ("fp8_e4m3",),
+    "fp8_e4m3": ("fp8_e4m3",),
+    "fp8_e5m2": ("fp8_e5m2",),
+}
+"""The data of which a wire holds every value."""
+
+FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
+LOSSY = [(wire, data) for wire in WIRES for data in FLOATS if data not in LOSSLESS[wire]]
+
+
+def named(pairs: Sequence[tuple[str, str]]) -> list[object]:
+    """Wires and data as parameters, each with the clauses of its wire."""
+    clauses = {"bf16": "COLL-02.5-06", "fp16": "COLL-02.5-07"}
+    return [
+        pytest.param(*pair, marks=clause(clauses.get(pair[0], "COLL-02.5-08")), id="-".join(pair)) for pair in pairs
+    ]
+
+
+def sent(x: Tensor, wire: str) -> list[Value]:
+    """What of each element is on the wire: rounded once."""
+    return [float_format(WIRES[wire]).round(value) for value in values_of(x)]
+
+
+def received(values: Sequence[Value], data: str) -> Tensor:
+    """Values of the wire, cast to the dtype of the data."""
+    return Tensor.from_words(data, (len(values),), [float_format(data).encode(value) for value in values])
+
+
+def contributions(data: str, wire: str, ranks: int) -> list[Tensor]:
+    """Numbers of a few binades, most of which the wire rounds; sums of what it sends are exact in fp32 in any order.
+
+    At first each rank in turn brings a number whose sum with 1 is a tie of the wire, and the others bring 1.
+    """
+    step = Fraction(2) ** (float_format(WIRES[wire]).fraction_bits + 1)
+    large = [[step if rank == place else Fraction(1) for place in range(ranks)] for rank in range(ranks)]
+    words = [counted(data, (24,), seed=1200 + rank, exponents=(-2, 1)) for rank in range(ranks)]
+    return [of_values(data, [*large[rank], *values_of(words[rank])]) for rank in range(ranks)]
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-03", "COLL-02.4-03", "COLL-02.4-05")
+@pytest.mark.parametrize(("wire", "data"), named(LOSSY))
+def test_sums_of_what_was_sent_are_rounded_to_the_wire_once(impl, check, wire, data):
+    """Every contribution once, none of the partial sums, the result once; by every algorithm, in every share."""
+    target = float_format(WIRES[wire])
+    for at, ranks in enumerate((1, 2, 3, 5, 8)):
+        inputs = contributions(data, wire, ranks)
+        columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
+        wanted = [target.round(sum(column, Fraction(0))) for column in columns]
+        for algorithm in (ALGORITHMS[at], ALGORITHMS[(at + 2) % len(ALGORITHMS)]):
+            given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "wire": wire, "level": "fast"}
+            outputs = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
+            for rank, output in enumerate(outputs):
+                check.bits(output, received(wanted, data), f"all_reduce by {algorithm}, rank {rank} of {ranks}")
+            shares = check.returns(impl.collectives.run(operation="reduce_scatter", **given))["outputs"]
+            for rank, output in enumerate(shares):
+                own = wanted[share(len(wanted), rank, ranks)]
+                check.bits(output, received(own, data), f"reduce_scatter by {algorithm}, rank {rank} of {ranks}")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-03", "COLL-02.4-03")
+@pytest.mark.parametrize("op", ["prod", "mean", "max", "min"])
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_other_operators_combine_what_was_sent(impl, check, wire, op):
+    """Products and quotients are exact in fp32 and rounded to the wire once, the others are of the wire."""
+    combine: dict[str, Callable[[Sequence[Fraction]], Fraction]] = {
+        "prod": lambda column: column[0] * column[1],
+        "mean": lambda column: sum(column, Fraction(0)) / len(column),
+        "max": max,
+        "min": min,
+    }
+    inputs = [counted("fp32", (24,), seed=1220 + rank, exponents=(-2, 1)) for rank in range(2)]
+    columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
+    wanted = [float_format(WIRES[wire]).round(combine[op](column)) for column in columns]
+    observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, wire=wire, level="fast")
+    for rank, output in enumerate(check.returns(observed)["outputs"]):
+        check.bits(output, received(wanted, "fp32"), f"{op}, rank {rank}")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.4-05", "COLL-02.5-03")
+@pytest.mark.parametrize("wire", list(WIRES))
+def test_fp64_data_are_added_in_fp64(impl, check, wire):
+    """And rounded to the wire from there, never by way of fp32 (AMB-COLL-06), where they would be lost or be ties."""
+    target, little = float_format(WIRES[wire]), Fraction(1, 1 << 16)
+    rows = [
+        [1 + target.epsilon / 2 + Fraction(1, 1 << 40), Fraction(1 << 13), Fraction(1 << 12)],
+        [Fraction(0), little, (1 << 12) * target.epsilon / 2],
+        [Fraction(0), Fraction(-(1 << 13)), little],
+    ]
+    if little < target.smallest:
+        rows = [row[:1] for row in rows]
+    inputs = [of_values("fp64", row) for row in rows]
+    columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
+    wanted = [target.round(sum(column, Fraction(0))) for column in columns]
+    for algorithm in ALGORITHMS:
+        observed = impl.collectives.run(
+            operation="all_reduce", inputs=inputs, op="sum", algorithm=algorithm, wire=wire, level="fast"
+        )
+        for rank, output in enumerate(check.returns(observed)["outputs"]):
+            check.bits(output, received(wanted, "fp64"), f"by {algorithm}, rank {rank}")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-03", "COLL-02.4-03")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("wire", ["bf16", "fp16"])
+def test_inexact_sums_lie_as_near_as_fp32_brings_them(impl, check, wire, algorithm):
+    """Of many binades, in any order: half a step of the wire beside the error of fp32; the same bits on every rank."""
+    target = float_format(WIRES[wire])
+    inputs = [counted("fp32", (64,), seed=1240 + rank, exponents=(-14, 8)) for rank in range(16)]
+    exact, bounds = [], []
+    for column in zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True):
+        total, error = sum(column, Fraction(0)), sum(map(abs, column), Fraction(0)) * len(column) / (1 << 24)
+        exact.append(total)
+        bounds.append(error + Fraction(2) ** (exponent_of(abs(total) + error) - target.fraction_bits - 1))
+    given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "wire": wire, "level": "fast"}
+    outputs = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
+    check.within(outputs[0], exact, bounds, "half a step of the wire and the error of fp32")
+    check.bits(outputs[0], received(sent(outputs[0], wire), "fp32"), "values of the wire")
+    for rank, output in enumerate(outputs):
+        check.bits(output, outputs[0], f"rank {rank} and rank 0")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.4-05")
+@pytest.mark.parametrize("operation", ["broadcast", "all_gather", "all_to_all"])
+@pytest.mark.parametrize(("wire", "data"), named(LOSSY))
+def test_what_moves_is_rounded_to_the_wire_once(impl, check, wire, data, operation):
+    """A root's own buffer and a rank's own block too; ties, overflow, NaN and infinities as casts have them."""
+    special: list[Value] = [NAN, NEGATIVE_ZERO, INFINITY, float_format(data).largest, -float_format(data).smallest]
+    inputs = [of_values(data, [*special, *values_of(counted(data, (13,), seed=1260 + rank))]) for rank in range(3)]
+    arrive = [values_of(received(sent(x, wire), data)) for x in inputs]
+    given = {"root": 1} if operation == "broadcast" else {}
+    observed = impl.collectives.run(operation=operation, inputs=inputs, wire=wire, level="fast", **given)
+    wanted = afterwards(operation, arrive, root=1)
+    for rank, output in enumerate(check.returns(observed)["outputs"]):
+        check.bits(output, received(wanted[rank], data), f"rank {rank}")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-03")
+@pytest.mark.parametrize("wire", ["bf16", "fp16", "fp8_e5m2"])
+def test_sums_overflow_only_at_the_end(impl, check, wire):
+    """Sums beyond the wire's range on the way are of fp32; beyond it at the end, they are what a cast gives."""
+    top = float_format(WIRES[wire]).largest
+    big = top if wire != "bf16" else Fraction(2) ** 126
+    for rows in (
+        [[big, big], [big, big], [-big, big], [-big, -big]],
+        [[-big, big], [big, big], [big, big], [-big, Fraction(0)]],
+    ):
+        inputs = [of_values("fp32", row) for row in rows]
+        wanted = [float_format(WIRES[wire]).round(sum(column, Fraction(0))) for column in zip(*rows, strict=True)]
+        observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", wire=wire, level="fast")
+        for rank, output in enumerate(check.returns(observed)["outputs"]):
+            check.bits(output, received(wanted, "fp32"), f"rank {rank}")
+
+
+@feature("operation-access", "compression")
+@clause("RT-13-09", "COLL-02.4-05")
+@pytest.mark.parametrize("level", ["strict", "deterministic"])
+@pytest.mark.parametrize(("wire", "data"), LOSSY)
+def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
+    """Whether its dtype is narrower or as wide, and whatever the values are; by every operation (AMB-COLL-05, -62)."""
+    inputs = [tensor_of(data, [1, 2, 0, 4]) for _ in range(2)]
+    for given in ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"}):
+        call = {"inputs": inputs, **given}
+        check.returns(impl.collectives.run(**call, level=level))
+        check.returns(impl.collectives.run(**call, level="fast", wire=wire))
+        refused(check, impl.collectives.run(**call, level=level, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize("level", ["strict", "deterministic", "fast"])
+@pytest.mark.parametrize(("wire", "data"), [(wire, data) for wire, known in LOSSLESS.items() for data in known])
+def test_a_wire_that_holds_the_data_changes_no_bit(impl, check, wire, data, level):
+    """It is allowed under every policy; results are rounded to the data's dtype alone (AMB-COLL-62)."""
+    target = float_format(data)
+    above_a_tie = [Fraction(256), 128 * target.epsilon, Fraction(1, 512), Fraction(0), Fraction(0)]
+    words = [counted(data, (20,), seed=1280 + rank, exponents=(-2, 1)) for rank in range(5)]
+    inputs = [of_values(data, [first, *values_of(x)]) for first, x in zip(above_a_tie, words, strict=True)]
+    columns = list(zip(*(map(finite, values_of(x)) for x in inputs), strict=True))
+    wanted = {
+        "sum": [target.round(sum(column, Fraction(0))) for column in columns],
+        "max": [target.round(max(column)) for column in columns],
+    }
+    for op, values in wanted.items():
+        observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, wire=wire, level=level)
+        for rank, output in enumerate(check.returns(observed)["outputs"]):
+            check.bits(output, received(values, data), f"{op}, rank {rank}")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize("level", ["strict", "fast"])
+@pytest.mark.parametrize("wire", ["fp32", "fp64", "tf32", "int8", "fp4", "e4m3", "BF16", ""])
+def test_another_wire_of_a_collective_is_refused(impl, check, wire, level):
+    """Even where it is the dtype of the data; the message names the wire and those that there are."""
+    inputs = [counted("fp32", (8,), seed=1290 + rank) for rank in range(2)]
+    observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", wire=wire, level=level)
+    refused(check, observed, "TESS_ERR_INVALID_VALUE", wire, "bf16", "fp8_e5m2")
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize("level", ["strict", "fast"])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int16", "bool", "complex64"])
+def test_data_without_a_wire_are_unsupported(impl, check, dtype, level):
+    """Integers, truth values and complex numbers, whether they are combined or move (AMB-COLL-62)."""
+    x = counted(dtype, (8,), seed=1291) if dtype != "complex64" else Tensor(dtype, (8,), bytes(64))
+    for given in ({"operation": "all_reduce", "op": "max" if dtype == "bool" else "sum"}, {"operation": "all_gather"}):
+        check.returns(impl.collectives.run(inputs=[x, x], level=level, **given))
+        observed = impl.collectives.run(inputs=[x, x], level=level, wire="bf16", **given)
+        refused(check, observed, "TESS_ERR_UNSUPPORTED", dtype)
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-02")
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather"])
+@pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
+def test_blockwise_collectives_lose_half_a_step_of_each_block(impl, check, wire, operation):
+    """Of what a rank brings and, where it is combined, of what it gets; neighbouring blocks differ by binades.
+
+    The roundings of fp32 in sums of three add no more than four of its units of what is added.
+    """
+    ranks, block, count = 3, 4, 22
+    data = []
+    for rank in range(ranks):
+        own = share(count, rank, ranks) if operation == "all_gather" else slice(0, count)
+        words = values_of(counted("fp32", (own.stop - own.start,), seed=1300 + rank, exponents=(-1, 1)))
+        data.append([finite(word) * Fraction(2) ** (9 * (place // block % 3)) for place, word in enumerate(words)])
+    given = {"inputs": [of_values("fp32", row) for row in data], "wire": wire, "qscheme": "blockwise", "block": block}
+    given |= {} if operation == "all_gather" else {"op": "sum"}
+    outputs = check.returns(impl.collectives.run(operation=operation, level="fast", **given))["outputs"]
+    lost = [half_steps(row, WIRES[wire], block) for row in data]
+    if operation == "all_gather":
+        for rank, output in enumerate(outputs):
+            check.within(output, list(chain(*data)), list(chain(*lost)), f"what rank {rank} gathers")
+        return
+    exact = [sum(column, Fraction(0)) for column in zip(*data, strict=True)]
+    off = [
+        sum(bounds, Fraction(0)) + 4 * UNIT * sum(map(abs, column), Fraction(0))
+        for bounds, column in zip(zip(*lost, strict=True), zip(*data, strict=True), strict=True)
+    ]
+    for rank, output in enumerate(outputs):
+        own = share(count, rank, ranks) if operation == "reduce_scatter" else slice(0, count)
+        far = [abs(value) + bound for value, bound in zip(exact[own], off[own], strict=True)]
+        again = half_steps(far, WIRES[wire], block)
+        check.within(output, exact[own], [a + b for a, b in zip(off[own], again, strict=True)], f"rank {rank}")
+        some = any(finite(found) != value for found, value in zip(values_of(output), exact[own], strict=True))
+        check.true(some, f"rank {rank}: something was compressed", output)
+
+
+@feature("operation-access", "compression")
+@clause("COLL-02.5-02", "RT-13-09")
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"level": "strict"}, "TESS_ERR_DETERMINISM_VIOLATION"),
+        ({"level": "deterministic"}, "TESS_ERR_DETERMINISM_VIOLATION"),
+        ({"qscheme": "tensorwise"}, "TESS_ERR_INVALID_VALUE"),
+        ({"block": 0}, "TESS_ERR_INVALID_VALUE"),
+        ({"wire": None}, "TESS_ERR_INVALID_VALUE"),
+        ({"qscheme": None}, "TESS_ERR_INVALID_VALUE"),
+        ({"inputs": [tensor_of("bf16", [1, 2])] * 2}, "TESS_ERR_UNSUPPORTED"),
+        ({"inputs": [of_values("fp32", [NAN, Fraction(1)])] * 2}, "TESS_ERR_INVALID_VALUE"),
+        ({"inputs": [of_values("fp32", [INFINITY, Fraction(1)])] * 2}, "TESS_ERR_INVALID_VALUE"),
+    ],
+    ids=["strict", "deterministic", "scheme", "block", "no wire", "no scheme", "bf16", "nan", "infinity"],
+)
+def test_blockwise_collectives_that_cannot_be_are_refused(impl, check, given, status):
+    """Bits that a level promises, another scheme, a scheme without a wire, data without a scale (AMB-COLL-62, -63)."""
+    usual = {"operation": "all_reduce", "inputs": [tensor_of("fp32", [1, 2])] * 2, "op": "sum", "level": "fast"}
+    usual |= {"wire": "fp8", "qscheme": "blockwise", "block": 4}
+    check.returns(impl.collectives.run(**usual))
+    asked = {name: value for name, value in (usual | given).items() if value is not None}
+    check.status(impl.collectives.run(**asked), status)

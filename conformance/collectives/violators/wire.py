@@ -1,0 +1,211 @@
+"""Collectives that round at other places, in another dtype or where nothing may be lost (collectives spec 2.4, 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.collectives import compression, operations, wire
+from tessera_reference.collectives.compression import Compression, compress
+from tessera_reference.collectives.wire import holds, over_wire, read_wire
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.rounding import cast
+
+from ...ir.violators.changes import changed
+
+Collective: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+COMBINE = ("all_reduce", "reduce_scatter")
+
+
+def carried(clause: str, name: str, description: str, change: Callable[..., Sequence[Array]]) -> Violation:
+    """Another way over the wire."""
+    return changed(clause, name, description, (operations, "over_wire", change))
+
+
+def allowed(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
+    """Another answer to which wires are allowed."""
+    return changed(clause, name, description, (operations, "read_wire", change))
+
+
+def partly_rounded(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Every partial sum is rounded to the wire."""
+    if operation != "all_reduce":
+        return over_wire(operation, brought, form, collective)
+    nothing = Array(brought[0].dtype, np.zeros_like(brought[0].values))
+    results = over_wire(operation, [brought[0], *[nothing] * (len(brought) - 1)], form, collective)
+    for each in brought[1:]:
+        results = over_wire(operation, [results[0], each, *[nothing] * (len(brought) - 2)], form, collective)
+    return results
+
+
+def own_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Each rank takes its own contribution as it is."""
+    results = []
+    for rank, own in enumerate(brought):
+
+        def with_own(arrays: Sequence[Array], rank: int = rank, own: Array = own) -> Sequence[Array]:
+            whole = cast(own, own.dtype.accumulator)
+            return collective([*arrays[:rank], whole, *arrays[rank + 1 :]])
+
+        results.append(over_wire(operation, brought, form, with_own)[rank])
+    return results
+
+
+def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Results are not rounded to the wire."""
+    dtype = brought[0].dtype
+    carried = [compress(operation, cast(each, dtype.accumulator), form).restored for each in brought]
+    return [cast(each, dtype) for each in collective(carried)]
+
+
+def result_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Contributions are not rounded to the wire."""
+    dtype = brought[0].dtype
+    results = collective([cast(each, dtype.accumulator) for each in brought])
+    return [cast(compress(operation, each, form).restored, dtype) for each in results]
+
+
+def through_fp32(x: Array, target: DType) -> Array:
+    """fp64 data go by way of fp32."""
+    return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" else cast(x, target)
+
+
+def added_in_fp32(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Whatever the data, contributions are added in fp32."""
+    dtype, single = brought[0].dtype, DTYPES["fp32"]
+    carried = [cast(compress(operation, cast(x, dtype.accumulator), form).restored, single) for x in brought]
+    return [cast(compress(operation, each, form).restored, dtype) for each in collective(carried)]
+
+
+def share_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Shares are given as they were added."""
+    return (result_whole if operation == "reduce_scatter" else over_wire)(operation, brought, form, collective)
+
+
+def first_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """The first rank alone gets the rounded result, the others the sum."""
+    others = result_whole(operation, brought, form, collective)
+    return [over_wire(operation, brought, form, collective)[0], *others[1:]]
+
+
+def plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Blocks have no scale."""
+    return over_wire(operation, brought, replace(form, block=None), collective)
+
+
+def result_plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """Results of blocks are cast to the wire without a scale."""
+    results = result_whole(operation, brought, form, collective)
+    return [cast(cast(each, form.wire), each.dtype) for each in results] if operation in COMBINE else results
+
+
+def one_block(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+    """A whole tensor is one block."""
+    whole = form if form.block is None else replace(form, block=1 << 20)
+    return over_wire(operation, brought, whole, collective)
+
+
+def anywhere(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Whatever the policy."""
+    return read_wire(operation, buffers, name, qscheme, block, "fast")
+
+
+def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Sends data whole where they may not be compressed, and says nothing."""
+    try:
+        return read_wire(operation, buffers, name, qscheme, block, level)
+    except Failure as failure:
+        if failure.status != Status.TESS_ERR_DETERMINISM_VIOLATION:
+            raise
+        return None
+
+
+def sums_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Looks at the policy only where values are combined."""
+    return read_wire(operation, buffers, name, qscheme, block, level if operation in COMBINE else "fast")
+
+
+def under_strict_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Takes deterministic for fast."""
+    return read_wire(operation, buffers, name, qscheme, block, "strict" if level == "strict" else "fast")
+
+
+def never(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Refuses every wire where bits are promised."""
+    found = read_wire(operation, buffers, name, qscheme, block, level)
+    if found is None and name is not None and level != "fast":
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, f"wire {name}", "no wire")
+    return found
+
+
+def other_status(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Says that a lossy wire is unsupported."""
+    try:
+        return read_wire(operation, buffers, name, qscheme, block, level)
+    except Failure as failure:
+        if failure.status != Status.TESS_ERR_DETERMINISM_VIOLATION:
+            raise
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"wire {name}", "level fast") from None
+
+
+def integers_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Sends integers as they are, with any wire."""
+    whole = name is not None and buffers[0].dtype.kind == "int"
+    return None if whole else read_wire(operation, buffers, name, qscheme, block, level)
+
+
+def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    """Rounds to wires that hold the data too."""
+    found = read_wire(operation, buffers, name, qscheme, block, level)
+    return found or (Compression(compression.WIRES[name]) if name is not None else None)
+
+
+def by_width(target: DType, data: DType) -> bool:
+    """Compares the widths of dtypes."""
+    return target.bits >= data.bits
+
+
+def but_exponents(target: DType, data: DType) -> bool:
+    """Compares significands alone."""
+    return holds(target, data) or (target.fraction_bits >= data.fraction_bits and target.bits <= 16)
+
+
+def with_wires(clause: str, name: str, description: str, **others: DType) -> Violation:
+    """Other names of wires."""
+    return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
+
+
+VIOLATIONS: list[Violation] = [
+    carried("COLL-02.5-03", "adds_in_the_wire", "rounds partial sums to the wire", partly_rounded),
+    carried("COLL-02.4-03", "folds_in_the_wire", "rounds partial sums to the wire", partly_rounded),
+    carried("COLL-02.5-03", "adds_in_fp32", "adds fp64 data in fp32", added_in_fp32),
+    carried("COLL-02.4-05", "own_whole", "takes a rank's own contribution unrounded", own_whole),
+    carried("COLL-02.5-03", "result_whole", "does not round the result to the wire", result_whole),
+    carried("COLL-02.5-03", "share_whole", "does not round the shares of a reduce-scatter", share_whole),
+    carried("COLL-02.4-05", "result_alone", "rounds the result alone", result_alone),
+    carried("COLL-02.4-03", "first_alone", "gives the rounded result to the first rank only", first_alone),
+    changed("COLL-02.4-05", "rounds_twice", "rounds fp64 data to fp32 and then to the wire", (
+        compression, "cast", through_fp32
+    )),
+    with_wires("COLL-02.4-05", "e5m2_for_fp8", "sends fp8_e5m2 for fp8", fp8=DTYPES["fp8_e5m2"]),
+    with_wires("COLL-02.5-01", "sends_fp32", "knows a wire fp32", fp32=DTYPES["fp32"]),
+    carried("COLL-02.5-02", "without_scales", "sends blocks without scales", plain),
+    carried("COLL-02.5-02", "results_without_scales", "sends results without scales", result_plain),
+    carried("COLL-02.5-02", "block_is_tensor", "takes a whole tensor for a block", one_block),
+    allowed("RT-13-09", "lossy_anywhere", "allows a lossy wire under every policy", anywhere),
+    allowed("RT-13-09", "silently_whole", "ignores a lossy wire where none is allowed", silently_whole),
+    allowed("RT-13-09", "gathers_lossily", "allows a lossy wire where data only move", sums_alone),
+    allowed("RT-13-09", "lossy_deterministic", "allows a lossy wire under deterministic", under_strict_alone),
+    allowed("RT-13-09", "lossy_unsupported", "calls a lossy wire unsupported", other_status),
+    changed("RT-13-09", "widths", "takes a wire as wide as the data for lossless", (wire, "holds", by_width)),
+    changed("RT-13-09", "significands", "takes fp16 for bf16 data for lossless", (wire, "holds", but_exponents)),
+    allowed("COLL-02.5-01", "refuses_lossless", "refuses a wire that holds the data", never),
+    allowed("COLL-02.5-01", "rounds_to_wider", "rounds results to a wire wider than the data first", always),
+    allowed("COLL-02.5-01", "integers_whole", "sends integers whole whatever the wire", integers_whole),
+]  # fmt: skip
