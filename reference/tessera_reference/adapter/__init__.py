@@ -14,6 +14,7 @@ from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
+from .collective_programs import CollectiveProgramMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
@@ -24,11 +25,14 @@ FEATURES = (
     "activations",
     "algorithm-control",
     "annotations",
+    "auto-algorithm",
+    "auto-transport",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
     "casts",
     "checked-handles",
+    "compression",
     "descriptor-access",
     "elementary-functions",
     "env-vars",
@@ -66,10 +70,12 @@ FEATURES = (
     "rank-memory",
     "reductions",
     "runtime-policy",
+    "scopes",
     "schedule-control",
     "schedule-ir-text",
     "stateful-ops",
     "stream-memory-limits",
+    "subgroups",
     "target-ir-text",
     "tensor-ops",
     "tile-ir-text",
@@ -83,7 +89,14 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 """The features that need an optional package, by package."""
 
 
-class ReferenceAdapter(LanguageMethods, AbiMethods, BindingMethods, NumericsMethods, CollectivesMethods):
+class ReferenceAdapter(
+    LanguageMethods,
+    AbiMethods,
+    BindingMethods,
+    NumericsMethods,
+    CollectivesMethods,
+    CollectiveProgramMethods,
+):
     """Answers for the specifications as far as the reference goes."""
 
     def hello(self) -> dict[str, Any]:

@@ -13,12 +13,17 @@ from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.operation import Arrival, Refusal
 from ..ir.refusals import diagnostic_of
 from .binding import describe
+from .collectives import Collective
 
 _MOST_PLACES = 8
 """Places that a diagnostic lists."""
 
 _MOST_LINKS = 4
 """Ranks of a circle that it names."""
+
+
+class Disagreement(Rejection):
+    """Ranks came to different collectives, or some wait for others that never come (AMB-RT-13)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +53,8 @@ def shown(arrival: Arrival) -> str:
 def brought(arrival: Arrival) -> dict[str, object]:
     """What the ranks of a group must agree on, by name."""
     (x,) = arrival.operands
-    own = {name: value for name, value in arrival.operation.attributes.items() if name not in ("axis", "mesh")}
+    assert isinstance(arrival.operation, Collective)
+    own = arrival.operation.terms()
     return {"operation": spelled(arrival), **own, "dtype": x.dtype, "shape": list(x.shape)}
 
 
