@@ -295,7 +295,7 @@ EVERYTHING = 'op="sum", chunk=1MiB, dtype="bf16", algo="auto", path="auto", scop
 
 @clause("COLL-09.1-01")
 def test_the_example_carries_six_attributes(impl, check):
-    """Section 9.1 as printed, its attributes on a line of their own, comments by ; and // (AMB-COLL-12, AMB-COLL-16)."""
+    """Section 9.1 as printed, attributes on their own line, comments by ; and // (AMB-COLL-12, AMB-COLL-16)."""
     text = program(
         '%dw = "tessera.graph.matmul"(%x, %y) : (tensor<4x8xbf16>, tensor<8x4xbf16>) -> tensor<4x4xbf16>',
         "%f       = tessera.collective.all_reduce %dw ",

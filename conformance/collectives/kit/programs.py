@@ -54,19 +54,18 @@ def binary(result: str, name: str, a: str, b: str, type: str = "tensor<8xfp32>")
     return f'{result} = "tessera.graph.{name}"({a}, {b}) : ({type}, {type}) -> {type}'
 
 
-def either(condition: str, then: Sequence[str], otherwise: Sequence[str], yields: str, types: str) -> str:
-    """A branch; each side ends with what it yields, named `yields`, and results in `%r`."""
-    lists = [
-        "\n      ".join([*side, f'"tessera.graph.yield"({yields}) : ({types}) -> ()']) for side in (then, otherwise)
-    ]
-    names = ", ".join(f"%r{index}" for index in range(yields.count("%")))
+def branch(then: Sequence[str], otherwise: Sequence[str], type: str = "tensor<8xfp32>") -> str:
+    """%r by the bool %c: what the first operations call %y, or the second %z."""
+    sides = [[f"  {line}" for line in side] for side in (then, otherwise)]
     return "\n    ".join(
         [
-            f'{names} = "tessera.graph.if"({condition}) ({{',
-            f"  {lists[0]}",
+            '%r = "tessera.graph.if"(%c) ({',
+            *sides[0],
+            f'  "tessera.graph.yield"(%y) : ({type}) -> ()',
             "}, {",
-            f"  {lists[1]}",
-            f"}}) : (bool) -> ({types})",
+            *sides[1],
+            f'  "tessera.graph.yield"(%z) : ({type}) -> ()',
+            f"}}) : (bool) -> {type}",
         ]
     )
 

@@ -150,6 +150,10 @@ class Collective(Stepwise):
         """The attributes on which the ranks of a group must agree, by name."""
         return {name: value for name, value in self.attributes.items() if name not in ("axis", "mesh")}
 
+    def where(self) -> str:
+        """Where its ranks lie, as a diagnostic says it."""
+        return f"along axis {self.axis}"
+
     def along(self) -> dict[str, Any]:
         """Where it works, for another collective there."""
         return {"axis": self.axis, "mesh": self.mesh, "group": self.group}

@@ -101,6 +101,10 @@ class FutureCollective(Collective):
         """As the collective of Graph IR."""
         return self.plain().combine(contributions)
 
+    def where(self) -> str:
+        """Along the axis that was given or found, or in the subgroup."""
+        return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
+
     def along(self) -> dict[str, Any]:
         """Where the collective of Graph IR works."""
         return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
