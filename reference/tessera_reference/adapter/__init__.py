@@ -15,6 +15,7 @@ from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
 from .collective_choices import CollectiveChoiceMethods
+from .collective_programs import CollectiveProgramMethods
 from .collective_queues import CollectiveQueueMethods
 from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
@@ -55,6 +56,7 @@ FEATURES = (
     "extra-dtypes",
     "fault-injection",
     "fused-attention",
+    "fusion",
     "graph-ir-text",
     "graph-replay",
     "hierarchical",
@@ -90,6 +92,7 @@ FEATURES = (
     "runtime-policy",
     "schedule-control",
     "schedule-ir-text",
+    "scopes",
     "stateful-ops",
     "stream-memory-limits",
     "subgroups",
@@ -119,6 +122,7 @@ class ReferenceAdapter(
     CollectiveTravelMethods,
     CollectiveQueueMethods,
     PayloadMethods,
+    CollectiveProgramMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 

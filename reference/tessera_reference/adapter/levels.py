@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..ir.byte_count import ByteCount
 from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
+from ..ir.types import Shard
 from ..levels.execution import Options
 from ..numerics.attributes import one_of, switch, whole
 from ..numerics.errors import InvalidArgument
@@ -70,4 +72,8 @@ def _operation(instruction: Instruction) -> dict[str, Any]:
 def _plain(value: AttributeValue) -> Any:
     if isinstance(value, DType):
         return value.name
+    if isinstance(value, ByteCount):
+        return int(value)
+    if isinstance(value, Shard):
+        return str(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -29,6 +29,7 @@ class Call(Stepwise):
     returns: Hidden[tuple[Type, ...]]
 
     layouts = frozenset(LAYOUTS)
+    takes_futures = True
     calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:

@@ -10,7 +10,7 @@ comes back to it through another.
 from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -113,6 +113,8 @@ class Collective(Stepwise):
     effects = frozenset({"communication"})
     layouts = frozenset(LAYOUTS)
     transparent = False
+    nonblocking: ClassVar[bool] = False
+    """Whether a rank goes on before its group is complete, and waits where it needs the result."""
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
@@ -143,6 +145,14 @@ class Collective(Stepwise):
     @abstractmethod
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """What each rank of the group is given, from what all bring, both in order of the axis coordinate."""
+
+    def terms(self) -> dict[str, object]:
+        """The attributes on which the ranks of a group must agree, by name."""
+        return {name: value for name, value in self.attributes.items() if name not in ("axis", "mesh")}
+
+    def where(self) -> str:
+        """Where its ranks lie, as a diagnostic says it."""
+        return f"along axis {self.axis}"
 
     def along(self) -> dict[str, Any]:
         """Where it works, for another collective there."""

@@ -86,6 +86,7 @@ class For(Stepwise):
 
     regions = ("body",)
     layouts = frozenset(LAYOUTS)
+    takes_futures = True
 
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""
@@ -133,6 +134,7 @@ class While(Stepwise):
 
     regions = ("condition", "body")
     layouts = frozenset(LAYOUTS)
+    takes_futures = True
 
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""

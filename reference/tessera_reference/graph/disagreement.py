@@ -13,12 +13,17 @@ from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.operation import Arrival, Refusal
 from ..ir.refusals import diagnostic_of
 from .binding import describe
+from .collectives import Collective
 
 _MOST_PLACES = 8
 """Places that a diagnostic lists."""
 
 _MOST_LINKS = 4
 """Ranks of a circle that it names."""
+
+
+class Disagreement(Rejection):
+    """Ranks came to different collectives, or some wait for others that never come (AMB-RT-13)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +53,8 @@ def shown(arrival: Arrival) -> str:
 def brought(arrival: Arrival) -> dict[str, object]:
     """What the ranks of a group must agree on, by name."""
     (x,) = arrival.operands
-    own = {name: value for name, value in arrival.operation.attributes.items() if name not in ("axis", "mesh")}
+    assert isinstance(arrival.operation, Collective)
+    own = arrival.operation.terms()
     return {"operation": spelled(arrival), **own, "dtype": x.dtype, "shape": list(x.shape)}
 
 
@@ -58,11 +64,12 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
     wanted = brought(arrived[first])
     odd = next(rank for rank in others if brought(arrived[rank]) != wanted)
     found = brought(arrived[odd])
-    what = next(name for name in wanted if wanted[name] != found.get(name))
+    what = next(name for name in dict.fromkeys([*wanted, *found]) if wanted.get(name) != found.get(name))
+    values = f"{wanted.get(what, 'none')} and {found.get(what, 'none')}"
     subject = spelled(arrived[odd])
     return _diagnostic(
         arrived[odd],
-        f"{subject}: the {what} of ranks {first} and {odd} differs: {wanted[what]} and {found[what]}",
+        f"{subject}: the {what} of ranks {first} and {odd} differs: {values}",
         [Standing(rank, arrived[rank]) for rank in sorted(arrived)],
         f"one {what} on every rank of the group",
         {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13"),
@@ -85,7 +92,7 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
     else:
         circle = chain[chain.index(chain[-1]) :]
         waiting = circle[0]
-        links = [f"along axis {_axis(a)} for rank {b.rank}" for a, b in pairwise(circle)]
+        links = [f"{_where(a)} for rank {b.rank}" for a, b in pairwise(circle)]
         message = f"rank {waiting.rank} waits {', which waits '.join(links[:_MOST_LINKS])}"
         message += f", and so on through {len(links)} ranks" if len(links) > _MOST_LINKS else ""
         requirement, clause = "one axis on every rank of the group", "LANG-11-11"
@@ -113,8 +120,10 @@ def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
     return Rejection(replace(each, message=f"{each.message}, on {who}") for each in failure.diagnostics)
 
 
-def _axis(standing: Standing) -> object:
-    return standing.arrival and standing.arrival.operation.attributes["axis"]
+def _where(standing: Standing) -> str:
+    assert standing.arrival is not None
+    assert isinstance(standing.arrival.operation, Collective)
+    return standing.arrival.operation.where()
 
 
 def _diagnostic(

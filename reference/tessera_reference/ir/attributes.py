@@ -18,8 +18,10 @@ import numpy as np
 from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import DTYPES, DType
+from .byte_count import ByteCount
 from .operation import AttributeValue, Refusal
 from .spelling import did_you_mean
+from .types import Shard
 
 _ESCAPED = re.compile(r'\\(?:(["\\])|(n)|(t)|([0-9A-Fa-f]{2}))|[^\\]+')
 _KINDS = {
@@ -29,6 +31,8 @@ _KINDS = {
     str: "a string",
     DType: "a dtype",
     tuple: "a list",
+    ByteCount: "a number of bytes such as 4096 or 512KiB",
+    Shard: "a type such as !tessera.shard<axes=[dp]>",
 }
 
 
@@ -40,6 +44,8 @@ def attribute_text(value: AttributeValue | Mapping[str, Any]) -> str:
     """An attribute value as MLIR spells it; a dtype is a string, a float always shows its point."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, ByteCount | Shard):
+        return str(value)
     if isinstance(value, int):
         return str(value) if -(1 << 63) <= value < 1 << 63 else f"{value} : i{value.bit_length() + 1}"
     if isinstance(value, float):
@@ -147,6 +153,8 @@ def of_kind(value: object, kind: Any) -> Any:
         return value
     if kind is float and type(value) is int and abs(value) <= 1 << 53:
         return float(value)
+    if kind is ByteCount and type(value) is int:
+        return ByteCount(value)
     if kind is DType and isinstance(value, str):
         return dtype_named(value)
     raise Mismatch
@@ -174,7 +182,7 @@ def kind_text(kind: Any) -> str:
 
 def _of_any(value: object, kinds: tuple[Any, ...]) -> Any:
     """The first kind that the value is as it stands; else the first that it can become."""
-    for kind in sorted(kinds, key=lambda kind: kind in (float, DType)):
+    for kind in sorted(kinds, key=lambda kind: kind in (float, DType, ByteCount)):
         try:
             return of_kind(value, kind)
         except Mismatch:

@@ -17,6 +17,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
     Protocol,
     TypeVar,
     dataclass_transform,
@@ -28,7 +29,7 @@ from typing import (
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from .diagnostics import Category, Location
-from .types import Mesh, Tensor, Type
+from .types import Future, Mesh, Shard, Tensor, Type
 from .values import Value
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ Attribute = Annotated[T, Role.ATTRIBUTE]
 Hidden = Annotated[T, Role.HIDDEN]
 """An attribute that the printed form shows elsewhere, such as the result types of a call."""
 
-AttributeValue = int | float | bool | str | DType | tuple[Any, ...]
+AttributeValue = int | float | bool | str | DType | Shard | tuple[Any, ...]
 
 
 class Refusal(Exception):
@@ -228,6 +229,10 @@ class Operation(ABC):
     """Operands of one dtype, which a literal among them takes from the others (AMB-LANG-125)."""
     regions: ClassVar[tuple[str, ...]] = ()
     """The names of the regions it owns (LANG-01-06)."""
+    takes_futures: ClassVar[bool] = False
+    """Whether an operand may be a future, which every other operation takes awaited (COLL-02.1-05)."""
+    lone_type: ClassVar[Literal["operand", "result"]] = "result"
+    """What a single type behind its colon is (AMB-COLL-15)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
@@ -271,6 +276,9 @@ class Operation(ABC):
     def results(self) -> tuple[Type, ...]:
         """Check kinds and layouts of the operands, then infer the result types. Raises `Refusal`."""
         for name, type_ in self.operand_types:
+            if isinstance(type_, Future) and not self.takes_futures:
+                wanted = f"the value, {type_.value}"
+                raise Refusal("types", f"{name} is {type_}", wanted, "COLL-02.1-05", "await it: tessera.await")
             kinds = self.kinds.get(name, (object,))
             if not isinstance(type_, kinds):
                 expected = f"a {' or '.join(kind.__name__.lower() for kind in kinds)}"

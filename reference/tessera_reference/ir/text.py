@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .attributes import array_value, attribute_text, string_text
+from .byte_count import ByteCount
 from .common_attributes import COMMON_ATTRIBUTES
 from .diagnostics import Location
 from .module import Block, Exit, Function, Instruction, Module, Value
@@ -126,6 +127,8 @@ class _Printer:
     def tail(self, instruction: Instruction) -> str:
         """Attributes, types and location; those that any operation may carry stand behind its own."""
         own, common = instruction.operation.attributes, instruction.attributes
+        if self.export:  # other tools know no unit of bytes
+            own = {name: int(value) if isinstance(value, ByteCount) else value for name, value in own.items()}
         assert not common or own.keys().isdisjoint(common), f"{instruction.operation.name}: an attribute has two values"
         inside = entries({**own, **in_order(common)} if common else own)
         attributes = f" {{{inside}}}" if inside else ""

@@ -12,8 +12,10 @@ import re
 from typing import Any, NoReturn
 
 from .attributes import float_of_bits, string_of
+from .byte_count import UNITS, ByteCount
 from .diagnostics import Location, Span, UnsupportedConstruct
-from .operation import Refusal
+from .operation import OPERATIONS, Operation, Refusal
+from .spelling import did_you_mean
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
 from .trampoline import Walk, trampoline
@@ -67,6 +69,8 @@ class _Parser:
             yield self.regions(operation)
         self.attributes(operation)
         self.signature(operation)
+        if not operation.attributes and not operation.regions:
+            self.attributes(operation)  # behind the type, as the collectives write them
         operation.location = self.place()
         if not operation.regions:
             operation.end = tokens.previous_end
@@ -249,6 +253,8 @@ class _Parser:
         tokens = self.tokens
         start, is_hexadecimal = tokens.start, tokens.text.startswith("0x")
         value = self.integer()
+        if tokens.kind == "word" and tokens.start == tokens.previous_end:
+            return self.bytes_of(value)
         if self.suffix() != "f64":
             return value
         if not is_hexadecimal:
@@ -257,6 +263,15 @@ class _Parser:
             span = tokens.span(start, tokens.previous_end)
             tokens.reject("syntax", "parse", "a double has 64 bits", span, "16 digits at most", "AMB-LANG-31", "")
         return float_of_bits(value)
+
+    def bytes_of(self, number: int) -> ByteCount:
+        """`KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01)."""
+        unit = self.tokens.text
+        if unit not in UNITS:
+            remedy = did_you_mean(unit, UNITS)
+            self.tokens.refuse(f"{unit!r} is no unit of bytes", f"one of {', '.join(UNITS)}", "AMB-COLL-01", remedy)
+        self.tokens.advance()
+        return ByteCount.of(number, unit)
 
     def integer(self) -> int:
         tokens = self.tokens
@@ -295,6 +310,8 @@ class _Parser:
         first = self.type()
         if tokens.text == "->":
             operation.operand_types, operation.result_types = (first,), self.behind_arrow()
+        elif OPERATIONS.get(operation.name, Operation).lone_type == "operand":
+            operation.operand_types = (first,)
         else:
             operation.result_types = (first,)
 

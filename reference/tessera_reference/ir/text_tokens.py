@@ -1,4 +1,7 @@
-"""The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal)."""
+"""The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal).
+
+A comment goes from `//` or, as in the examples of the collectives, from `;` to the end of its line (AMB-COLL-12).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import NoReturn
 from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span
 
 _TOKEN = re.compile(
-    r"""(?:[ \t\r\n]+|//[^\n]*)*(?:
+    r"""(?:[ \t\r\n]+|(?://|;)[^\n]*)*(?:
       (?P<value>%(?:[0-9]+|[A-Za-z_$.-][\w$.-]*)(?:\#[0-9]+)?)
     | (?P<string>"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")
-    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?)
+    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector|shard)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?)
+    | (?P<future>(?:!tessera\.)?future<(?:[^<>]|<[^<>]*>)*>)
     | (?P<float>-?[0-9]+(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+))
     | (?P<int>-?(?:0x[0-9A-Fa-f]+|[0-9]+))
     | (?P<word>!?[A-Za-z_][\w$.]*)
@@ -46,7 +50,8 @@ class Tokens:
         left = self.text
         self.previous_end = self.end
         found = next(self._matches)
-        self.kind = kind = found.lastgroup or ""
+        kind = found.lastgroup or ""
+        self.kind = "type" if kind == "future" else kind
         self.text = found[kind]
         self.start = found.start(kind)
         self.end = found.end()

@@ -17,11 +17,13 @@ from .types import (
     ROW_MAJOR,
     Dim,
     Fragment,
+    Future,
     Layout,
     Memref,
     Mesh,
     Pointer,
     Scalar,
+    Shard,
     Tensor,
     Type,
     Vector,
@@ -40,6 +42,8 @@ POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "loc
 _PARTS = re.compile(r"(?:!tessera\.)?(\w+|!llvm\.ptr)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
 _SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
 _DIM = re.compile(r"\?|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
+_AXES = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\]", re.ASCII)
+_GROUPS = re.compile(r"groups=\[(\[[0-9]+(?:,[0-9]+)*\](?:,\[[0-9]+(?:,[0-9]+)*\])*)\]", re.ASCII)
 _MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?:,[0-9]+)*)\]", re.ASCII)
 
 
@@ -62,7 +66,7 @@ def read_type(text: str) -> Type:
 
 def exported(type_: Type) -> str:
     """A type in exported text: all of it between the angle brackets of a dialect type."""
-    if isinstance(type_, Pointer):
+    if isinstance(type_, Pointer | Future | Shard):
         return str(type_)  # of a dialect as it is
     if isinstance(type_, Memref):
         return f"{DIALECT}{str(type_).replace('>[', '; ').rstrip(']')}>"
@@ -219,6 +223,49 @@ def _vector(inside: str) -> Vector:
     return Vector(extent, held)
 
 
+def _future(inside: str) -> Future:
+    value = read_type(inside)
+    require(
+        isinstance(value, Tensor | Scalar),
+        "types",
+        f"a future of {inside[:40]}",
+        "a future of a tensor or scalar: !tessera.future<tensor<4xfp32>>",
+        "COLL-02.1-01",
+    )
+    assert isinstance(value, Tensor | Scalar)
+    return Future(value)
+
+
+def _shard(inside: str) -> Shard:
+    axes, groups = _AXES.fullmatch(inside), _GROUPS.fullmatch(inside)
+    require(
+        axes is not None or groups is not None,
+        "distributed",
+        f"shard<{inside[:40]}> is no shard type",
+        "!tessera.shard<axes=[dp, tp]> or !tessera.shard<groups=[[0, 2], [1, 3]]>",
+        "COLL-02.2-03",
+    )
+    if axes is not None:
+        return _sound_axes(tuple(axes[1].split(",")))
+    assert groups is not None
+    found = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
+    ranks = [rank for group in found for rank in group]
+    require(len(set(ranks)) == len(ranks), "distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
+    require(
+        len({len(group) for group in found}) == 1,
+        "distributed",
+        "groups have different sizes",
+        "as many ranks in each group",
+        "COLL-02.2-03",
+    )
+    return Shard(groups=found)
+
+
+def _sound_axes(axes: tuple[str, ...]) -> Shard:
+    require(len(set(axes)) == len(axes), "distributed", "an axis stands twice", "each axis once", "COLL-02.2-03")
+    return Shard(axes)
+
+
 _READERS: dict[str, Callable[[str], Type]] = {
     "tensor": _tensor,
     "memref": _memref,
@@ -226,4 +273,6 @@ _READERS: dict[str, Callable[[str], Type]] = {
     "mesh": _mesh,
     "!llvm.ptr": _pointer,
     "vector": _vector,
+    "future": _future,
+    "shard": _shard,
 }

@@ -176,6 +176,32 @@ class Mesh:
 
 
 @dataclass(frozen=True)
+class Future:
+    """What a collective yields: a value that is not there yet (collectives spec 2.1; AMB-COLL-15)."""
+
+    value: Tensor | Scalar
+
+    def __str__(self) -> str:
+        return f"!tessera.future<{self.value}>"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """On which ranks of a mesh a collective acts, as groups that each meet for themselves (AMB-COLL-51).
+
+    Either axes, whose groups are the ranks that differ along no other axis, or the groups themselves.
+    """
+
+    axes: tuple[str, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    def __str__(self) -> str:
+        if self.axes:
+            return f"!tessera.shard<axes=[{', '.join(self.axes)}]>"
+        return f"!tessera.shard<groups=[{', '.join(str(list(group)) for group in self.groups)}]>"
+
+
+@dataclass(frozen=True)
 class FunctionType:
     """`fn(parameters) -> result` (LANG-02.3-51)."""
 
@@ -189,7 +215,7 @@ class FunctionType:
 Numeric = Tensor | Scalar
 """What holds numbers that a program computes with."""
 
-Type = Tensor | Scalar | Memref | Fragment | Pointer | Vector | Mesh | FunctionType
+Type = Tensor | Scalar | Memref | Fragment | Pointer | Vector | Mesh | Future | Shard | FunctionType
 
 
 def dtype_of(type_: Type | None) -> DType | None:

@@ -26,7 +26,7 @@ from ..tile.verifier import verify_kernel
 from .execution import Level, run_lowered
 
 HOST: Mapping[str, tuple[str, ...]] = {
-    "graph": ("tessera.graph.",),
+    "graph": ("tessera.graph.", "tessera.collective.", "tessera.await"),
     "schedule": ("tessera.graph.", "tessera.schedule."),
     "tile": ("tessera.graph.", "tessera.tile.launch"),
     "target": ("tessera.graph.", "tessera.tile.launch"),

@@ -1,0 +1,65 @@
+"""What holds of a plan, whatever its units are called: order, overlap, chunks (collectives specification, 2 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, TypeAlias
+
+Unit: TypeAlias = dict[str, Any]
+
+AWAIT = "tessera.await"
+
+
+def planned(impl: Any, check: Any, text: str, **options: int) -> list[Unit]:
+    """The units of @f, which wait for earlier ones only."""
+    units: list[Unit] = check.returns(impl.collectives.plan(text=text, function="f", **options))["units"]
+    check.equal([unit["id"] for unit in units], list(range(len(units))), "the numbers of the units, in order")
+    early = all(other < unit["id"] for unit in units for other in unit["after"])
+    check.true(early, "every unit waits for earlier ones", [unit["after"] for unit in units])
+    return units
+
+
+def chunks(units: Sequence[Unit], result: str | None = None) -> list[Unit]:
+    """The units of the communication queue: of the collective with a future, or all."""
+    return [unit for unit in units if unit["queue"] == "comm" and result in (None, *unit["results"])]
+
+
+def making(units: Sequence[Unit], result: str) -> Unit:
+    """The unit of the compute queue that gives a value."""
+    (found,) = (unit for unit in units if unit["queue"] == "compute" and result in unit["results"])
+    return found
+
+
+def awaits_of(units: Sequence[Unit]) -> list[Unit]:
+    """The waits."""
+    return [unit for unit in units if unit["op"] == AWAIT]
+
+
+def before(units: Sequence[Unit]) -> list[set[int]]:
+    """All units that must have ended before each."""
+    found: list[set[int]] = []
+    for unit in units:
+        found.append(set(unit["after"]).union(*(found[other] for other in unit["after"])))
+    return found
+
+
+def in_order(units: Sequence[Unit], first: Unit, second: Unit) -> bool:
+    """Whether the second starts only after the first has ended."""
+    return first["id"] in before(units)[second["id"]]
+
+
+def most_at_once(units: Sequence[Unit]) -> int:
+    """How many chunks may be under way together: the largest set of them of which none waits for another."""
+    comm = chunks(units)
+    earlier = before(units)
+    most = 0
+    for size in range(1, len(comm) + 1):
+        free = any(
+            all(a["id"] not in earlier[b["id"]] for a, b in combinations(chosen, 2))
+            for chosen in combinations(comm, size)
+        )
+        if not free:
+            break
+        most = size
+    return most

@@ -1,0 +1,83 @@
+"""Texts of Graph IR with collectives that yield futures (collectives specification, 2, 8 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tessera_conformance.tensors import Tensor
+
+FIRST_LINE = 5
+"""The line of a program's first operation."""
+
+
+def program(
+    *operations: str, takes: str = "%x: tensor<8xfp32>", gives: str = "tensor<8xfp32>", mesh: str = "dp=4"
+) -> str:
+    """A module with one mesh and the function @f; what an entry of `operations` says may go over several lines."""
+    axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
+    names = ", ".join(f'"{axis}"' for axis in axes)
+    types = ", ".join(part.partition(": ")[2] for part in takes.split(", %"))
+    return "\n".join(
+        [
+            '"builtin.module"() ({',
+            f'  "tessera.graph.mesh"() {{sym_name = "g", axes = [{names}], shape = [{", ".join(extents)}]}} : () -> ()',
+            '  "tessera.graph.func"() ({',
+            f"  ^bb0({takes}):",
+            *(f"    {operation}" for operation in operations),
+            f'  }}) {{sym_name = "f", function_type = ({types}) -> ({gives})}} : () -> ()',
+            '}) {sym_name = "m"} : () -> ()',
+            "",
+        ]
+    )
+
+
+def issue(
+    result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type: str = "tensor<8xfp32>"
+) -> str:
+    """A collective in the form of section 2.1: the type of the operand, then the attributes."""
+    braces = f" {{{attributes}}}" if attributes else ""
+    return f"{result} = tessera.collective.{collective} {operand} : {type}{braces}"
+
+
+def awaits(result: str, future: str) -> str:
+    """The wait for a future."""
+    return f"{result} = tessera.await {future}"
+
+
+def returns(values: str, types: str = "tensor<8xfp32>") -> str:
+    """The end of the function."""
+    return f'"tessera.graph.return"({values}) : ({types}) -> ()'
+
+
+def binary(result: str, name: str, a: str, b: str, type: str = "tensor<8xfp32>") -> str:
+    """An elementwise operation of two operands of one type."""
+    return f'{result} = "tessera.graph.{name}"({a}, {b}) : ({type}, {type}) -> {type}'
+
+
+def branch(then: Sequence[str], otherwise: Sequence[str], type: str = "tensor<8xfp32>") -> str:
+    """%r by the bool %c: what the first operations call %y, or the second %z."""
+    sides = [[f"  {line}" for line in side] for side in (then, otherwise)]
+    return "\n    ".join(
+        [
+            '%r = "tessera.graph.if"(%c) ({',
+            *sides[0],
+            f'  "tessera.graph.yield"(%y) : ({type}) -> ()',
+            "}, {",
+            *sides[1],
+            f'  "tessera.graph.yield"(%z) : ({type}) -> ()',
+            f"}}) : (bool) -> {type}",
+        ]
+    )
+
+
+def operations(answer: dict[str, object], name: str) -> list[dict[str, object]]:
+    """The operations of that name in an answer of `collectives.read`, in order."""
+    functions = answer["functions"]
+    assert isinstance(functions, list)
+    return [each for function in functions for each in function["operations"] if each["name"] == name]
+
+
+def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more: str) -> list[list[Tensor]]:  # type: ignore[no-untyped-def]
+    """What @f returns on each rank."""
+    answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=list(inputs), **more))
+    return [each["outputs"] for each in answer["ranks"]]

@@ -1,0 +1,465 @@
+"""The planner: awaits at first uses, chunks on tiles, buffers, fusion and folding (2.1, 2.3, 2.4, 8 and 9)."""
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.plans import (
+    awaits_of,
+    before,
+    chunks,
+    in_order,
+    making,
+    most_at_once,
+    planned,
+)
+from tessera_conformance.chapters.collectives.kit.programs import awaits, binary, issue, program, returns
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("graph-ir-text")
+
+SUM = 'op="sum"'
+T = "tensor<8xfp32>"
+
+
+def stretches(units, result):
+    """First element and count of each chunk of a collective."""
+    return [(unit["chunk"]["first"], unit["chunk"]["count"]) for unit in chunks(units, result)]
+
+
+def sliced(shape, dtype, chunk, name="chunk", collective="all_reduce"):
+    """A collective of a tensor in chunks."""
+    held = f"tensor<{shape}x{dtype}>"
+    attributes = f"{name}={chunk}" if collective != "all_reduce" else f"{SUM}, {name}={chunk}"
+    gives = f"tensor<{int(shape) * 4}x{dtype}>" if collective == "all_gather" else held
+    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
+    return program(*lines, takes=f"%x: {held}", gives=gives)
+
+
+# Chunks
+
+SLICES = [
+    # shape, dtype, chunk, tile in bytes, elements of a chunk
+    ("1000", "fp32", "1KiB", 128, 256),
+    ("1000", "fp32", "1KiB", None, 256),
+    ("1024", "fp32", "1KiB", 1024, 256),
+    ("1000", "fp32", "1000", 128, 224),
+    ("1000", "fp32", "100", 128, 32),
+    ("1000", "fp32", "1", 400, 100),
+    ("1000", "bf16", "1KiB", 96, 480),
+    ("1000", "fp64", "1KiB", 256, 128),
+    ("1000", "int8", "1KiB", 100, 1000),
+    ("257", "fp32", "1KiB", 64, 256),
+    ("255", "fp32", "1KiB", 64, 256),
+    ("10x30", "fp32", "512", 16, 128),
+    ("1", "fp32", "1MiB", 16, 262144),
+]
+IDS = [f"{shape}-{dtype}-{chunk}-{tile}" for shape, dtype, chunk, tile, _ in SLICES]
+
+
+@clause("COLL-08-09", "COLL-02.3-03", "COLL-02.3-01")
+@pytest.mark.parametrize(("shape", "dtype", "chunk", "tile", "size"), SLICES, ids=IDS)
+@pytest.mark.parametrize("name", ["chunk", "chunk_bytes"])
+def test_a_collective_is_sliced_at_tiles_with_a_short_tail(impl, check, shape, dtype, chunk, tile, size, name):
+    """Every element in one chunk, in order; boundaries are multiples of the tile (AMB-COLL-21, AMB-COLL-55)."""
+    units = planned(impl, check, sliced(shape, dtype, chunk, name), **({} if tile is None else {"tile": tile}))
+    total = 1
+    for extent in shape.split("x"):
+        total *= int(extent)
+    expected = [(first, min(size, total - first)) for first in range(0, total, size)]
+    check.equal(stretches(units, "%f"), expected, "the elements of each chunk")
+
+
+@clause("COLL-08-09", "COLL-02.3-01")
+@pytest.mark.parametrize("collective", ["all_gather", "broadcast", "all_to_all"])
+def test_every_collective_is_sliced(impl, check, collective):
+    """By the elements that a rank brings."""
+    units = planned(impl, check, sliced("600", "fp32", "1KiB", collective=collective), tile=64)
+    check.equal(stretches(units, "%f"), [(0, 256), (256, 256), (512, 88)], "the elements of each chunk")
+    names = {unit["op"] for unit in chunks(units)}
+    check.equal(names, {f"tessera.collective.{collective}"}, "the collective of the chunks")
+
+
+@clause("COLL-08-09")
+def test_without_a_chunk_a_collective_is_one(impl, check):
+    """Of all elements; of none, too, since the ranks meet all the same."""
+    for extent in (1000, 0):
+        held = f"tensor<{extent}xfp32>"
+        lines = [issue("%f", "%x", SUM, type=held), awaits("%y", "%f"), returns("%y", held)]
+        units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=held), tile=64)
+        check.equal(stretches(units, "%f"), [(0, extent)], "the elements of the only chunk")
+
+
+@clause("COLL-02.3-03")
+@pytest.mark.parametrize("tile", [2, 6, 7])
+def test_a_tile_that_ends_within_an_element_is_refused(impl, check, tile):
+    """No boundary can lie on it; its twin of whole elements is taken."""
+    text = sliced("1000", "fp32", "1KiB")
+    planned(impl, check, text, tile=8)
+    check.status(impl.collectives.plan(text=text, function="f", tile=tile), "TESS_ERR_INVALID_VALUE")
+
+
+# Awaits
+
+PLAIN = [
+    '%s = "tessera.graph.all_reduce"(%x) {op = "sum", axis = "dp"}',
+    binary("%a", "add", "%x", "%x"),
+    '%t = "tessera.graph.all_reduce"(%a) {op = "max", axis = "dp"}',
+    binary("%b", "multiply", "%a", "%a"),
+    binary("%c", "subtract", "%b", "%t"),
+    binary("%d", "add", "%c", "%s"),
+    binary("%e", "add", "%d", "%t"),
+    returns("%e"),
+]
+
+
+def waits_right_before(check, units, user, *results):
+    """Between these waits and their first use stands nothing of the compute queue."""
+    order = [unit["id"] for unit in units if unit["queue"] == "compute"]
+    place = order.index(making(units, user)["id"] if user else order[-1])
+    here = [units[index] for index in order[place - len(results) : place]]
+    check.equal([unit["op"] for unit in here], ["tessera.await"] * len(results), f"what stands before {user}")
+    check.equal({name for unit in here for name in unit["results"]}, set(results), f"what {user} waits for")
+
+
+@clause("COLL-08-10", "COLL-02.1-02")
+def test_plain_collectives_are_awaited_right_before_their_first_use(impl, check):
+    """Graph IR's own all_reduce becomes a collective whose value is awaited where it is used (AMB-COLL-14)."""
+    units = planned(impl, check, program(*PLAIN))
+    check.equal(len(awaits_of(units)), 2, "the number of awaits: each once, however often it is used")
+    waits_right_before(check, units, "%c", "%t")
+    waits_right_before(check, units, "%d", "%s")
+    check.equal([unit["op"] for unit in chunks(units)], ["tessera.collective.all_reduce"] * 2, "the collectives")
+
+
+@clause("COLL-08-10", "COLL-02.1-02")
+@pytest.mark.parametrize("early", [True, False], ids=["awaited-at-once", "awaited-twice"])
+def test_an_await_stands_at_the_first_use_wherever_the_program_has_it(impl, check, early):
+    """One that comes too early is moved to the use; a second one is the same."""
+    wait, again = awaits("%s", "%f"), awaits("%t", "%f")
+    lines = [issue("%f", "%x", SUM), *([wait] if early else []), binary("%a", "add", "%x", "%x")]
+    lines += [*([] if early else [wait]), binary("%b", "multiply", "%a", "%a"), binary("%c", "subtract", "%b", "%s")]
+    lines += [*([] if early else [again]), binary("%d", "add", "%c", "%s" if early else "%t"), returns("%d")]
+    units = planned(impl, check, program(*lines))
+    check.equal(len(awaits_of(units)), 1, "the number of awaits")
+    waits_right_before(check, units, "%c", "%s")
+
+
+@clause("COLL-08-10")
+def test_what_is_never_used_is_never_awaited(impl, check):
+    """It is issued all the same, also where the program awaits it (AMB-COLL-03)."""
+    lines = [issue("%f", "%x", SUM), issue("%g", "%x", 'op="max"'), awaits("%y", "%g"), returns("%x")]
+    units = planned(impl, check, program(*lines))
+    check.equal(len(awaits_of(units)), 0, "the number of awaits")
+    check.equal(len(chunks(units)), 2, "the number of collectives")
+
+
+@clause("COLL-08-10", "COLL-02.1-02")
+def test_a_return_and_a_collective_are_uses(impl, check):
+    """Each waits for what it takes."""
+    part = "tensor<2xfp32>"
+    lines = [
+        issue("%f", "%x", SUM, "reduce_scatter"),
+        awaits("%s", "%f"),
+        binary("%a", "add", "%x", "%x"),
+        issue("%g", "%s", "", "all_gather", part),
+        awaits("%y", "%g"),
+        returns("%y, %a", f"{T}, {T}"),
+    ]
+    units = planned(impl, check, program(*lines, gives=f"{T}, {T}"))
+    (scatter,), (gather,) = chunks(units, "%f"), chunks(units, "%g")
+    first, second = awaits_of(units)
+    check.true(in_order(units, scatter, first) and in_order(units, first, gather), "the gather waits for the shard")
+    check.true(in_order(units, gather, second), "the second await waits for the gather")
+    check.equal([unit["op"] for unit in units if unit["queue"] == "compute"][-2:], ["tessera.await", units[-1]["op"]],
+                "what the return waits for")  # fmt: skip
+    check.true(not in_order(units, scatter, making(units, "%a")), "the sum beside waits for nothing")
+
+
+@clause("COLL-02.1-02", "COLL-01-02")
+def test_only_what_uses_a_value_waits_for_its_chunks(impl, check):
+    """Compute beside a collective in chunks starts before any of them has ended; the use waits for them all."""
+    held = "tensor<1000xfp32>"
+    lines = [
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
+        binary("%a", "add", "%x", "%x", held),
+        awaits("%s", "%f"),
+        binary("%b", "add", "%a", "%s", held),
+        binary("%c", "multiply", "%a", "%a", held),
+        returns("%b, %c", f"{held}, {held}"),
+    ]
+    units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=f"{held}, {held}"))
+    under_way = {unit["id"] for unit in chunks(units, "%f")}
+    earlier = before(units)
+    check.equal(len(under_way), 4, "the number of chunks")
+    check.equal(earlier[making(units, "%b")["id"]] & under_way, under_way, "the chunks that the use waits for")
+    for free in ("%a", "%c"):
+        check.equal(earlier[making(units, free)["id"]] & under_way, set(), f"the chunks that {free} waits for")
+
+
+# Buffers and chunks under way
+
+
+@feature("pipelining")
+@pytest.mark.parametrize(
+    "depth", [pytest.param(2, marks=clause("COLL-02.3-04")), pytest.param(3, marks=clause("COLL-02.3-05")), 1, 4]
+)
+@clause("COLL-02.3-04")
+def test_a_buffer_is_used_again_when_its_chunk_has_ended(impl, check, depth):
+    """And no later: as many chunks are under way as there are buffers (AMB-COLL-58)."""
+    units = planned(impl, check, sliced("1800", "fp32", "1KiB"), tile=64, depth=depth)
+    own = chunks(units, "%f")
+    check.equal(len(own), 8, "the number of chunks")
+    check.equal(len({unit["buffer"] for unit in own}), depth, "the number of buffers")
+    for index, unit in enumerate(own):
+        for other in own[:index]:
+            if other["buffer"] == unit["buffer"]:
+                check.true(in_order(units, other, unit), f"unit {unit['id']} has the buffer of {other['id']}")
+    check.equal(most_at_once(units), depth, "the chunks that may be under way together")
+
+
+@feature("pipelining")
+@clause("COLL-02.3-04", "COLL-02.3-05")
+@pytest.mark.parametrize(("most", "depth", "expected"), [(1, None, 1), (3, None, 3), (3, 2, 3), (2, 3, 2), (16, 2, 4)])
+def test_no_more_chunks_are_under_way_than_allowed(impl, check, most, depth, expected):
+    """max_inflight counts the chunks of all collectives, depth those of one."""
+    held = "tensor<1000xfp32>"
+    text = program(
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
+        issue("%g", "%x", 'op="max", chunk=1KiB', type=held),
+        awaits("%a", "%f"),
+        awaits("%b", "%g"),
+        returns("%a, %b", f"{held}, {held}"),
+        takes=f"%x: {held}",
+        gives=f"{held}, {held}",
+    )
+    options = {"max_inflight": most} | ({} if depth is None else {"depth": depth})
+    units = planned(impl, check, text, **options)
+    check.equal(len(chunks(units)), 8, "the number of chunks")
+    check.equal(most_at_once(units), expected, "the chunks that may be under way together")
+
+
+# Fusion
+
+SMALL = {"a": "3", "b": "5x2", "c": "7"}
+
+
+def small(*lines, returned, chunk="1KiB", attributes=("sum", "sum", "sum"), collective="all_reduce"):
+    """Collectives of three small tensors, then the lines that are given."""
+    types = {name: f"tensor<{shape}xfp32>" for name, shape in SMALL.items()}
+    first = []
+    for (name, held), op in zip(types.items(), attributes, strict=True):
+        first.append(issue(f"%f{name}", f"%{name}", f'op="{op}", chunk={chunk}', collective, held))
+    gives = ", ".join(types[name] for name in returned)
+    values = ", ".join(f"%r{name}" for name in returned)
+    takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
+    waits = [awaits(f"%r{name}", f"%f{name}") for name in SMALL if not any(f"%r{name} =" in line for line in lines)]
+    return program(*first, *lines, *waits, returns(values, gives), takes=takes, gives=gives)
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+def test_small_tensors_travel_together(impl, check):
+    """One collective, whose parts are the tensors, each element once; each has its await (AMB-COLL-24, AMB-COLL-56)."""
+    units = planned(impl, check, small(returned="abc"))
+    (fused,) = chunks(units)
+    check.equal(fused["chunk"], {"first": 0, "count": 20}, "the elements of the collective")
+    parts = [(part["value"], part["first"], part["count"]) for part in fused["parts"]]
+    check.equal(parts, [("%fa", 0, 3), ("%fb", 3, 10), ("%fc", 13, 7)], "the tensors in it")
+    check.equal(fused["operands"], ["%a", "%b", "%c"], "what it is given")
+    waits = awaits_of(units)
+    check.equal([unit["results"] for unit in waits], [["%ra"], ["%rb"], ["%rc"]], "the awaits")
+    check.true(all(in_order(units, fused, unit) for unit in waits), "each await waits for it", waits)
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize(
+    ("attributes", "chunk", "counts"),
+    [
+        pytest.param(("sum", "max", "sum"), "1KiB", [10, 10], id="ops"),
+        pytest.param(("sum", "sum", "sum"), "56", [13, 7], id="a-full-chunk"),
+        pytest.param(("sum", "sum", "sum"), "12", [3, 3, 3, 3, 1, 3, 3, 1], id="none-is-small"),
+    ],
+)
+def test_only_what_fits_travels_together(impl, check, attributes, chunk, counts):
+    """Collectives of one op, together no larger than a chunk."""
+    units = planned(impl, check, small(returned="abc", attributes=attributes, chunk=chunk))
+    check.equal(sorted(unit["chunk"]["count"] for unit in chunks(units)), sorted(counts), "the elements of the units")
+    covered = {}
+    for unit in chunks(units):
+        for name in unit["results"]:
+            parts = {part["value"]: part["count"] for part in unit.get("parts", [])}
+            covered[name] = covered.get(name, 0) + parts.get(name, unit["chunk"]["count"])
+    check.equal(covered, {"%fa": 3, "%fb": 10, "%fc": 7}, "the elements of each tensor")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check):
+    """Its consumer cannot wait for the others, the last of which depends on it."""
+    held = "tensor<3xfp32>"
+    lines = [
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
+        issue("%g", "%x", f"{SUM}, chunk=1KiB", type=held),
+        awaits("%a", "%f"),
+        binary("%b", "add", "%a", "%a", held),
+        issue("%h", "%b", f"{SUM}, chunk=1KiB", type=held),
+        awaits("%c", "%g"),
+        awaits("%d", "%h"),
+        returns("%c, %d", f"{held}, {held}"),
+    ]
+    units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=f"{held}, {held}"))
+    check.equal([unit["results"] for unit in chunks(units)], [["%f", "%g"], ["%h"]], "the collectives")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all"])
+def test_collectives_of_parts_are_not_joined(impl, check, collective):
+    """What each rank is given of two tensors is no stretch of what it is given of both."""
+    reduces = collective == "reduce_scatter"
+    gives = {"reduce_scatter": "tensor<2xfp32>", "all_gather": "tensor<32xfp32>"}.get(collective, T)
+    attributes = f"{SUM}, chunk=1KiB" if reduces else "chunk=1KiB"
+    lines = [issue(f"%{name}", "%x", attributes, collective) for name in "fg"]
+    lines += [awaits("%y", "%f"), awaits("%z", "%g"), returns("%y, %z", f"{gives}, {gives}")]
+    units = planned(impl, check, program(*lines, gives=f"{gives}, {gives}"))
+    check.equal([unit["results"] for unit in chunks(units)], [["%f"], ["%g"]], "the collectives")
+
+
+# Folding
+
+
+def cast(result, operand, to):
+    """A conversion."""
+    return f'{result} = "tessera.graph.cast"({operand}) {{dtype = "{to}"}}'
+
+
+def folds(unit):
+    """What a collective does beside."""
+    return [(each["kind"], each["at"], each["by"]) for each in unit.get("folds", [])]
+
+
+@feature("fusion")
+@pytest.mark.parametrize(
+    ("before_it", "behind_it", "expected"),
+    [
+        pytest.param("scale", None, [("scale", "before", "%s")], marks=clause("COLL-02.4-02"), id="scale-before"),
+        pytest.param(None, "scale", [("scale", "after", "%s")], marks=clause("COLL-02.4-02"), id="scale-behind"),
+        pytest.param(
+            "scale",
+            "scale",
+            [("scale", "before", "%s"), ("scale", "after", "%s")],
+            marks=clause("COLL-02.4-02"),
+            id="scales",
+        ),
+        pytest.param("bf16", None, [("cast", "before", "bf16")], marks=clause("COLL-02.4-04"), id="cast-before"),
+        pytest.param(
+            "fp8_e4m3", None, [("cast", "before", "fp8_e4m3")], marks=clause("COLL-02.4-04"), id="cast-to-fp8"
+        ),
+        pytest.param(None, "bf16", [("cast", "after", "bf16")], marks=clause("COLL-02.4-04"), id="cast-behind"),
+        pytest.param(
+            "bf16",
+            "fp32",
+            [("cast", "before", "bf16"), ("cast", "after", "fp32")],
+            marks=clause("COLL-02.4-04"),
+            id="casts",
+        ),
+    ],
+)
+def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it, behind_it, expected):
+    """It leaves the compute queue; the collective is given, and gives, what stood on its other side (AMB-COLL-57)."""
+    sent = "fp32" if before_it in (None, "scale") else before_it
+    held, source, lines = f"tensor<8x{sent}>", "%x", []
+    if before_it is not None:
+        scaled = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
+        lines.append(scaled if before_it == "scale" else cast("%m", "%x", before_it))
+        source = "%m"
+    lines += [issue("%f", source, SUM, type=held), awaits("%v", "%f")]
+    gives, value = held, "%v"
+    if behind_it is not None:
+        lines.append('%y = "tessera.graph.multiply"(%s, %v)' if behind_it == "scale" else cast("%y", "%v", behind_it))
+        gives, value = held if behind_it == "scale" else f"tensor<8x{behind_it}>", "%y"
+    text = program(*lines, returns(value, gives), takes=f"%x: {T}, %s: fp32", gives=gives)
+    units = planned(impl, check, text)
+    (unit,) = chunks(units)
+    check.equal(folds(unit), expected, "what is folded")
+    check.equal(unit["operands"], ["%x"], "what the collective is given")
+    left = [each["op"] for each in units if each["queue"] == "compute"]
+    check.equal(left[:1] + left[2:], ["tessera.await"], "what is left to compute, but the return")
+    check.equal(awaits_of(units)[0]["results"], [value], "what is awaited")
+
+
+@feature("compression")
+@pytest.mark.parametrize("wire", ["bf16", "fp8_e4m3", "fp16"])
+@clause("COLL-02.4-03", "COLL-02.4-05")
+def test_a_folded_cast_travels_narrow_and_adds_wide(impl, check, wire):
+    """The narrow dtype is on the wire, the sum is in fp32 (AMB-COLL-06, AMB-COLL-57)."""
+    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM, type=f"tensor<8x{wire}>"), awaits("%v", "%f")]
+    text = program(*lines, cast("%y", "%v", "fp32"), returns("%y"), gives=T)
+    (unit,) = chunks(planned(impl, check, text))
+    check.equal((unit["wire"], unit["reduces_in"]), (wire, "fp32"), "what travels, and in what is added")
+    check.equal([kind for kind, _, _ in folds(unit)], ["cast", "cast"], "what is folded")
+
+
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+def test_what_something_else_uses_is_not_folded(impl, check):
+    """A product that is returned too stays in the compute queue, and so does one by another tensor, or a wider cast."""
+    scale = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
+    takes = f"%x: {T}, %s: fp32"
+    used = program(
+        scale,
+        issue("%f", "%m", SUM),
+        awaits("%v", "%f"),
+        returns("%v, %m", f"{T}, {T}"),
+        takes=takes,
+        gives=f"{T}, {T}",
+    )
+    wide = "tensor<8xfp64>"
+    widened = program(
+        cast("%m", "%x", "fp64"),
+        issue("%f", "%m", SUM, type=wide),
+        awaits("%v", "%f"),
+        returns("%v", wide),
+        takes=takes,
+        gives=wide,
+    )
+    product = program(
+        binary("%m", "multiply", "%x", "%x"), issue("%f", "%m", SUM), awaits("%v", "%f"), returns("%v"), takes=takes
+    )
+    twice = program(
+        issue("%f", "%x", SUM),
+        awaits("%v", "%f"),
+        f'%y = "tessera.graph.multiply"(%v, %s) : ({T}, fp32) -> {T}',
+        binary("%z", "add", "%y", "%v"),
+        returns("%z"),
+        takes=takes,
+    )
+    for text, value in ((used, "%m"), (widened, "%m"), (product, "%m"), (twice, "%y")):
+        units = planned(impl, check, text)
+        made = [unit["op"] for unit in units if unit["queue"] == "compute" and value in unit["results"]]
+        check.equal(len(made), 1, f"the units that compute {value}")
+        check.equal([folds(unit) for unit in chunks(units)], [[]], "what is folded")
+
+
+# The example
+
+
+@clause("COLL-09.1-03")
+def test_the_next_tile_is_computed_between_issue_and_await(impl, check):
+    """9.1: it stands behind the issue and before the await, and waits for neither (AMB-COLL-16)."""
+    text = program(
+        binary("%dw", "multiply", "%x", "%x"),
+        "%f = tessera.collective.all_reduce %dw",
+        '{op="sum", chunk=1MiB, dtype="bf16", algo="auto", path="auto", scope="node"}',
+        "; ... compute next tile ...",
+        binary("%next", "add", "%x", "%x"),
+        "%dw_red = tessera.await %f",
+        binary("%out", "subtract", "%dw_red", "%next"),
+        returns("%out"),
+    )
+    units = planned(impl, check, text)
+    (sent,), (wait,), tile = chunks(units, "%f"), awaits_of(units), making(units, "%next")
+    check.true(sent["id"] < tile["id"] < wait["id"], "the order of the queues", [sent["id"], tile["id"], wait["id"]])
+    check.true(not in_order(units, sent, tile), "the tile does not wait for the chunk", tile["after"])
+    check.true(in_order(units, wait, making(units, "%out")), "the epilogue waits for the sum")
+    check.equal(sent.get("wire"), "bf16", "what travels")

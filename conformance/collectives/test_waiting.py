@@ -1,0 +1,535 @@
+"""Programs with futures on all ranks: what is computed, who waits for whom, and ranks that disagree (2, 8 and 9)."""
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.programs import (
+    awaits,
+    binary,
+    branch,
+    issue,
+    on_ranks,
+    program,
+    returns,
+)
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+
+pytestmark = feature("mesh-execution", "graph-ir-text")
+
+SUM = 'op="sum"'
+T = "tensor<8xfp32>"
+BRANCHED = f"%x: {T}, %c: bool"
+GRID = "dp=2 tp=2"
+MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
+
+
+def spread(ranks, dtype="fp32", count=8, seed=900):
+    """Data whose sum depends on the order in which ranks are added."""
+    return [counted(dtype, (count,), seed=seed + rank, exponents=(-7, 7)) for rank in range(ranks)]
+
+
+def given(rows, **flags):
+    """The inputs of each rank: its row as x, and flags by name, one for each rank."""
+    return [
+        {"x": row, **{name: tensor_of("bool", values[rank]) for name, values in flags.items()}}
+        for rank, row in enumerate(rows)
+    ]
+
+
+def parts(row, count):
+    """Equal stretches of a vector."""
+    size = len(row.data) // count
+    return [row.data[index * size : (index + 1) * size] for index in range(count)]
+
+
+def vector(like, *pieces):
+    """A vector of pieces of another."""
+    data = b"".join(pieces)
+    return Tensor(like.dtype, (len(data) * like.shape[0] // len(like.data),), data)
+
+
+# What is computed
+
+
+def wanted(collective, rows):
+    """What each rank of a group has in the end."""
+    ranks = len(rows)
+    if collective == "all_reduce":
+        return list(all_reduce(*rows))
+    if collective == "reduce_scatter":
+        return [vector(rows[0], part) for part in parts(all_reduce(*rows)[0], ranks)]
+    if collective == "all_gather":
+        return [vector(rows[0], *(row.data for row in rows))] * ranks
+    if collective == "broadcast":
+        return [rows[-1]] * ranks
+    dealt = [parts(row, ranks) for row in rows]
+    return [vector(rows[0], *(dealt[source][rank] for source in range(ranks))) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "collective",
+    [
+        pytest.param("all_reduce", marks=clause("COLL-02.1-05")),
+        pytest.param("reduce_scatter", marks=clause("COLL-02.1-04", "COLL-02.1-05")),
+        pytest.param("all_gather", marks=clause("COLL-02.1-05", "COLL-09.2-02")),
+        pytest.param("broadcast", marks=clause("COLL-02.1-05")),
+        pytest.param("all_to_all", marks=clause("COLL-02.1-05")),
+    ],
+)
+def test_an_awaited_future_has_the_bits_of_its_collective(impl, check, collective, dtype, ranks):
+    """As the collectives of Graph IR give them: canonical tree, parts in the order of ranks (AMB-RT-04)."""
+    count = ranks * 3
+    rows = spread(ranks, dtype, count)
+    expected = wanted(collective, rows)
+    held, gives = (f"tensor<{size}x{dtype}>" for size in (count, expected[0].shape[0]))
+    attributes = {"all_reduce": SUM, "reduce_scatter": SUM, "broadcast": f"root={ranks - 1}"}.get(collective, "")
+    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh=f"dp={ranks}")
+    for rank, ((found,), value) in enumerate(zip(on_ranks(impl, check, text, given(rows)), expected, strict=True)):
+        check.bits(found, value, f"{collective}: rank {rank}")
+
+
+@clause("COLL-02.1-05")
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_extremes_keep_signs_of_zeros_and_nans(impl, check, op):
+    """NaN, infinities, zeros of both signs and subnormals come through a future as they are."""
+    rows = [
+        tensor_of("fp32", row)
+        for row in (
+            [0.0, -0.0, float("inf"), float("nan"), 2.0**-149, 1, -3, 5],
+            [-0.0, 0.0, 1.0, 1.0, -(2.0**-149), 1, float("-inf"), float("nan")],
+        )
+    ]
+    text = program(issue("%f", "%x", f'op="{op}"'), awaits("%y", "%f"), returns("%y"), mesh="dp=2")
+    for (found,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows, op=op), strict=True):
+        check.bits(found, value, op)
+
+
+@clause("COLL-02.1-05")
+def test_a_second_await_yields_the_same_value(impl, check):
+    """At once, and after other work has used the first (AMB-COLL-03)."""
+    text = program(
+        issue("%f", "%x", SUM),
+        awaits("%a", "%f"),
+        awaits("%b", "%f"),
+        binary("%s", "add", "%a", "%b"),
+        awaits("%c", "%f"),
+        returns("%a, %b, %c", f"{T}, {T}, {T}"),
+        gives=f"{T}, {T}, {T}",
+        mesh="dp=3",
+    )
+    rows = spread(3)
+    total = all_reduce(*rows)[0]
+    for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
+        for place, found in enumerate(outputs):
+            check.bits(found, total, f"rank {rank}, await {place}")
+
+
+@clause("COLL-02.1-05", "COLL-02.1-01")
+def test_a_future_keeps_the_operand_as_it_was_issued(impl, check):
+    """Two collectives under way have values of their own, whatever is computed, and awaited, between."""
+    text = program(
+        issue("%f", "%x", SUM),
+        binary("%d", "multiply", "%x", "%x"),
+        issue("%g", "%d", 'op="max"'),
+        awaits("%b", "%g"),
+        awaits("%a", "%f"),
+        returns("%a, %b", f"{T}, {T}"),
+        gives=f"{T}, {T}",
+        mesh="dp=3",
+    )
+    rows = [tensor_of("fp32", [rank + place for place in range(8)]) for rank in range(3)]
+    total = tensor_of("fp32", [sum(rank + place for rank in range(3)) for place in range(8)])
+    largest = tensor_of("fp32", [(2 + place) ** 2 for place in range(8)])
+    for first, second in on_ranks(impl, check, text, given(rows)):
+        check.bits(first, total, "the sum")
+        check.bits(second, largest, "the largest square")
+
+
+# Hints
+
+
+@feature("scopes")
+@clause("COLL-02.2-02")
+@pytest.mark.parametrize("scope", ["intra_sm", "intra_gpu", "node", "rack"])
+def test_a_scope_leaves_the_bits_alone(impl, check, scope):
+    """A hint: the sum of five ranks has the bits that it has without (AMB-COLL-11)."""
+    rows = spread(5)
+    for attributes in (SUM, f'{SUM}, scope="{scope}"'):
+        text = program(issue("%f", "%x", attributes), awaits("%y", "%f"), returns("%y"), mesh="dp=5")
+        for (found,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows), strict=True):
+            check.bits(found, value, attributes)
+
+
+@feature("scopes")
+@clause("COLL-02.2-02")
+def test_ranks_may_hint_differently(impl, check):
+    """scope, path, priority, overlap and qos are each rank's own (AMB-COLL-52)."""
+    hints = (f'{SUM}, scope="node"', f'{SUM}, scope="rack", path="auto", priority=2, overlap=true, qos="low"')
+    sides = [[issue("%f", "%x", each), awaits("%y", "%f")] for each in hints]
+    sides[1] = [line.replace("%f", "%g").replace("%y", "%z") for line in sides[1]]
+    text = program(branch(*sides), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    rows = spread(3)
+    for (found,), value in zip(on_ranks(impl, check, text, given(rows, c=[1, 0, 1])), all_reduce(*rows), strict=True):
+        check.bits(found, value, "the sum")
+
+
+# Who waits
+
+
+@clause("COLL-02.1-02", "COLL-02.1-03")
+def test_issuing_does_not_wait(impl, check):
+    """On a square, half of the ranks issue along one axis first, half along the other: waiting there is a deadlock."""
+    dp, tp = f'{SUM}, axis="dp"', f'{SUM}, axis="tp"'
+    then = [issue("%f", "%x", dp), issue("%g", "%x", tp), awaits("%a", "%f"), awaits("%b", "%g")]
+    otherwise = [issue("%h", "%x", tp), issue("%i", "%x", dp), awaits("%d", "%i"), awaits("%e", "%h")]
+    then.append(binary("%y", "subtract", "%a", "%b"))
+    otherwise.append(binary("%z", "subtract", "%d", "%e"))
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
+    rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(4)]
+    answers = on_ranks(impl, check, text, given(rows, c=[1, 0, 0, 1]))
+    expected = [101 - 11, 1010 - 11, 101 - 1100, 1010 - 1100]
+    for rank, ((found,), value) in enumerate(zip(answers, expected, strict=True)):
+        check.bits(found, tensor_of("fp32", [value] * 8), f"rank {rank}: along dp less along tp")
+
+
+@clause("COLL-02.1-02")
+@pytest.mark.parametrize("orders", [(1, 0), (0, 1), (1, 1)], ids=["crossed", "crossed-back", "both-late-first"])
+def test_ranks_may_await_in_different_orders(impl, check, orders):
+    """What is issued in one order is awaited in any."""
+    then = [issue("%f", "%x", SUM), issue("%g", "%x", 'op="max"')]
+    otherwise = [issue("%h", "%x", SUM), issue("%i", "%x", 'op="max"')]
+    waits = [[awaits("%a", "%f"), awaits("%b", "%g")], [awaits("%d", "%h"), awaits("%e", "%i")]]
+    then += waits[0][::-1] if orders[0] else waits[0]
+    otherwise += waits[1][::-1] if orders[1] else waits[1]
+    then.append(binary("%y", "subtract", "%a", "%b"))
+    otherwise.append(binary("%z", "subtract", "%d", "%e"))
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    rows = [tensor_of("fp32", [rank * place for place in range(8)]) for rank in range(3)]
+    for (found,) in on_ranks(impl, check, text, given(rows, c=[1, 0, 1])):
+        check.bits(found, tensor_of("fp32", [3 * place - 2 * place for place in range(8)]), "the sum less the largest")
+
+
+@clause("COLL-02.1-02")
+def test_an_await_waits_for_its_own_future_alone(impl, check):
+    """What a rank has issued before may still be waiting for a rank that waits for what this one issues later."""
+    tp, dp, all_ = f'{SUM}, axis="tp"', f'{SUM}, axis="dp"', f"{SUM}, subgroup=!tessera.shard<axes=[dp, tp]>"
+    then = [
+        issue("%f", "%x", dp),
+        issue("%g", "%x", tp),
+        awaits("%a", "%g"),
+        issue("%k", "%a", all_),
+        awaits("%b", "%f"),
+        awaits("%c1", "%k"),
+        binary("%y", "add", "%b", "%c1"),
+    ]
+    otherwise = [
+        issue("%h", "%x", tp),
+        awaits("%d", "%h"),
+        issue("%l", "%d", all_),
+        awaits("%e", "%l"),
+        issue("%i", "%x", dp),
+        awaits("%j", "%i"),
+        binary("%z", "add", "%j", "%e"),
+    ]
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
+    rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(4)]
+    answers = on_ranks(impl, check, text, given(rows, c=[1, 1, 0, 0]))
+    for rank, (found,) in enumerate(answers):
+        value = (101 if rank % 2 == 0 else 1010) + 2 * 1111
+        check.bits(found, tensor_of("fp32", [value] * 8), f"rank {rank}")
+
+
+@clause("COLL-02.1-03")
+def test_a_group_that_issues_nothing_is_not_waited_for(impl, check):
+    """Two ranks sum, the other two go their way: nothing brings all four together."""
+    then = [issue("%f", "%x", f'{SUM}, axis="tp"'), awaits("%y", "%f")]
+    otherwise = [binary("%z", "subtract", "%x", "%x")]
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
+    rows = [tensor_of("fp32", [rank + 1] * 8) for rank in range(4)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[0, 0, 1, 1]))):
+        check.bits(found, tensor_of("fp32", [0 if rank < 2 else 7] * 8), f"rank {rank}")
+
+
+@clause("COLL-02.1-02", "COLL-02.1-05")
+def test_a_future_that_one_rank_never_awaits_completes(impl, check):
+    """It is dropped there, and has its value on the others (AMB-COLL-03)."""
+    then = [issue("%f", "%x", SUM), awaits("%y", "%f")]
+    otherwise = [issue("%g", "%x", SUM), binary("%z", "add", "%x", "%x")]
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(3)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
+        check.bits(found, tensor_of("fp32", [20 if rank == 1 else 111] * 8), f"rank {rank}")
+
+
+@clause("COLL-02.1-02", "COLL-02.1-05")
+def test_a_future_that_nobody_awaits_is_dropped(impl, check):
+    """The program ends as it would without it."""
+    text = program(issue("%f", "%x", SUM), issue("%g", "%x", 'op="max"'), returns("%x"), mesh="dp=3")
+    rows = spread(3)
+    for (found,), row in zip(on_ranks(impl, check, text, given(rows)), rows, strict=True):
+        check.bits(found, row, "what was given")
+
+
+# Ranks that disagree
+
+
+def disagreeing(first, second, collective="all_reduce", other="all_reduce"):
+    """Ranks with %c issue one collective, the others another."""
+    then = [issue("%f", "%x", first, collective), awaits("%y", "%f")]
+    otherwise = [issue("%g", "%x", second, other), awaits("%z", "%g")]
+    return program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=2")
+
+
+@clause("COLL-02.1-01")
+@pytest.mark.parametrize(
+    ("first", "second", "collective", "other"),
+    [
+        pytest.param(SUM, 'op="max"', "all_reduce", "all_reduce", id="op"),
+        pytest.param("root=0", "root=1", "broadcast", "broadcast", id="root"),
+        pytest.param(SUM, "root=0", "all_reduce", "broadcast", id="collective"),
+        pytest.param(f"{SUM}, chunk=1KiB", f"{SUM}, chunk=2KiB", "all_reduce", "all_reduce", id="chunk"),
+        pytest.param(f"{SUM}, chunk=1KiB", SUM, "all_reduce", "all_reduce", id="chunk-missing"),
+        pytest.param(f'{SUM}, algo="ring"', f'{SUM}, algo="tree"', "all_reduce", "all_reduce", id="algo"),
+    ],
+)
+def test_ranks_that_issue_different_collectives_mismatch(impl, check, first, second, collective, other):
+    """They agree on all but their hints (AMB-COLL-52); the twin issues the same on both."""
+    flags = given(spread(2), c=[1, 0])
+    twin = disagreeing(first, first, collective, collective)
+    check.returns(impl.collectives.execute(text=twin, function="f", ranks=flags))
+    text = disagreeing(first, second, collective, other)
+    check.status(impl.collectives.execute(text=text, function="f", ranks=flags), MISMATCH)
+
+
+@clause("COLL-02.1-01")
+def test_a_chunk_has_two_names_and_one_meaning(impl, check):
+    """chunk=1KiB on one rank is chunk_bytes=1024 on another (AMB-COLL-01, AMB-COLL-52)."""
+    text = disagreeing(f"{SUM}, chunk=1KiB", f"{SUM}, chunk_bytes=1024")
+    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(spread(2), c=[1, 0])))
+
+
+@clause("COLL-02.1-01")
+@pytest.mark.parametrize(
+    "other", [tensor_of("fp32", [1] * 9), tensor_of("fp32", [[1] * 4] * 2)], ids=["count", "shape"]
+)
+def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
+    """A dimension that the text leaves open is one on every rank."""
+    rank = len(other.shape)
+    held = f"tensor<{'x'.join('?' * rank)}xfp32>"
+    text = program(
+        issue("%f", "%x", SUM, type=held), awaits("%y", "%f"), returns("%y", held), takes=f"%x: {held}", gives=held
+    ).replace("[4]", "[2]")
+    first = tensor_of("fp32", [2] * 8) if rank == 1 else tensor_of("fp32", [[2] * 2] * 4)
+    check.returns(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": first}]))
+    check.status(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": other}]), MISMATCH)
+
+
+@clause("COLL-02.1-02", "COLL-02.1-05")
+@pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "never-awaited"])
+def test_a_rank_that_never_comes_is_a_mismatch(impl, check, awaited):
+    """Never a hang, and, where nobody awaits the future, never unnoticed (AMB-COLL-50)."""
+    then = [issue("%f", "%x", SUM), awaits("%y", "%f") if awaited else binary("%y", "add", "%x", "%x")]
+    otherwise = [binary("%z", "add", "%x", "%x")]
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    rows = spread(3)
+    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1])))
+    check.status(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 1])), MISMATCH)
+
+
+@clause("COLL-02.1-02")
+def test_ranks_that_wait_for_each_other_are_a_mismatch(impl, check):
+    """Half of a square awaits along one axis before it issues along the other, half the other way round."""
+    dp, tp = f'{SUM}, axis="dp"', f'{SUM}, axis="tp"'
+    then = [issue("%f", "%x", dp), awaits("%a", "%f"), issue("%g", "%a", tp), awaits("%y", "%g")]
+    otherwise = [issue("%h", "%x", tp), awaits("%d", "%h"), issue("%i", "%d", dp), awaits("%z", "%i")]
+    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
+    rows = spread(4)
+    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1, 1])))
+    found = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 0, 1]))
+    check.status(found, MISMATCH)
+
+
+# Subgroups
+
+
+@feature("subgroups")
+@clause("COLL-02.2-03")
+@pytest.mark.parametrize(
+    ("shard", "groups"),
+    [
+        ("axes=[tp]", [[0, 1, 2], [3, 4, 5]]),
+        ("axes=[dp]", [[0, 3], [1, 4], [2, 5]]),
+        ("axes=[dp, tp]", [[0, 1, 2, 3, 4, 5]]),
+        ("axes=[tp, dp]", [[0, 1, 2, 3, 4, 5]]),
+        ("groups=[[0, 1, 2, 3, 4, 5]]", [[0, 1, 2, 3, 4, 5]]),
+        ("groups=[[0, 5], [2, 1], [4, 3]]", [[0, 5], [2, 1], [4, 3]]),
+        ("groups=[[5, 3, 1], [4, 0, 2]]", [[5, 3, 1], [4, 0, 2]]),
+    ],
+)
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "broadcast"])
+def test_each_group_meets_for_itself(impl, check, shard, groups, collective):
+    """Axes in the order of the mesh, groups in the order written: of parts, and of roots (AMB-COLL-51)."""
+    size = len(groups[0])
+    extra = {"reduce_scatter": f"{SUM}, ", "broadcast": f"root={size - 1}, "}.get(collective, "")
+    rows = spread(6, count=6)
+    expected = {
+        rank: value
+        for group in groups
+        for rank, value in zip(group, wanted(collective, [rows[rank] for rank in group]), strict=True)
+    }
+    gives = f"tensor<{expected[0].shape[0]}xfp32>"
+    lines = [issue("%f", "%x", f"{extra}subgroup=!tessera.shard<{shard}>", collective, "tensor<6xfp32>")]
+    lines += [awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes="%x: tensor<6xfp32>", gives=gives, mesh="dp=2 tp=3")
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(found, expected[rank], f"{collective} of {shard}: rank {rank}")
+
+
+@feature("subgroups")
+@clause("COLL-02.2-03")
+def test_a_rank_of_no_group_issues_nothing(impl, check):
+    """It is refused where it does; where it goes another way, the groups meet without it."""
+    shard = f"{SUM}, subgroup=!tessera.shard<groups=[[0, 2]]>"
+    then = [issue("%f", "%x", shard), awaits("%y", "%f")]
+    text = program(branch(then, [binary("%z", "subtract", "%x", "%x")]), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(3)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
+        check.bits(found, tensor_of("fp32", [0 if rank == 1 else 101] * 8), f"rank {rank}")
+    refused = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1]))
+    check.rejects(refused, category="distributed")
+
+
+# Wires
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize(
+    ("dtype", "wire", "keeps"),
+    [
+        ("fp32", "bf16", False),
+        ("fp32", "fp16", False),
+        ("fp64", "bf16", False),
+        ("bf16", "fp8", False),
+        ("bf16", "fp16", False),
+        ("fp16", "bf16", False),
+        ("fp8_e5m2", "fp8", False),
+        ("fp8_e4m3", "fp8_e5m2", False),
+        ("bf16", "bf16", True),
+        ("fp16", "fp16", True),
+        ("fp8_e4m3", "fp8", True),
+        ("fp8_e5m2", "fp8_e5m2", True),
+        ("fp8_e4m3", "fp16", True),
+        ("fp8_e5m2", "fp16", True),
+        ("fp8_e5m2", "bf16", True),
+    ],
+)
+def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
+    """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
+    held = f"tensor<8x{dtype}>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
+    rows = [counted(dtype, (8,), seed=960 + rank, exponents=(-1, 1)) for rank in range(3)]
+    for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
+        answer = impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
+        if not keeps:
+            check.status(answer, "TESS_ERR_DETERMINISM_VIOLATION")
+        elif level.get("level") != "deterministic":
+            for each, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
+                check.bits(each["outputs"][0], value, f"{dtype} over {wire}")
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
+def test_a_wire_is_for_floats(impl, check, dtype):
+    """What is no float travels as it is (AMB-COLL-53)."""
+    held = f"tensor<8x{dtype}>"
+    for wire, legal in (("", True), (', dtype="bf16"', False)):
+        op = 'op="max"' if dtype == "bool" else SUM
+        lines = [issue("%f", "%x", op + wire, type=held), awaits("%y", "%f"), returns("%y", held)]
+        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
+        if legal:
+            check.accepts(answer)
+        else:
+            check.rejects(answer, category=("distributed", "types", "numerics"))
+
+
+# The examples
+
+EXAMPLE = [
+    '%dw      = "tessera.graph.multiply"(%x, %x)',
+    '%f       = tessera.collective.all_reduce %dw {op="sum", chunk=1MiB, dtype="bf16", algo="auto", scope="node"}',
+    "; ... compute next tile ...",
+    '%next    = "tessera.graph.add"(%x, %x)',
+    "%dw_red  = tessera.await %f",
+    '%out     = "tessera.graph.subtract"(%dw_red, %next)',
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "compute"),
+    [
+        pytest.param("%out", lambda i, r: 14 * i * i - 2 * (r + 1) * i, marks=clause("COLL-09.1-02"), id="epilogue"),
+        pytest.param("%next", lambda i, r: 2 * (r + 1) * i, marks=clause("COLL-09.1-03"), id="next-tile"),
+    ],
+)
+def test_the_example_overlaps_its_all_reduce(impl, check, value, compute):
+    """9.1: the epilogue, a subtraction here, has the awaited sum; the next tile is computed meanwhile (AMB-COLL-16)."""
+    held = "tensor<4xbf16>"
+    text = program(*EXAMPLE, returns(value, held), takes=f"%x: {held}", gives=held, mesh="dp=3")
+    rows = [tensor_of("bf16", [(rank + 1) * i for i in range(4)]) for rank in range(3)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        expected = tensor_of("bf16", [compute(i, rank) for i in range(4)])
+        check.bits(found, expected, f"rank {rank}: {value}")
+
+
+@clause("COLL-09.2-01", "COLL-09.2-02")
+def test_the_pair_reduces_uses_its_shard_and_gathers(impl, check):
+    """9.2: every rank works on its shard of the sum and gathers what all have made of theirs."""
+    text = program(
+        '%f_rs  = tessera.collective.reduce_scatter %x {op="sum", chunk=2MiB}',
+        "%shard = tessera.await %f_rs",
+        "; use shard locally ...",
+        '%weights_sharded = "tessera.graph.multiply"(%shard, %shard)',
+        "%f_ag  = tessera.collective.all_gather %weights_sharded {chunk=2MiB}",
+        "%W     = tessera.await %f_ag",
+        returns("%W"),
+    )
+    rows = [tensor_of("fp32", [rank + i for i in range(8)]) for rank in range(4)]
+    for (found,) in on_ranks(impl, check, text, given(rows)):
+        check.bits(found, tensor_of("fp32", [(6 + 4 * i) ** 2 for i in range(8)]), "the squares of the sums")
+
+
+@clause("COLL-02.3-06")
+def test_the_backward_example_keeps_a_gradient_under_way(impl, check):
+    """2.3: while the current gradient is stashed, the previous one is reduced, over three layers (AMB-COLL-16)."""
+    future = f"!tessera.future<{T}>"
+    lines = [
+        '%one = "tessera.graph.constant"() {value = 1, dtype = "int32"} : () -> int32',
+        '%four = "tessera.graph.constant"() {value = 4, dtype = "int32"} : () -> int32',
+        f"%first = tessera.collective.all_reduce %x {{{SUM}, chunk=512KiB}}",
+        '%zero = "tessera.graph.subtract"(%x, %x)',
+        '%dw, %fut, %total = "tessera.graph.for"(%one, %four, %one, %x, %first, %zero) ({',
+        f"^bb0(%i: int32, %prev: {T}, %ar_fut: {future}, %sum: {T}):",
+        '  %dw_k = "tessera.graph.add"(%prev, %x)',
+        f"  %next = tessera.collective.all_reduce %dw_k {{{SUM}, chunk=512KiB}}",
+        "  %dw_km1 = tessera.await %ar_fut",
+        '  %more = "tessera.graph.add"(%sum, %dw_km1)',
+        f'  "tessera.graph.yield"(%dw_k, %next, %more) : ({T}, {future}, {T}) -> ()',
+        f"}}) : (int32, int32, int32, {T}, {future}, {T}) -> ({T}, {future}, {T})",
+        "%last = tessera.await %fut",
+        returns("%dw, %total, %last", f"{T}, {T}, {T}"),
+    ]
+    text = program(*lines, gives=f"{T}, {T}, {T}", mesh="dp=3")
+    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(3)]
+    for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
+        expected = ([4 * (rank + 1) * i for i in range(8)], [36 * i for i in range(8)], [24 * i for i in range(8)])
+        for found, values, what in zip(outputs, expected, ("the stash", "the reduced", "the last"), strict=True):
+            check.bits(found, tensor_of("fp32", values), f"rank {rank}: {what}")

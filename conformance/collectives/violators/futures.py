@@ -1,0 +1,196 @@
+"""The dialect of futures read wrongly: types, attributes, what is required. Collectives specification, 2, 3.2, 8, 9."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_programs as adapter
+from tessera_reference.graph import collective_hints as hints
+from tessera_reference.graph import futures
+from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueReduceScatter
+from tessera_reference.ir import byte_count
+from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Operation, Refusal
+from tessera_reference.ir.text import print_module
+from tessera_reference.ir.types import Future, Shard
+
+from ...ir.violators.changes import changed, nothing
+
+# Printing
+
+
+def printing(name: str, pattern: str, clause: str, replacement: str = "") -> Violation:
+    """A printer that writes something else for a pattern."""
+
+    def printed(module: Module) -> str:
+        text = re.sub(rf", {pattern}(?=[,}}])", f", {replacement}" if replacement else "", print_module(module))
+        return re.sub(rf"\{{{pattern}(?:, )?", f"{{{replacement}", text)
+
+    return changed(clause, name, f"prints {replacement or 'nothing'} for {pattern}", (adapter, "print_module", printed))
+
+
+ATTRIBUTES = {
+    "COLL-08-01": "chunk",
+    "COLL-08-02": "algo",
+    "COLL-08-03": "path",
+    "COLL-08-04": "scope",
+    "COLL-08-05": "dtype",
+    "COLL-08-06": "priority",
+    "COLL-08-07": "overlap",
+    "COLL-08-08": "qos",
+    "COLL-02.2-03": "subgroup",
+    "COLL-09.1-01": "algo",
+    "COLL-09.2-02": "chunk",
+    "COLL-02.3-07": "chunk",
+    "COLL-03.2-04": "algo",
+    "COLL-03.2-05": "path",
+}
+
+PRINTED = [
+    *(
+        printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", clause)
+        for index, (clause, name) in enumerate(ATTRIBUTES.items())
+    ),
+    printing("chunk_in_kib", r"chunk = 1MiB", "COLL-08-01", "chunk = 1KiB"),
+    printing("overlap_always", r"overlap = false", "COLL-08-07", "overlap = true"),
+]
+
+
+# Values of attributes
+
+USUAL_KNOWN = futures.require_known
+
+
+def anything(clause: str, name: str) -> Violation:
+    """Every text is a value of an attribute."""
+
+    def require(attribute: str, *given: Any) -> None:
+        if attribute != name:
+            USUAL_KNOWN(attribute, *given)
+
+    of = hints if name == "dtype" else futures
+    return changed(clause, f"any_{name}_{clause[5:]}", f"takes any text as {name}", (of, "require_known", require))
+
+
+def without(clause: str, name: str, value: str) -> Violation:
+    """One value of an attribute is unknown."""
+
+    def require(attribute: str, given: str | None, *known: Any) -> None:
+        USUAL_KNOWN(attribute, "none of them" if (attribute, given) == (name, value) else given, *known)
+
+    of = hints if name == "dtype" else futures
+    return changed(clause, f"no_{value}_{clause[5:]}", f"refuses {name} {value}", (of, "require_known", require))
+
+
+VALUES = [
+    anything("COLL-02.2-01", "scope"),
+    anything("COLL-02.5-01", "dtype"),
+    anything("COLL-03.2-04", "algo"),
+    anything("COLL-03.2-05", "path"),
+    anything("COLL-08-02", "algo"),
+    anything("COLL-08-03", "path"),
+    anything("COLL-08-04", "scope"),
+    without("COLL-02.2-05", "scope", "intra_sm"),
+    without("COLL-02.2-06", "scope", "intra_gpu"),
+    without("COLL-02.2-07", "scope", "node"),
+    without("COLL-02.2-08", "scope", "rack"),
+    without("COLL-02.5-06", "dtype", "bf16"),
+    without("COLL-02.5-07", "dtype", "fp16"),
+    without("COLL-02.5-08", "dtype", "fp8"),
+    without("COLL-03.2-04", "algo", "auto"),
+    without("COLL-03.2-05", "path", "auto"),
+    without("COLL-08-05", "dtype", "bf16"),
+    changed("COLL-08-01", "any_chunk", "takes chunks of no bytes, and two chunks", (futures, "require_chunk", nothing)),
+    *(
+        changed(clause, f"kib_of_a_thousand_{clause[5:]}", "KiB is 1000 bytes", (byte_count, "UNITS", units))
+        for clause, units in (
+            ("COLL-08-01", {"KiB": 1000, "MiB": 10**6, "GiB": 10**9}),
+            ("COLL-02.3-07", {"KiB": 1000, "MiB": 1 << 20, "GiB": 1 << 30}),
+        )
+    ),
+]
+
+
+# Types
+
+
+def yielding(clause: str, name: str, description: str, cls: Any, value: Callable[[Any], Any]) -> Violation:
+    """A collective whose result has another type."""
+    usual = cls.infer
+    return changed(clause, name, description, (cls, "infer", lambda self: value(usual(self))))
+
+
+USUAL_RESULTS = Operation.results
+
+
+def takes_tensors(self: Operation) -> Any:
+    """An await of a tensor is the tensor."""
+    if isinstance(self, Await) and not isinstance(self.future, Future):
+        return (self.future,)
+    return USUAL_RESULTS(self)
+
+
+def of_values(self: Operation) -> Any:
+    """What an operation gives for the values of its operands."""
+    futures = {name: type_.value for name, type_ in self.operand_types if isinstance(type_, Future)}
+    plain: Any = self
+    return USUAL_RESULTS(self if isinstance(self, Await) or not futures else replace(plain, **futures))
+
+
+def any_axis(meshes: Any, mesh: str | None) -> str:
+    """The first axis of the first mesh."""
+    return str(next(iter(meshes.values())).axes[0])
+
+
+def no_axis(meshes: Any, mesh: str | None) -> str:
+    """An axis is asked for always."""
+    raise Refusal("distributed", "no axis", "axis", "AMB-COLL-02", "")
+
+
+USUAL_HIDDEN = FutureCollective.hidden.__func__  # type: ignore[attr-defined]  # of a class method
+
+
+def along_all(cls: Any, shown: Any) -> Any:
+    """A subgroup is the whole mesh."""
+    found = USUAL_HIDDEN(cls, shown)
+    if shown.attributes.get("subgroup") is not None:
+        mesh = shown.meshes[found["grid"]]
+        found |= {"met": Shard(mesh.axes), "group": mesh.size}
+    return found
+
+
+TYPES = [
+    yielding("COLL-02.1-01", "value_at_once", "yields the value itself", FutureCollective, lambda found: found.value),
+    yielding("COLL-08-15", "no_future", "yields no future", FutureCollective, lambda found: found.value),
+    yielding(
+        "COLL-02.1-04",
+        "future_of_the_whole",
+        "a reduce_scatter gives a future of the operand's type",
+        IssueReduceScatter,
+        lambda found: Future(found.value.with_dtype(found.value.dtype).__class__((8,), found.value.dtype)),
+    ),
+    yielding(
+        "COLL-09.2-02",
+        "gathers_one_part",
+        "a gather gives a future of one part",
+        IssueAllGather,
+        lambda found: Future(found.value.__class__((8,), found.value.dtype)),
+    ),
+    yielding("COLL-02.1-05", "await_of_a_future", "an await yields a future", Await, Future),
+    changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
+    changed("COLL-02.1-01", "futures_as_tensors", "takes a future for its value", (Operation, "results", of_values)),
+    changed(
+        "COLL-02.1-04", "first_axis", "takes the first axis where none is given", (futures, "_only_axis", any_axis)
+    ),
+    changed("COLL-02.1-04", "axis_always", "asks for an axis on a mesh of one", (futures, "_only_axis", no_axis)),
+    changed(
+        "COLL-02.2-03",
+        "subgroup_ignored",
+        "acts on the whole mesh",
+        (FutureCollective, "hidden", classmethod(along_all)),
+    ),
+]

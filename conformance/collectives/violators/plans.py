@@ -1,0 +1,321 @@
+"""Plans with chunks, awaits, buffers, fusion or folding gone wrong. Collectives specification, 2, 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives.planning import Part, Unit, folding, fusion, planner
+from tessera_reference.collectives.planning.planner import _Emitter as Emitter
+from tessera_reference.collectives.planning.steps import Compute, Issue, Program
+from tessera_reference.graph.futures import FutureCollective
+from tessera_reference.ir.module import Value
+
+from ...ir.violators.changes import changed, nothing
+
+Range = tuple[int, int]
+
+# Chunks
+
+USUAL_RANGES, USUAL_CHUNK = planner.ranges, planner.chunk_elements
+
+
+def slicing(clause: str, name: str, description: str, change: Callable[[list[Range]], list[Range]]) -> Violation:
+    """Other ranges."""
+
+    def ranges(count: int, chunk: int | None) -> Iterator[Range]:
+        yield from change(list(USUAL_RANGES(count, chunk)))
+
+    return changed(clause, name, description, (planner, "ranges", ranges))
+
+
+def chunking(clause: str, name: str, description: str, elements: Callable[[int, Any, int], int]) -> Violation:
+    """Another size of a chunk, from its bytes, the collective and the bytes of a tile."""
+
+    def chunk_elements(operation: Any, tile: int | None) -> int | None:
+        usual = USUAL_CHUNK(operation, tile)
+        if usual is None or not isinstance(operation, FutureCollective):
+            return usual
+        return elements(int(operation.chunk_size or 1), operation, tile or operation.x.dtype.storage_bytes)
+
+    return changed(clause, name, description, (planner, "chunk_elements", chunk_elements))
+
+
+def plain(chunk: int, operation: Any, tile: int) -> int:
+    """Off the tile."""
+    return max(1, chunk // int(operation.x.dtype.storage_bytes))
+
+
+def rounded_up(chunk: int, operation: Any, tile: int) -> int:
+    """Above the chunk."""
+    return -(-chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
+
+
+def of_elements(chunk: int, operation: Any, tile: int) -> int:
+    """Bytes taken for elements."""
+    return max(1, chunk // tile) * tile
+
+
+def split_in_halves(found: list[Range]) -> list[Range]:
+    """A tail that is made even with the chunk before it."""
+    if len(found) < 2:
+        return found
+    (first, a), (_, b) = found[-2:]
+    return [*found[:-2], (first, (a + b) // 2), (first + (a + b) // 2, a + b - (a + b) // 2)]
+
+
+def short_by_one(found: list[Range]) -> list[Range]:
+    """Chunks that end one element early."""
+    return [(first, max(1, count - 1)) for first, count in found]
+
+
+def off_by_one(found: list[Range]) -> list[Range]:
+    """Every chunk after the first begins an element early."""
+    return found[:1] + [(first - 1, count + 1) for first, count in found[1:]]
+
+
+CHUNKS = [
+    slicing("COLL-08-09", "lost_tail", "loses a short last chunk", lambda found: [
+        each for each in found if each[1] == found[0][1]
+    ]),
+    slicing("COLL-02.3-01", "off_by_one", "sends an element twice", off_by_one),
+    slicing("COLL-08-09", "short_by_one", "leaves an element out of each chunk", short_by_one),
+    slicing("COLL-08-09", "backwards", "begins with the last chunk", lambda found: found[::-1]),
+    slicing("COLL-02.3-03", "even_tail", "makes the last two chunks even", split_in_halves),
+    slicing("COLL-02.3-01", "one_chunk", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
+    slicing("COLL-08-09", "not_sliced", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
+    chunking("COLL-02.3-03", "off_the_tile", "cuts chunks off the tile", plain),
+    chunking("COLL-02.3-03", "rounded_up", "rounds chunks up to tiles", rounded_up),
+    chunking("COLL-02.3-01", "bytes_as_elements", "takes bytes for elements", of_elements),
+]  # fmt: skip
+
+
+# Awaits
+
+USUAL_UNITS, USUAL_ISSUE, USUAL_AWAIT = Emitter.units, Emitter._issue, Emitter._await
+
+
+def at_the_issue(self: Emitter, step: Issue) -> None:
+    """Issue, and wait at once."""
+    USUAL_ISSUE(self, step)
+    for future in step.futures:
+        self._await(future)
+
+
+def all_at_once(self: Emitter, value: Value) -> None:
+    """The first wait is for everything that is under way."""
+    if value in self.pending:
+        for future in list(self.pending):
+            USUAL_AWAIT(self, future)
+
+
+def at_every_use(self: Emitter, value: Value) -> None:
+    """A wait for each use."""
+    chunks = self.pending.get(value)
+    USUAL_AWAIT(self, value)
+    if chunks is not None:
+        self.pending[value] = chunks
+
+
+def at_the_end_too(self: Emitter) -> list[Unit]:
+    """What nobody uses is awaited in the end."""
+    found = USUAL_UNITS(self)
+    for value in list(self.pending):
+        USUAL_AWAIT(self, value)
+    return found
+
+
+def one_chunk(self: Emitter, value: Value) -> None:
+    """A wait for the first chunk alone."""
+    if value in self.pending:
+        self.pending[value] = self.pending[value][:1]
+    USUAL_AWAIT(self, value)
+
+
+def barrier(self: Emitter, values: Any) -> tuple[int, ...]:
+    """Everything waits for the chunks before it."""
+    own = tuple(unit for value in values for unit in self.made.get(value, ()))
+    return (*own, *self.sent)
+
+
+def waits(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
+    """Other waits."""
+    return changed(clause, name, description, (Emitter, method, change))
+
+
+AWAITS = [
+    waits("COLL-08-10", "at_the_issue", "awaits where it issues", "_issue", at_the_issue),
+    waits("COLL-02.1-02", "waits_where_it_issues", "awaits where it issues", "_issue", at_the_issue),
+    waits("COLL-09.1-03", "before_the_next_tile", "awaits where it issues", "_issue", at_the_issue),
+    waits("COLL-08-10", "all_at_once", "awaits everything at the first use", "_await", all_at_once),
+    waits("COLL-08-10", "at_every_use", "awaits at every use", "_await", at_every_use),
+    waits("COLL-08-10", "dropped_awaits_stay", "awaits what nobody uses", "units", at_the_end_too),
+    waits("COLL-02.1-02", "first_chunk", "waits for the first chunk", "_await", one_chunk),
+    waits("COLL-02.1-02", "barrier", "waits for every chunk everywhere", "_after", barrier),
+    waits("COLL-01-02", "no_overlap", "waits for every chunk everywhere", "_after", barrier),
+    waits("COLL-08-10", "no_awaits", "inserts no await", "_await", nothing),
+]
+
+
+# Buffers
+
+USUAL_BEFORE = Emitter._before
+
+
+def with_options(change: Callable[[Any], Any]) -> Callable[[Emitter, list[int]], list[int]]:
+    """What must have ended, for other options."""
+
+    def before(self: Emitter, own: list[int]) -> list[int]:
+        usual = self.options
+        self.options = change(usual)
+        try:
+            return USUAL_BEFORE(self, own)
+        finally:
+            self.options = usual
+
+    return before
+
+
+def more_buffers(options: Any) -> Any:
+    """One more buffer than there is."""
+    return replace(options, depth=None if options.depth is None else options.depth + 1)
+
+
+def fewer_buffers(options: Any) -> Any:
+    """One chunk at a time."""
+    return replace(options, depth=None if options.depth is None else 1)
+
+
+def more_in_flight(options: Any) -> Any:
+    """One more chunk than is allowed."""
+    return replace(options, max_inflight=None if options.max_inflight is None else options.max_inflight + 1)
+
+
+def two_at_most(options: Any) -> Any:
+    """Never more than two buffers."""
+    return replace(options, depth=None if options.depth is None else min(options.depth, 2))
+
+
+BUFFERS = [
+    *(
+        waits(clause, f"{name}_{clause[5:]}", description, "_before", with_options(change))
+        for clause in ("COLL-02.3-04", "COLL-02.3-05")
+        for name, description, change in (
+            ("reused_too_early", "reuses a buffer before its chunk has ended", more_buffers),
+            ("never_reused", "waits for no buffer", lambda options: replace(options, depth=None)),
+            ("one_at_a_time", "sends one chunk at a time", fewer_buffers),
+            ("one_too_many", "has one chunk too many under way", more_in_flight),
+        )
+    ),
+    waits("COLL-02.3-05", "two_buffers", "knows two buffers", "_before", with_options(two_at_most)),
+]
+
+
+# Fusion
+
+USUAL_JOINED, USUAL_PARTS, USUAL_KEY = fusion._joined, planner._parts, fusion._key
+
+
+def mixed(step: Issue) -> tuple[Part, ...]:
+    """The tensors lie in the order of their sizes."""
+    found = USUAL_PARTS(step)
+    turned = [replace(a, first=b.first, count=b.count) for a, b in zip(found, found[::-1], strict=True)]
+    return tuple(turned)
+
+
+def overlapping(step: Issue) -> tuple[Part, ...]:
+    """Every tensor begins where the first does."""
+    return tuple(replace(each, first=0) for each in USUAL_PARTS(step))
+
+
+def without_op(step: Issue, tile: int | None) -> Any:
+    """Whatever is computed."""
+    key = USUAL_KEY(step, tile)
+    return None if key is None else tuple(part for part in key if "op" not in part)  # type: ignore[attr-defined]
+
+
+def fuse_late(program: Program, tile: int | None) -> None:
+    """Issues of one kind are joined whatever is used between."""
+    kept = program.steps
+    program.steps = [replace(step, uses=()) if isinstance(step, Compute) else step for step in kept]
+    plain_uses = {step.results: step for step in kept if isinstance(step, Compute)}
+    fusion.fuse(program, tile)
+    program.steps = [plain_uses[step.results] if isinstance(step, Compute) else step for step in program.steps]
+
+
+FUSION = [
+    changed("COLL-02.4-01", "not_fused", "sends each tensor by itself", (planner, "fuse", nothing)),
+    changed("COLL-02.4-01", "mixed_parts", "mixes the tensors of a collective", (planner, "_parts", mixed)),
+    changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
+    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (fusion, "_key", without_op)),
+    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (fusion, "_fits", lambda *given: True)),
+    changed(
+        "COLL-02.4-01",
+        "parts_joined",
+        "joins collectives of parts",
+        (fusion, "ELEMENTWISE", (FutureCollective,)),
+    ),
+    changed("COLL-02.4-01", "after_a_use", "joins what is used before", (planner, "fuse", fuse_late)),
+]
+
+
+# Folding
+
+USUAL_FOLDABLE, USUAL_USES = folding._foldable, folding._uses
+
+
+def folds_without(kind: str) -> Callable[..., Any]:
+    """One kind of fold is left to compute."""
+
+    def foldable(step: Any, program: Any, narrowing: bool) -> Any:
+        found = USUAL_FOLDABLE(step, program, narrowing)
+        return None if found is not None and found[0] == kind else found
+
+    return foldable
+
+
+def widening(step: Any, program: Any, narrowing: bool) -> Any:
+    """A cast before a collective is folded whichever way it goes."""
+    return USUAL_FOLDABLE(step, program, False)
+
+
+def used_once(program: Program) -> Any:
+    """Nothing is used twice."""
+    return dict.fromkeys(USUAL_USES(program), 1)
+
+
+def only(side: str) -> Violation:
+    """Folds on one side are not made."""
+    clause = "COLL-02.4-02" if side == "_behind" else "COLL-02.4-04"
+    return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (folding, side, nothing))
+
+
+def narrow(operation: Any) -> str | None:
+    """A sum in the dtype of the data."""
+    return str(operation.x.dtype.name) if "op" in operation.attributes else None
+
+
+def wide_wire(operation: Any) -> str:
+    """fp32 travels."""
+    return "fp32"
+
+
+def lost_folds(unit: Any, *given: Any, **named: Any) -> Any:
+    """What was folded is forgotten."""
+    return replace(Unit(unit, *given, **named), folds=())
+
+
+FOLDING = [
+    changed("COLL-02.4-02", "no_scale", "folds no scaling", (folding, "_foldable", folds_without("scale"))),
+    changed("COLL-02.4-04", "no_cast", "folds no cast", (folding, "_foldable", folds_without("cast"))),
+    changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (folding, "_foldable", widening)),
+    changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (folding, "_uses", used_once)),
+    only("_before"),
+    only("_behind"),
+    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (planner, "_accumulator", narrow)),
+    changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (planner, "_wire", wide_wire)),
+    changed("COLL-02.4-02", "lost_scale", "loses what is folded", (planner, "Unit", lost_folds)),
+    changed("COLL-02.4-04", "lost_cast", "loses what is folded", (planner, "Unit", lost_folds)),
+]

@@ -1,0 +1,265 @@
+"""Futures that complete wrongly, at the wrong time, or with the wrong ranks. Collectives specification, 2, 8 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi import Failure, Status
+from tessera_reference.collectives import programs
+from tessera_reference.graph import collectives, futures
+from tessera_reference.graph.futures import FutureCollective, IssueAllGather, IssueBroadcast, IssueReduceScatter
+from tessera_reference.graph.ranks import Group, Ranks
+from tessera_reference.ir.operation import Arrival
+from tessera_reference.ir.types import Mesh, Shard
+from tessera_reference.numerics.array import Array
+
+from ...ir.violators.changes import changed, nothing
+
+Sent = Mapping[int, tuple[Array, ...]]
+USUAL_ARRIVE, USUAL_AWAIT, USUAL_EXCHANGE, USUAL_RESULTS = Ranks._arrive, Ranks._await, Ranks._exchange, Ranks.results
+
+
+# When
+
+
+def waits_at_issue(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A rank goes on when its collective is complete."""
+    sent = dict(USUAL_ARRIVE(self, rank, arrival))
+    if isinstance(arrival.operation, FutureCollective) and rank in sent:
+        number = int(sent[rank][0].values)
+        if not isinstance(self.futures[rank][number], Array):
+            self.awaited[rank] = number
+            del sent[rank]
+    return sent
+
+
+def sends_the_number(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
+    """To a rank that has waited where it issued."""
+    numbers = {rank: self.awaited.get(rank) for rank in group.ranks}
+    sent = dict(USUAL_EXCHANGE(self, group, arrived))
+    for rank in sent:
+        if numbers[rank] is not None and _is_latest(self, rank, numbers[rank]):
+            sent[rank] = (Array(collectives.dtype("int64"), np.asarray(numbers[rank], np.int64)),)
+    return sent
+
+
+def _is_latest(self: Ranks, rank: int, number: int | None) -> bool:
+    return number == len(self.futures[rank]) - 1 and getattr(self.running[rank], "gi_yieldfrom", None) is not None
+
+
+def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """An await waits for everything that the rank has issued."""
+    unfinished = [number for number, value in self.futures[rank].items() if isinstance(value, Group)]
+    if not unfinished:
+        return USUAL_AWAIT(self, rank, arrival)
+    later = self.__dict__.setdefault("later", {})
+    later[rank] = arrival
+    self.awaited[rank] = unfinished[0]
+    return {}
+
+
+def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
+    """What a rank awaited, once nothing of it is unfinished."""
+    sent = dict(USUAL_EXCHANGE(self, group, arrived))
+    later = self.__dict__.setdefault("later", {})
+    for rank in [rank for rank in sent if rank in later]:
+        del sent[rank]
+        sent |= waits_for_all(self, rank, later.pop(rank))
+    return sent
+
+
+def does_not_wait(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A future that is not there yet is what the rank has brought."""
+    where = self.futures[rank][int(arrival.operands[0].values)]
+    return {rank: self.waiting[where][rank].operands} if isinstance(where, Group) else USUAL_AWAIT(self, rank, arrival)
+
+
+def spent(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A future that was awaited before gives zeros."""
+    number = int(arrival.operands[0].values)
+    seen = self.__dict__.setdefault("seen", set())
+    value = self.futures[rank][number]
+    if (rank, number) in seen and isinstance(value, Array):
+        return {rank: (Array(value.dtype, np.zeros_like(value.values)),)}
+    seen.add((rank, number))
+    return USUAL_AWAIT(self, rank, arrival)
+
+
+def notes_awaits(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """Remembers what was awaited."""
+    self.__dict__.setdefault("seen", set()).add((rank, int(arrival.operands[0].values)))
+    return USUAL_AWAIT(self, rank, arrival)
+
+
+def all_awaited(self: Ranks) -> Any:
+    """A future that was never awaited is an error."""
+    results = USUAL_RESULTS(self)
+    seen = self.__dict__.get("seen", set())
+    if any((rank, number) not in seen for rank, each in enumerate(self.futures) for number in each):
+        raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", "a future", "an await of each")
+    return results
+
+
+def unnoticed(self: Ranks) -> Any:
+    """Where every rank has ended, nothing is amiss."""
+    if len(self.ended) == len(self.running) and not self.failed:
+        return tuple(self.ended[rank] for rank in range(len(self.running)))
+    return USUAL_RESULTS(self)
+
+
+def newest(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """Whatever is awaited is the future that the rank issued last."""
+    number = len(self.futures[rank]) - 1
+    handle = Array(arrival.operands[0].dtype, np.asarray(number, np.int64))
+    return USUAL_AWAIT(self, rank, replace(arrival, operands=(handle,)))
+
+
+def completes_together(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """Every rank of the mesh has to come to a collective of a part of it."""
+    if isinstance(arrival.operation, FutureCollective):
+        came = self.__dict__.setdefault("came", set())
+        came.add(rank)
+        absent = set(self.ended) - came
+        if absent:
+            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", f"without {absent}", "all ranks")
+    return USUAL_ARRIVE(self, rank, arrival)
+
+
+BLOCKING = ((Ranks, "_arrive", waits_at_issue), (Ranks, "_exchange", sends_the_number))
+ALL = ((Ranks, "_await", waits_for_all), (Ranks, "_exchange", goes_on_when_all_are_there))
+UNAWAITED = ((Ranks, "_await", notes_awaits), (Ranks, "results", all_awaited))
+
+TIMES = [
+    changed("COLL-02.1-02", "waits_at_issue", "waits where a collective is issued", *BLOCKING),
+    changed("COLL-02.1-03", "barrier_at_issue", "brings ranks together where a collective is issued", *BLOCKING),
+    changed("COLL-02.1-02", "waits_for_all", "waits for all that was issued", *ALL),
+    changed("COLL-02.1-02", "never_awaited_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
+    changed("COLL-02.1-05", "dropped_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
+    changed("COLL-02.1-02", "unnoticed", "does not notice who never came", (Ranks, "results", unnoticed)),
+    changed("COLL-02.1-05", "second_await", "gives zeros for a second await", (Ranks, "_await", spent)),
+    changed("COLL-02.1-05", "newest", "awaits the future issued last", (Ranks, "_await", newest)),
+    changed("COLL-02.1-01", "one_future", "has one future at a time", (Ranks, "_await", newest)),
+    changed(
+        "COLL-02.1-03", "whole_mesh", "wants every rank at each collective", (Ranks, "_arrive", completes_together)
+    ),
+    *(
+        changed(clause, f"dropped_{clause[5:]}", "does not wait at an await", (Ranks, "_await", does_not_wait))
+        for clause in (
+            "COLL-02.1-02",
+            "COLL-02.1-05",
+            "COLL-02.3-06",
+            "COLL-09.1-02",
+            "COLL-09.2-01",
+            "COLL-09.2-02",
+        )
+    ),
+]
+
+
+# What
+
+
+def combining(
+    clause: str, name: str, description: str, cls: Any, combine: Callable[[Any, Sequence[Array]], Any]
+) -> Violation:
+    """Other data of a collective."""
+    usual = FutureCollective.combine
+
+    def other(self: Any, contributions: Sequence[Array]) -> Any:
+        return combine(self, contributions) if isinstance(self, cls) else usual(self, contributions)
+
+    return changed(clause, name, description, (FutureCollective, "combine", other))
+
+
+def by_scope(self: FutureCollective, contributions: Sequence[Array]) -> Any:
+    """Ranks in another order within one scope."""
+    turned = contributions[1:] + contributions[:1] if isinstance(contributions, list) else contributions
+    return self.plain().combine(turned if self.scope in ("intra_sm", "node") else contributions)
+
+
+def root_0(self: Any, contributions: Sequence[Array]) -> Any:
+    """Rank 0 is the root."""
+    return (contributions[0],) * len(contributions)
+
+
+def next_part(self: Any, contributions: Sequence[Array]) -> Any:
+    """Every rank has the part of the next one."""
+    given = list(self.plain().combine(contributions))
+    return given[1:] + given[:1]
+
+
+def backwards(self: Any, contributions: Sequence[Array]) -> Any:
+    """Parts in descending order of ranks."""
+    return self.plain().combine(contributions[::-1])
+
+
+def alike(*names: str) -> Callable[..., Any]:
+    """Terms that are not compared."""
+    usual = FutureCollective.terms
+    return lambda self: {name: value for name, value in usual(self).items() if name not in names}
+
+
+def with_hints(self: FutureCollective) -> dict[str, object]:
+    """Hints must agree."""
+    return dict(self.attributes)
+
+
+USUAL_SHARD = Group.in_shard.__func__  # type: ignore[attr-defined]  # of a class method
+
+
+def ascending(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
+    """The ranks of a group in ascending order."""
+    found: Group = USUAL_SHARD(cls, name, mesh, shard, rank)
+    return replace(found, ranks=tuple(sorted(found.ranks)))
+
+
+def along_the_last(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
+    """The ranks along the last axis of the mesh, as many as there are."""
+    found: Group = USUAL_SHARD(cls, name, mesh, shard, rank)
+    size = len(found.ranks)
+    return replace(found, ranks=tuple(range(rank // size * size, rank // size * size + size)))
+
+
+def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
+    """A rank of no group meets the first one."""
+    inside = any(rank in ranks for ranks in shard.groups) or not shard.groups
+    found: Group = USUAL_SHARD(cls, name, mesh, shard, rank if inside else shard.groups[0][0])
+    return found if inside else replace(found, axis=f"{found.axis} {rank}")
+
+
+DATA = [
+    combining("COLL-02.2-02", "scope_orders", "adds in another order within a node", FutureCollective, by_scope),
+    combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
+    combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
+    combining("COLL-09.2-02", "backwards", "gathers in descending order", IssueAllGather, backwards),
+    changed(
+        "COLL-02.2-02", "hints_must_agree", "wants one scope on all ranks", (FutureCollective, "terms", with_hints)
+    ),
+    changed("COLL-02.1-01", "any_op", "does not compare op", (FutureCollective, "terms", alike("op"))),
+    changed("COLL-02.1-01", "any_root", "does not compare roots", (FutureCollective, "terms", alike("root"))),
+    changed("COLL-02.1-01", "any_chunk", "does not compare chunks", (FutureCollective, "terms", alike("chunk"))),
+    changed("COLL-02.1-01", "any_algo", "does not compare algorithms", (FutureCollective, "terms", alike("algo"))),
+    changed("COLL-02.1-01", "names_differ", "compares names of attributes", (FutureCollective, "terms", with_hints)),
+    changed("COLL-02.2-03", "ascending", "sorts the ranks of a group", (Group, "in_shard", classmethod(ascending))),
+    changed("COLL-02.2-03", "last_axis", "takes the last axis", (Group, "in_shard", classmethod(along_the_last))),
+    changed(
+        "COLL-02.2-03",
+        "anyone_issues",
+        "lets a rank of no group issue",
+        (Group, "in_shard", classmethod(in_a_group_of_its_own)),
+    ),
+    changed("COLL-02.5-01", "lossy_wires", "loses bits under strict", (programs, "_require_lossless", nothing)),
+    changed("COLL-02.5-01", "no_wires", "refuses every wire", (programs, "loses", lambda wire, data: wire is not None)),
+    changed(
+        "COLL-02.5-01",
+        "wires_by_width",
+        "compares widths in bits",
+        (programs, "loses", lambda wire, data: wire is not None and data.bits > (8 if "fp8" in wire else 16)),
+    ),
+    changed("COLL-02.5-01", "wires_of_integers", "takes any data", (futures, "require_wire", nothing)),
+]

@@ -1,0 +1,77 @@
+"""The methods of the reference for programs of the dialect of collectives: read, execute, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tessera_conformance.tensors import Tensor
+
+from ..collectives.planning import Options, Unit, plan_function
+from ..collectives.programs import find_function, run_program
+from ..compilation import Compiler
+from ..ir.targets import DEFAULT, target_of
+from ..ir.text import print_module
+from .levels import function_message
+from .outcomes import array, outcomes, tensor
+from .requests import checked
+from .runtime import statuses
+
+__all__ = ["CollectiveProgramMethods"]
+
+TARGET = target_of(DEFAULT)
+
+
+class CollectiveProgramMethods:
+    """Texts of Graph IR in which collectives yield futures."""
+
+    compiler: Compiler
+
+    @checked
+    def collectives_read(self, *, text: str) -> dict[str, Any]:
+        """What a text says, and the text that says the same."""
+        with outcomes():
+            modules = self.compiler.text("graph", text, TARGET)
+        functions = [function_message(function) for module in modules for function in module.functions.values()]
+        return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
+
+    @checked
+    def collectives_execute(
+        self,
+        *,
+        text: str,
+        function: str,
+        ranks: Sequence[Mapping[str, Tensor]],
+        mesh: str | None = None,
+        level: str = "strict",
+    ) -> dict[str, Any]:
+        """The results of a function on every rank, the strict bits at each level."""
+        with statuses(), outcomes():
+            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
+            results = run_program(module, found, inputs, mesh, level == "fast")
+        return {"ranks": [{"outputs": [tensor(result) for result in each]} for each in results]}
+
+    @checked
+    def collectives_plan(
+        self,
+        *,
+        text: str,
+        function: str,
+        tile: int | None = None,
+        max_inflight: int | None = None,
+        depth: int | None = None,
+    ) -> dict[str, Any]:
+        """The units of a function, in order."""
+        with statuses(), outcomes():
+            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            return {"units": [_unit(each) for each in plan_function(module, found, Options(tile, max_inflight, depth))]}
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    """A unit with the members that it has."""
+    members = {name: value for name, value in asdict(unit).items() if value is not None}
+    if unit.chunk is not None:
+        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
+    return {name: value for name, value in members.items() if name not in ("parts", "folds") or value}

@@ -1,0 +1,87 @@
+"""The attributes that all collectives of the dialect take, and their values (collectives spec 2, 3, 8).
+
+`scope`, `algo`, `path` and `chunk` say how a collective travels, `dtype` as what; `priority`, `overlap` and `qos` are
+kept as they are written (AMB-COLL-19). None of them changes what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.byte_count import ByteCount
+from ..ir.operation import require
+from ..ir.spelling import did_you_mean
+from ..ir.types import Numeric
+from ..numerics.formats import DTYPES, DType
+
+SCOPES = ("intra_sm", "intra_gpu", "node", "rack")
+ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
+PATHS = ("auto", "nvlink", "pcie", "rdma")
+WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
+"""What may travel, and the dtype that each name stands for (AMB-COLL-07)."""
+LARGEST_CHUNK = 2**63 - 1
+
+
+def require_known(name: str, given: str | None, known: Sequence[str], clause: str) -> None:
+    """Refuse a value that an attribute does not have, with the nearest one that it has."""
+    require(
+        given is None or given in known,
+        "distributed",
+        f"there is no {name} {str(given)[:40]!r}",
+        f"{name} = one of {', '.join(known)}",
+        clause,
+        did_you_mean(given or "", known),
+    )
+
+
+def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
+    """Refuse a chunk of no bytes, and two names of one attribute that say different things (AMB-COLL-01)."""
+    for name, given in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
+        require(
+            given is None or 1 <= given <= LARGEST_CHUNK,
+            "distributed",
+            f"{name} is {given}",
+            f"1 <= {name} <= {LARGEST_CHUNK} bytes",
+            "COLL-02.3-01",
+        )
+    require(
+        chunk is None or chunk_bytes is None or chunk == chunk_bytes,
+        "distributed",
+        f"chunk is {chunk} and chunk_bytes is {chunk_bytes}",
+        "one of them, or the same number of bytes",
+        "AMB-COLL-01",
+        "leave one out",
+    )
+
+
+def require_wire(wire: str | None, x: Numeric) -> None:
+    """Refuse what does not travel, and a wire for data that are no floats."""
+    require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
+    require(
+        wire is None or x.dtype.kind == "float",
+        "distributed",
+        f"dtype is {wire!r}, the data are {x.dtype}",
+        "no dtype, or data of a float dtype",
+        "COLL-02.5-01",
+    )
+
+
+def loses(wire: str | None, data: DType) -> bool:
+    """Whether some value of a float dtype is none of what travels (AMB-COLL-53)."""
+    if wire is None:
+        return False
+    held, sent = data.storage, DTYPES[WIRES[wire]]
+    return not (
+        held == sent
+        or (held.fraction_bits <= sent.fraction_bits and _smallest(held) >= _smallest(sent) and _reach(held, sent))
+    )
+
+
+def _smallest(dtype: DType) -> int:
+    """The exponent of the smallest subnormal number."""
+    return 1 - dtype.bias - dtype.fraction_bits
+
+
+def _reach(held: DType, sent: DType) -> bool:
+    """Whether the largest numbers, and infinities, of one dtype are those of another too."""
+    return held.exponent_bits <= sent.exponent_bits and held.has_infinity <= sent.has_infinity

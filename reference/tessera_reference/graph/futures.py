@@ -1,0 +1,238 @@
+"""Collectives that yield futures, `tessera.collective`, and `tessera.await` (collectives spec 2.1, 8; AMB-COLL-15).
+
+A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is what
+the collective of Graph IR computes, whose data these operations share: neither scope nor algorithm, path or chunk
+changes a bit. Leaves out what travels and when, which is for the planner and the message schedules.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.byte_count import ByteCount
+from ..ir.operation import (
+    Arrival,
+    Attribute,
+    Hidden,
+    Operand,
+    Shown,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    operation,
+    require,
+)
+from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
+from ..numerics.array import Array
+from .collective_hints import ALGORITHMS, PATHS, SCOPES, require_chunk, require_known, require_wire
+from .collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast, resolve_axis
+
+NOTHING = Shard()
+"""No ranks: of an operation whose place is not known."""
+
+_COMMON = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
+_TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype")
+"""What the ranks of a group must agree on, beside the chunk (AMB-COLL-52)."""
+
+
+@dataclass(frozen=True)
+class FutureCollective(Collective):
+    """What all collectives with a future share: attributes, the ranks that meet, and a handle as their value."""
+
+    axis: Attribute[str | None] = None  # type: ignore[assignment]  # may be left out (AMB-COLL-02)
+    subgroup: Attribute[Shard | None] = field(default=None, kw_only=True)
+    chunk: Attribute[ByteCount | None] = field(default=None, kw_only=True)
+    chunk_bytes: Attribute[ByteCount | None] = field(default=None, kw_only=True)
+    algo: Attribute[str | None] = field(default=None, kw_only=True)
+    path: Attribute[str | None] = field(default=None, kw_only=True)
+    scope: Attribute[str | None] = field(default=None, kw_only=True)
+    dtype: Attribute[str | None] = field(default=None, kw_only=True)
+    priority: Attribute[Any] = field(default=None, kw_only=True)
+    overlap: Attribute[Any] = field(default=None, kw_only=True)
+    qos: Attribute[Any] = field(default=None, kw_only=True)
+    grid: Hidden[str] = field(default="", kw_only=True)
+    """The mesh of its ranks."""
+    met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
+    """Which ranks meet."""
+
+    nonblocking = True
+    lone_type = "operand"
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The ranks of the axis, of the subgroup, or of the only axis that has several (AMB-COLL-02)."""
+        axis, subgroup, mesh = (shown.attributes.get(name) for name in ("axis", "subgroup", "mesh"))
+        require(
+            axis is None or subgroup is None,
+            "distributed",
+            f"axis is {axis} and subgroup is {subgroup}",
+            "one of them",
+            "AMB-COLL-02",
+            "leave one out",
+        )
+        name = None if mesh is None else str(mesh)
+        if axis is None and subgroup is None:
+            axis = _only_axis(shown.meshes, name)
+        met = subgroup if isinstance(subgroup, Shard) else Shard((str(axis),))
+        grid, group = _size_of(met, shown.meshes, name)
+        return {"group": group, "grid": grid, "met": met}
+
+    def infer(self) -> Future:  # type: ignore[override]  # a future of what the collective gives
+        """A future of what the collective of Graph IR gives."""
+        require_known("algo", self.algo, ALGORITHMS, "COLL-03.2-04")
+        require_known("path", self.path, PATHS, "COLL-03.2-05")
+        require_known("scope", self.scope, SCOPES, "COLL-02.2-01")
+        require_chunk(self.chunk, self.chunk_bytes)
+        require_wire(self.dtype, self.x)
+        (given,) = self.plain().results()
+        assert isinstance(given, Tensor | Scalar)
+        return Future(given)
+
+    def given(self) -> Numeric:
+        """What its future will hold."""
+        return self.infer().value
+
+    @abstractmethod
+    def plain(self) -> Collective:
+        """The collective of Graph IR that computes the same."""
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """As the collective of Graph IR."""
+        return self.plain().combine(contributions)
+
+    def where(self) -> str:
+        """Along the axis that was given or found, or in the subgroup."""
+        return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
+
+    def along(self) -> dict[str, Any]:
+        """Where the collective of Graph IR works."""
+        return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
+
+    @property
+    def chunk_size(self) -> ByteCount | None:
+        """The bytes of a chunk, under either name (AMB-COLL-01)."""
+        return self.chunk if self.chunk is not None else self.chunk_bytes
+
+    def terms(self) -> dict[str, object]:
+        """What every rank of the group brings alike."""
+        own: dict[str, object] = {name: value for name, value in self.attributes.items() if name in _TERMS}
+        return own | ({} if self.chunk_size is None else {"chunk": self.chunk_size})
+
+
+@operation("tessera.collective.all_reduce", clauses=(*_COMMON, "COLL-02.3-07", "COLL-09.1-01"))
+class IssueAllReduce(FutureCollective):
+    """Every rank of the group will have the combination of what all bring."""
+
+    op: Attribute[str] = field(kw_only=True)
+
+    def plain(self) -> Collective:
+        """`tessera.graph.all_reduce`."""
+        return AllReduce(self.x, op=self.op, **self.along())
+
+
+@operation("tessera.collective.reduce_scatter", clauses=(*_COMMON, "COLL-02.1-04"))
+class IssueReduceScatter(FutureCollective):
+    """Rank i of the group will have the i-th of equal parts, along `dim`, of the combination (AMB-RT-04)."""
+
+    x: Operand[Tensor]
+    op: Attribute[str] = field(kw_only=True)
+    dim: Attribute[int] = field(default=0, kw_only=True)
+
+    def plain(self) -> Collective:
+        """`tessera.graph.reduce_scatter`."""
+        return ReduceScatter(self.x, op=self.op, dim=self.dim, **self.along())
+
+
+@operation("tessera.collective.all_gather", clauses=(*_COMMON, "COLL-09.2-02"))
+class IssueAllGather(FutureCollective):
+    """Every rank of the group will have what all bring, put together along `dim`."""
+
+    x: Operand[Tensor]
+    dim: Attribute[int] = field(default=0, kw_only=True)
+
+    def plain(self) -> Collective:
+        """`tessera.graph.all_gather`."""
+        return AllGather(self.x, dim=self.dim, **self.along())
+
+
+@operation("tessera.collective.broadcast", clauses=_COMMON)
+class IssueBroadcast(FutureCollective):
+    """Every rank of the group will have what the root brings; `root` is its place in the group."""
+
+    root: Attribute[int] = field(default=0, kw_only=True)
+
+    def plain(self) -> Collective:
+        """`tessera.graph.root_broadcast`."""
+        return RootBroadcast(self.x, root=self.root, **self.along())
+
+
+@operation("tessera.collective.all_to_all", clauses=_COMMON)
+class IssueAllToAll(FutureCollective):
+    """Part s, along `split`, of what rank r brings will be part r, along `concat`, of what rank s has."""
+
+    x: Operand[Tensor]
+    split: Attribute[int] = field(default=0, kw_only=True)
+    concat: Attribute[int] = field(default=0, kw_only=True)
+
+    def plain(self) -> Collective:
+        """`tessera.graph.all_to_all`."""
+        return AllToAll(self.x, split=self.split, concat=self.concat, **self.along())
+
+
+@operation("tessera.await", clauses=("COLL-02.1-05",))
+class Await(Stepwise):
+    """The value of a future, for which the rank waits; a second time the same value (AMB-COLL-03)."""
+
+    future: Operand[Future]
+
+    effects = frozenset({"communication"})
+    layouts = frozenset(LAYOUTS)
+    transparent = False
+    takes_futures = True
+
+    def infer(self) -> Numeric:
+        """What the future holds."""
+        return self.future.value
+
+    def steps(self, handle: Array, env: StepEnvironment) -> Steps:
+        """Wait until the collective is complete."""
+        return (yield Arrival(self, (handle,), env.location))
+
+
+def _only_axis(meshes: Mapping[str, Mesh], mesh: str | None) -> str:
+    """The only axis with several ranks of the mesh in force. Raises `Refusal` (AMB-COLL-02)."""
+    known = [mesh] if mesh is not None and mesh in meshes else list(meshes)
+    several = [
+        axis for name in known for axis, extent in zip(meshes[name].axes, meshes[name].shape, strict=True) if extent > 1
+    ]
+    require(
+        len(known) == 1 and len(several) == 1,
+        "distributed",
+        "along which axis? " + (f"{', '.join(several)} have several ranks" if several else "none has several ranks"),
+        "axis or subgroup, unless the mesh has a single axis larger than 1",
+        "AMB-COLL-02",
+        f'say along which: axis = "{several[0] if several else "dp"}"',
+    )
+    return several[0]
+
+
+def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[str, int]:
+    """The mesh in force and the ranks of a group. Raises `Refusal`."""
+    if met.groups:
+        some = meshes.get(mesh or "") or next(iter(meshes.values()), Mesh(("any",), (1,)))
+        grid, _ = resolve_axis(meshes, some.axes[0], mesh)
+        most = max(max(group) for group in met.groups)
+        require(
+            most < meshes[grid].size,
+            "distributed",
+            f"there is no rank {most}",
+            f"ranks 0 to {meshes[grid].size - 1} of mesh {grid}",
+            "COLL-02.2-03",
+        )
+        return grid, len(met.groups[0])
+    grid, group = "", 1
+    for axis in met.axes:
+        grid, extent = resolve_axis(meshes, axis, mesh)
+        group *= extent
+    return grid, group
