@@ -6,8 +6,8 @@ import time
 from importlib.util import find_spec
 
 import numpy as np
+from accelerated_path import numerics
 from measurement import Measurement, NotMeasured, Outcome, in_turns
-from plain import numerics
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.ir.diagnostics import UnsupportedConstruct

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from accelerated_path import KERNELS_INSTALL, has_kernels, numerics
 from measurement import Measurement, NotMeasured, Outcome, in_turns
-from plain import KERNELS_INSTALL, has_kernels, numerics
 
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

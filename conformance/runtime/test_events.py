@@ -43,28 +43,24 @@ def copied_on(stream: StreamFixture) -> int:
     return other.number(taken)
 
 
+def in_turns(stream: StreamFixture, turns: int) -> int:
+    """Two streams append digits to one tensor by turns, each waiting for the other."""
+    x, streams = stream.zeros(), (stream, stream.another_stream())
+    for turn in range(turns):
+        if turn:
+            streams[turn % 2].wait_stream(streams[(turn - 1) % 2])
+        streams[turn % 2].digit(turn + 1, x)
+    return streams[(turns - 1) % 2].number(x)
+
+
 def there_and_back(stream: StreamFixture) -> int:
-    """Two streams append digits to one tensor in turn, each waiting for the other."""
-    x, other = stream.zeros(), stream.another_stream()
-    stream.digit(1, x)
-    other.wait_stream(stream)
-    other.digit(2, x)
-    stream.wait_stream(other)
-    stream.digit(3, x)
-    other.wait_stream(stream)
-    other.digit(4, x)
-    return other.number(x)
+    """Each stream twice."""
+    return in_turns(stream, 4)
 
 
 def there_and_back_once(stream: StreamFixture) -> int:
     """One stream, the other, the one again."""
-    x, other = stream.zeros(), stream.another_stream()
-    stream.digit(1, x)
-    other.wait_stream(stream)
-    other.digit(2, x)
-    stream.wait_stream(other)
-    stream.digit(3, x)
-    return stream.number(x)
+    return in_turns(stream, 3)
 
 
 def copies_too(stream: StreamFixture) -> list[int]:

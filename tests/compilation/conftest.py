@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import Program
-from tessera_conformance.vectors.programs import type_of
+from tessera_conformance.dsl import type_of
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry, read
 from tessera_reference.compilation import compile_module
 from tessera_reference.graph.execution import execute

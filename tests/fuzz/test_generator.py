@@ -21,13 +21,13 @@ from tessera_conformance.fuzz.commands import FEATURES
 from tessera_conformance.fuzz.expressions import Expressions
 from tessera_conformance.fuzz.generator import GeneratedProgram, generate
 from tessera_conformance.fuzz.names import Names
-from tessera_conformance.fuzz.operations import ELEMENTARY
 from tessera_conformance.fuzz.rendering import Style, names_of, render
 from tessera_conformance.fuzz.scope import Scope, Surroundings
 from tessera_conformance.fuzz.slots import ends
 from tessera_conformance.fuzz.spacing import odd, plain
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.fuzz.variants import VARIANTS, vary
+from tessera_conformance.oracle.elementary import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 TOKEN = re.compile(
@@ -44,7 +44,7 @@ OPERATIONS = (
     "matmul softmax grad fft ifft cast transpose relu sigmoid silu gelu sum mean max min prod logsumexp argmax pow "
     "abs maximum minimum clamp select reshape broadcast concat pad iota "
     "gather scatter_add slice layer_norm rms_norm flash_attention uniform normal dropout"
-).split() + ELEMENTARY
+).split() + list(UNARY)
 
 
 DIGEST = """

@@ -1,4 +1,4 @@
-"""The notation of types and calls: what it means, how it is written back, and what is refused."""
+"""The notation of types and calls: what it means, how it is written back, and which declarations are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.interface import InterfaceError
+from tessera_conformance.cli import main
+from tessera_conformance.interface import InterfaceError, generated
 from tessera_conformance.interface.declarations import read_files
 from tessera_conformance.interface.types import (
     Builtin,
@@ -96,3 +97,17 @@ def test_a_type_is_declared_once(tmp_path: Path) -> None:
         path.write_text(f'[areas.{path.stem}]\ntitle = "x"\n[types.{path.stem}]\nhandle = "int"\n', encoding="utf-8")
     with pytest.raises(InterfaceError, match="declared twice: handle"):
         read_files(paths)
+
+
+def test_the_command_refuses_a_clause_that_the_registry_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "interface.toml"
+    method = '[runtime.{}]\ncall = "() -> ()"\nclauses = ["{}"]\n'
+    methods = method.format("tessOne", "RT-04.1-16") + method.format("tessTwo", "RT-04.1-99")
+    path.write_text(f'[areas.runtime]\ntitle = "x"\n{methods}', encoding="utf-8")
+    monkeypatch.setattr(generated, "interface", lambda: read_files([path]))
+    assert main(["interface"]) == 1
+    told = capsys.readouterr().out
+    assert told.count("error: ") == 1
+    assert "there is no clause RT-04.1-99\n  where:    runtime.tessTwo\n" in told

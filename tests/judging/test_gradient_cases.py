@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, type_of, without_signed_zeros
+from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, without_signed_zeros
 from tessera_conformance.check import Check, CheckFailed
-from tessera_conformance.dsl import tensor_of
+from tessera_conformance.dsl import tensor_of, type_of
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports.direct import DirectTransport

@@ -124,6 +124,14 @@ def test_long_lines_are_broken(written: str, expected: str) -> None:
     assert statement(expected) == expected
 
 
+@pytest.mark.parametrize(
+    ("written", "tidy"),
+    [("K[: :, a]", "K[:, a]"), ("K[0:1:]", "K[0:1]"), ("K[1: /* to the end */ :, ::]", "K[1: /* to the end */, :]")],
+)
+def test_a_colon_without_a_step_is_not_spelled(written: str, tidy: str) -> None:
+    assert f"return {tidy};" in format_program(f"module m {{ func f() {{ return {written}; }} }}")
+
+
 @pytest.mark.parametrize(("length", "lines"), [(84, 1), (85, 4)])
 def test_a_line_has_a_hundred_columns(length: int, lines: int) -> None:
     """Four of indentation, twelve for `f(`, a name of six letters, a comma, a blank and `);`, and the second name."""

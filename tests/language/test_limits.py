@@ -14,7 +14,7 @@ from tessera_reference.ir.diagnostics import Rejection, Span, UnsupportedConstru
 from tessera_reference.language import Diagnostic, compile_source, parse
 from tessera_reference.language import syntax as s
 from tessera_reference.language.nesting import CHAIN_LIMIT, NESTING_LIMIT, deep_recursion
-from tessera_reference.language.parser import decode, parse_bytes
+from tessera_reference.language.parser import decode
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
@@ -236,7 +236,7 @@ def test_integers_may_be_long(digits: int) -> None:
 def test_bytes_that_are_no_text(data: bytes, byte: str, place: tuple[int, int]) -> None:
     """The first byte that is not UTF-8, and its place in characters."""
     with pytest.raises(Rejection) as stop:
-        parse_bytes(data, "b.tsr")
+        decode(data, "b.tsr")
     (found,) = stop.value.diagnostics
     assert (found.category, found.phase, found.filename) == ("syntax", "lex", "b.tsr")
     assert found.span == Span(*place, place[0], place[1] + 1)
@@ -244,7 +244,7 @@ def test_bytes_that_are_no_text(data: bytes, byte: str, place: tuple[int, int]) 
 
 
 def test_bytes_that_are_text() -> None:
-    assert parse_bytes("module m {} // é".encode()) == parse("module m {} // é")
+    assert parse(decode("module m {} // é".encode())) == parse("module m {} // é")
     assert decode(b"a\r\nb") == "a\r\nb"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.collective_costs import STEP
+from tessera_reference.collectives.travel import FIXED
 from tessera_reference.mesh.costs import COPY, LAUNCH, QUICK_LAUNCH, WAVE, copy_duration, kernel_duration, occupancy
 from tessera_reference.mesh.topology import Topology, default, named
 
@@ -86,4 +86,4 @@ def test_an_unknown_kind_of_copy_is_refused(small: Topology) -> None:
 
 
 def test_no_time_is_below_one_step() -> None:
-    assert STEP > 0
+    assert FIXED > 0

@@ -60,6 +60,10 @@ ACCEPTED: dict[str, Change] = {
     "the longest latency": put("links", 0, "latency", 10**12),
     "the most multiprocessors": put("devices", 0, "multiprocessors", 4096),
     "a switch of no node": drop("switches", 0, "node"),
+    "NICs": put("nics", [{"name": "nic0", "node": "left"}, {"name": "nic1", "node": "left"}]),
+    "no NICs": put("nics", []),
+    "the most credits": put("links", 0, "credits", 65536),
+    **{f"kind {kind}": put("links", 0, "kind", kind) for kind in ("nvlink", "pcie", "network")},
     **{f"target {target}": put("devices", 0, "target", target) for target in TARGETS},
 }
 
@@ -111,6 +115,12 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a link with an empty end": (put("links", 0, "a", ""), "$.links[0].a"),
     "a link without bandwidth": (put("links", 2, "bandwidth", 0), "$.links[2].bandwidth"),
     "a link of too much bandwidth": (put("links", 2, "bandwidth", 10**15 + 1), "$.links[2].bandwidth"),
+    "a link of an unknown kind": (put("links", 2, "kind", "infiniband"), "$.links[2].kind"),
+    "a link without credits": (put("links", 2, "credits", 0), "$.links[2].credits"),
+    "a link of too many credits": (put("links", 2, "credits", 65537), "$.links[2].credits"),
+    "NICs that are null": (put("nics", None), "$.nics"),
+    "a NIC on no node": (put("nics", [{"name": "nic0"}]), "$.nics[0]"),
+    "a NIC of an unknown member": (put("nics", [{"name": "nic0", "node": "left", "ports": 1}]), "$.nics[0]"),
     "a link of negative latency": (put("links", 2, "latency", -1), "$.links[2].latency"),
     "a link of too much latency": (put("links", 2, "latency", 10**12 + 1), "$.links[2].latency"),
 }
@@ -119,6 +129,14 @@ MEANINGLESS: dict[str, tuple[Change, str, str]] = {
     "a node given twice": (put("nodes", 1, "name", "left"), "$.nodes[1].name", "no earlier element"),
     "a switch given twice": (put("switches", 1, "name", "hub"), "$.switches[1].name", "no earlier element"),
     "a switch named as a node": (put("switches", 1, "name", "right"), "$.switches[1].name", "no node has"),
+    "a NIC given twice": (
+        put("nics", [{"name": "nic0", "node": "left"}] * 2),
+        "$.nics[1].name",
+        "no earlier element",
+    ),
+    "a NIC named as a switch": (put("nics", [{"name": "hub", "node": "left"}]), "$.nics[0].name", "node or switch"),
+    "a NIC on an unknown node": (put("nics", [{"name": "nic0", "node": "lefft"}]), "$.nics[0].node", "mean left?"),
+    "RDMA to a device": (put("links", 0, "kind", "rdma"), "$.links[0].a", "a NIC or a switch"),
     "a device given twice": (put("devices", 2, "id", 10), "$.devices[2].id", "no earlier element"),
     "a link given twice": (put("links", 6, "name", "in10"), "$.links[6].name", "no earlier element"),
     "a device on no node": (put("devices", 0, "node", "lefft"), "$.devices[0].node", "did you mean left?"),
@@ -220,6 +238,22 @@ def test_an_unknown_member_is_named_with_the_nearest_one(document: dict[str, Any
     document["devices"][0]["memory_byte"] = 1
     with pytest.raises(InvalidDocument, match=r"unknown member 'memory_byte'.*did you mean memory_bytes\?"):
         read(document, "small.json")
+
+
+def test_what_is_wrong_with_a_link_names_it_and_its_ends(document: dict[str, Any]) -> None:
+    link = document["links"][2]
+    link["bandwidth"] = 0
+    with pytest.raises(InvalidDocument) as caught:
+        read(document, "small.json")
+    assert f"(link {link['name']!r} between {link['a']!r} and {link['b']!r})" in str(caught.value)
+
+
+def test_a_link_that_names_no_kind_is_of_pcie_within_a_node(document: dict[str, Any]) -> None:
+    document["links"][0]["credits"] = 3.0
+    links = read(document, "small.json").links
+    assert {link.kind for link in links} == {"pcie", "network"}
+    assert all((link.kind == "network") == ("network" in (link.a, link.b)) for link in links)
+    assert [link.credits for link in links] == [3] + [1] * (len(links) - 1)
 
 
 def test_an_unknown_name_of_a_topology_is_refused() -> None:

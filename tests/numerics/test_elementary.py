@@ -63,18 +63,12 @@ def test_random_and_structured_inputs(type_name, name, oracle, mpfr, rng):
     oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))
 
 
-@pytest.mark.parametrize("name", UNARY)
-@pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2"])
-def test_every_input_of_fp8(type_name, name, oracle, mpfr):
-    values = every_value(type_name)
-    found = FUNCTIONS[name](values, dtype(type_name))
-    oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))
+SIXTEEN_BITS = (pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", "bf16"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
-@pytest.mark.parametrize("type_name", ["fp16", "bf16"])
-def test_every_input_of_sixteen_bits(type_name, name, oracle, mpfr):
+@pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2", *SIXTEEN_BITS])
+def test_every_input(type_name, name, oracle, mpfr):
     values = every_value(type_name)
     found = FUNCTIONS[name](values, dtype(type_name))
     oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))

@@ -21,7 +21,7 @@ FAKES = Path(__file__).parent / "fakes"
 
 
 def _load() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("summing", FAKES / "summing.py")
+    specification = importlib.util.spec_from_file_location("known_orders", FAKES / "known_orders.py")
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -29,24 +29,24 @@ def _load() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def summing() -> ModuleType:
+def orders() -> ModuleType:
     return _load()
 
 
 @pytest.fixture
 def fakes_directory(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the fakes, made the current one, so that `py:summing:make_fold` is found."""
+    """The folder of the fakes, made the current one, so that `py:known_orders:make_fold` is found."""
     monkeypatch.chdir(FAKES)
     monkeypatch.setattr(sys, "path", [str(FAKES), *sys.path])
     return FAKES
 
 
 @pytest.fixture(scope="session")
-def probed(summing: ModuleType) -> Callable[..., Finding]:
+def probed(orders: ModuleType) -> Callable[..., Finding]:
     """Probe a fake: `probed(subject, reduce=..., products=..., declared=...)`."""
 
     def run(subject: Subject, seed: int = 0, in_full: bool = False, **options: Any) -> Finding:
-        session = Session(DirectTransport(lambda: summing.Summing(**options), "py:summing"), deadline=20.0)
+        session = Session(DirectTransport(lambda: orders.Summing(**options), "py:known_orders"), deadline=20.0)
         try:
             return probe(session, subject, seed, in_full)
         finally:

@@ -20,7 +20,7 @@ def test_every_chunk_is_revealed(dtype: str, probed: Callable[..., Finding]) -> 
     assert found.ranks_agree
 
 
-def test_one_order_for_all_elements(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    found = probed(Subject("all_reduce", (6, 4), "fp32", element=(3,)), reduce=summing.halving)
+def test_one_order_for_all_elements(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    found = probed(Subject("all_reduce", (6, 4), "fp32", element=(3,)), reduce=orders.halving)
     assert [(group.first, group.last) for group in found.groups] == [(0, 3)]
     assert found.pattern == "recursive halving"

@@ -16,9 +16,9 @@ def run(*arguments: str) -> int:
 
 @pytest.mark.parametrize(("factory", "code"), [("make_fold", 0), ("make_silent", 0), ("make_liar", 1)])
 def test_exit_codes(factory: str, code: int, fakes_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(f"--impl=py:summing:{factory}") == code
+    assert run(f"--impl=py:known_orders:{factory}") == code
     told = capsys.readouterr()
-    assert told.out.startswith("summing 1: sum 24 fp32 -> fp32\n")
+    assert told.out.startswith("known_orders 1: sum 24 fp32 -> fp32\n")
     words = {"make_fold": "agrees", "make_silent": "nothing declared", "make_liar": "differs from the declaration"}
     assert words[factory] in told.out
     assert told.err == ""
@@ -26,7 +26,7 @@ def test_exit_codes(factory: str, code: int, fakes_directory: Path, capsys: pyte
 
 def test_files(fakes_directory: Path, tmp_path: Path) -> None:
     options = [f"--json={tmp_path / 'f.json'}", f"--svg={tmp_path / 'f.svg'}", f"--report={tmp_path / 'all'}"]
-    assert run("--impl=py:summing:make_liar", *options) == 1
+    assert run("--impl=py:known_orders:make_liar", *options) == 1
     found = json.loads((tmp_path / "f.json").read_text())
     assert (found["verdict"], found["departures"][0]["aspect"]) == ("differs", "order")
     assert found["tree"].startswith("((((")
@@ -55,14 +55,14 @@ def test_files(fakes_directory: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_probed(
     factory: str, words: str, fakes_directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(f"--impl=py:summing:{factory}") == 2
+    assert run(f"--impl=py:known_orders:{factory}") == 2
     told = capsys.readouterr()
     assert words in told.err
     assert told.out == ""
 
 
 def test_a_hang_ends_at_the_deadline(fakes_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--impl=py:summing:make_hanging", "--deadline=0.2") == 2
+    assert run("--impl=py:known_orders:make_hanging", "--deadline=0.2") == 2
     assert "no answer within 0.2 s" in capsys.readouterr().err
 
 
@@ -82,13 +82,13 @@ def test_a_hang_ends_at_the_deadline(fakes_directory: Path, capsys: pytest.Captu
 def test_questions_that_make_no_sense(
     arguments: list[str], words: str, fakes_directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("--impl=py:summing:make_fold", *arguments) == 2
+    assert run("--impl=py:known_orders:make_fold", *arguments) == 2
     assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argument", ["--shape=8y8", "--dtype=int32", "--operation=dot", "--element=x"])
 def test_arguments_that_cannot_be_read(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        run("--impl=py:summing:make_fold", argument)
+        run("--impl=py:known_orders:make_fold", argument)
     assert caught.value.code == 2
     assert argument.partition("=")[0] in capsys.readouterr().err

@@ -21,12 +21,12 @@ def aspects(found: Finding) -> list[str]:
     return [departure.aspect for departure in found.departures]
 
 
-def test_a_right_order_is_confirmed_in_few_calls(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    found = probed(SUM, declared="pairwise", reduce=summing.pairwise)
+def test_a_right_order_is_confirmed_in_few_calls(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    found = probed(SUM, declared="pairwise", reduce=orders.pairwise)
     assert (found.verdict, found.departures) == ("agrees", ())
     assert found.pattern == "pairwise"
     assert found.calls < 64 + 40
-    assert probed(SUM, in_full=True, declared="pairwise", reduce=summing.pairwise).verdict == "agrees"
+    assert probed(SUM, in_full=True, declared="pairwise", reduce=orders.pairwise).verdict == "agrees"
 
 
 @pytest.mark.parametrize("declared", ["pairwise", {"ring": 1}, [[*range(32)], *range(32, 64)]])
@@ -41,7 +41,7 @@ def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) 
     assert found.arithmetic is not None
 
 
-def test_two_leaves_exchanged(probed: Callable[..., Finding], summing: ModuleType) -> None:
+def test_two_leaves_exchanged(probed: Callable[..., Finding], orders: ModuleType) -> None:
     tree = FOLD.over(24).to_json()
     text = str(tree).replace("20", "x").replace("21", "20").replace("x", "21")
     found = probed(Subject("sum", (24,), "fp32"), declared=_nested(text))
@@ -69,55 +69,55 @@ def _nested(text: str) -> Any:
     ],
 )
 def test_a_wrong_arithmetic_is_named(
-    products: str, arithmetic: dict[str, Any], aspect: str, probed: Callable[..., Finding], summing: ModuleType
+    products: str, arithmetic: dict[str, Any], aspect: str, probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
-    found = probed(PRODUCT, declared="fold", arithmetic=arithmetic, products=getattr(summing, products))
+    found = probed(PRODUCT, declared="fold", arithmetic=arithmetic, products=getattr(orders, products))
     assert found.verdict == "differs"
     assert aspect in aspects(found)
     assert "order" not in aspects(found)
     assert found.departures[0].witness
 
 
-def test_a_wrong_number_of_alignment_bits(probed: Callable[..., Finding], summing: ModuleType) -> None:
+def test_a_wrong_number_of_alignment_bits(probed: Callable[..., Finding], orders: ModuleType) -> None:
     tree: Any = list(range(4))
     for first in range(4, 64, 4):
         tree = [tree, *range(first, first + 4)]
-    right = probed(SUM, declared=tree, arithmetic={"alignment_bits": 24}, reduce=summing.blocks(4, 24))
+    right = probed(SUM, declared=tree, arithmetic={"alignment_bits": 24}, reduce=orders.blocks(4, 24))
     assert right.verdict == "agrees"
-    wrong = probed(SUM, declared=tree, arithmetic={"alignment_bits": 25}, reduce=summing.blocks(4, 24))
+    wrong = probed(SUM, declared=tree, arithmetic={"alignment_bits": 25}, reduce=orders.blocks(4, 24))
     assert aspects(wrong) == ["alignment"]
 
 
-def test_an_order_that_varies_departs_from_any_declaration(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    found = probed(SUM, declared="fold", reduce=summing.Varying())
+def test_an_order_that_varies_departs_from_any_declaration(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    found = probed(SUM, declared="fold", reduce=orders.Varying())
     assert (found.verdict, found.kind) == ("differs", "no fixed tree")
 
 
-def test_kahan_departs_from_a_declared_fold(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    found = probed(SUM, declared="fold", reduce=summing.kahan)
+def test_kahan_departs_from_a_declared_fold(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    found = probed(SUM, declared="fold", reduce=orders.kahan)
     assert (found.verdict, found.kind) == ("differs", "no fixed tree")
 
 
-def test_a_tree_in_the_hello_counts_as_declared(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    right = probed(SUM, trees={"sum": "pairwise"}, reduce=summing.pairwise)
+def test_a_tree_in_the_hello_counts_as_declared(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    right = probed(SUM, trees={"sum": "pairwise"}, reduce=orders.pairwise)
     assert right.verdict == "agrees"
     assert right.declared is not None
     assert right.declared.source.startswith("Hello")
-    assert probed(SUM, trees={"sum": "fold"}, reduce=summing.pairwise).verdict == "differs"
-    assert probed(SUM, trees={"matmul": "fold"}, reduce=summing.pairwise).verdict == "nothing declared"
+    assert probed(SUM, trees={"sum": "fold"}, reduce=orders.pairwise).verdict == "differs"
+    assert probed(SUM, trees={"matmul": "fold"}, reduce=orders.pairwise).verdict == "nothing declared"
 
 
-def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Finding], summing: ModuleType) -> None:
-    found = probed(PRODUCT, declared="fold", products=lambda a, b: summing.fold(a * b))
+def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    found = probed(PRODUCT, declared="fold", products=lambda a, b: orders.fold(a * b))
     assert aspects(found) == ["start"]
 
 
 @pytest.mark.parametrize(("operation", "shape"), [("sum", (40,)), ("all_reduce", (8, 2))])
 def test_an_order_that_leaves_no_trace_agrees_with_any_declared(
-    operation: Any, shape: tuple[int, ...], probed: Callable[..., Finding], summing: ModuleType
+    operation: Any, shape: tuple[int, ...], probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
     """Sums of fp8_e4m3 are exact in fp32, so that every order gives the same bits."""
-    reduce = summing.in_type("float32", summing.fold)
+    reduce = orders.in_type("float32", orders.fold)
     for declared in ("fold", "pairwise", [*range(shape[0])]):
         found = probed(Subject(operation, shape, "fp8_e4m3"), declared=declared, reduce=reduce)
         assert (found.verdict, found.departures, found.kind) == ("agrees", (), "exact sum")
@@ -126,11 +126,11 @@ def test_an_order_that_leaves_no_trace_agrees_with_any_declared(
 
 
 def test_an_order_that_leaves_a_trace_in_rounded_sums_departs(
-    probed: Callable[..., Finding], summing: ModuleType
+    probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
     subject = Subject("sum", (40,), "fp8_e4m3")
-    assert aspects(probed(subject, declared="pairwise", reduce=summing.fold)) == ["order"]
-    exact = probed(SUM, declared="pairwise", reduce=summing.exact)
+    assert aspects(probed(subject, declared="pairwise", reduce=orders.fold)) == ["order"]
+    exact = probed(SUM, declared="pairwise", reduce=orders.exact)
     assert (exact.kind, aspects(exact)) == ("exact sum", ["order"])
     assert exact.departures[0].witness["inputs"]
 

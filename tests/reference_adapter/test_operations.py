@@ -38,7 +38,7 @@ REFUSED: list[tuple[str, int, Mapping[str, Any], str]] = [
     ("sum", 1, {"axis": 0, "tree": [0, 1]}, "3 elements are reduced, the tree has 2 leaves"),
     ("sum", 1, {"axis": 0, "tree": "folded"}, "tree"),
     ("sum", 1, {"axis": 0, "order": "sorted"}, "order is 'sorted'"),
-    ("quantize", 1, {"wire": "fp16", "block": 2}, "fp16"),
+    ("quantize", 1, {"wire": "fp64", "block": 2}, "fp64"),
     ("quantize", 1, {"wire": "bf16", "block": 0}, "block is 0"),
     ("top_k", 1, {"k": 4}, "k is 4, allowed is an integer from 0 to 3"),
     ("dropout", 1, {"rate": 1.0}, "rate is 1.0"),

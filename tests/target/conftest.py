@@ -11,17 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_reference.graph.execution import execute
 from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, Function, Value
+from tessera_reference.ir.module import Block, Function, Module, Value
 from tessera_reference.ir.targets import Target, target_of
+from tessera_reference.ir.text import print_module
+from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Pointer, Scalar, Type
+from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target.emission.machine_code import amdgcn, amdgcn_object, ptx
 from tessera_reference.target.operations.arithmetic import Constant
 from tessera_reference.target.operations.pointers import GetElementPtr, Load, Store
 from tessera_reference.target.operations.registers import REGISTERS
+from tessera_reference.target.verifier import verify_target_kernel
 from tessera_reference.tile.interpreter import run_kernel
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
@@ -133,6 +138,31 @@ class Tools:
     def _run(*command: str, folder: Path) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Bits:
+    """The bits that the function `f` of a program gives, and whether lowering keeps them."""
+
+    @staticmethod
+    def of(module: Module, inputs: dict[str, Array]) -> list[bytes]:
+        return [result.to_bits() for result in execute(module, "f", inputs)]
+
+    @staticmethod
+    def require_kept(module: Module, inputs: dict[str, Array], target: str) -> None:
+        """Kernels verify, execute to the bits of Graph IR, and are what their own text reads back to."""
+        lowered = lower(module, "target", target_of(target))
+        kernels = [function for function in lowered.functions.values() if function.device]
+        assert [kernel.device for kernel in kernels] == ["target"] * len(kernels) != []
+        for kernel in kernels:
+            verify_target_kernel(kernel, target_of(target))
+        (again,) = read_modules(print_module(lowered))
+        assert print_module(again) == print_module(lowered)
+        assert Bits.of(module, inputs) == Bits.of(lowered, inputs) == Bits.of(again, inputs)
+
+
+@pytest.fixture
+def bits() -> type[Bits]:
+    return Bits
 
 
 @pytest.fixture

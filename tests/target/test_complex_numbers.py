@@ -13,7 +13,6 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
@@ -24,7 +23,6 @@ from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target.emission.host import native
 from tessera_reference.target.lowering import to_target
 from tessera_reference.target.operations.vectors import ExtractElement
-from tessera_reference.target.verifier import verify_target_kernel
 from tessera_reference.tile.interpreter import Uninitialised, run_kernel
 
 TARGETS = ["sm_90", "gfx942"]
@@ -86,25 +84,12 @@ def inputs_of(name: str, dtype: str) -> dict[str, Array]:
     }
 
 
-def bits(results: tuple[Array, ...]) -> list[bytes]:
-    return [result.to_bits() for result in results]
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES_OF_BOTH)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_lowering_preserves_every_bit(name: str, dtype: str, target: str) -> None:
-    """Kernels verify, execute to the bits of Graph IR, and are what their own text reads back to."""
+def test_lowering_preserves_every_bit(name: str, dtype: str, target: str, bits: Any) -> None:
     module, inputs = compiled(name, dtype), inputs_of(name, dtype)
-    lowered = lower(module, "target", target_of(target))
-    kernels = [function for function in lowered.functions.values() if function.device]
-    assert [kernel.device for kernel in kernels] == ["target"] * len(kernels) != []
-    for kernel in kernels:
-        verify_target_kernel(kernel, target_of(target))
-    expected = bits(execute(module, "f", inputs))
-    assert bits(execute(lowered, "f", inputs)) == expected
-    (again,) = read_modules(print_module(lowered))
-    assert bits(execute(again, "f", inputs)) == expected
+    bits.require_kept(module, inputs, target)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -132,12 +117,12 @@ def test_every_step_of_a_product_rounds(tools: Any, dtype: str, suffix: str) -> 
 
 @pytest.mark.parametrize("dtype", DTYPES_OF_BOTH)
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SHARING])
-def test_native_code_has_the_same_bits(name: str, dtype: str, tools: Any) -> None:
+def test_native_code_has_the_same_bits(name: str, dtype: str, tools: Any, bits: Any) -> None:
     """Launches of kernels whose threads work alone run on the host."""
     tools.needs_llvm()
     module, inputs = compiled(name, dtype), inputs_of(name, dtype)
     lowered = native(lower(module, "target", target_of("sm_90")))
-    assert bits(execute(lowered, "f", inputs)) == bits(execute(module, "f", inputs))
+    assert bits.of(lowered, inputs) == bits.of(module, inputs)
 
 
 # By hand

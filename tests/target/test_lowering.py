@@ -11,8 +11,6 @@ import pytest
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.text import print_module
-from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit
 from tessera_reference.levels.execution import lower
@@ -20,7 +18,6 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import round_to
 from tessera_reference.target.emission.host import native
-from tessera_reference.target.verifier import verify_target_kernel
 
 PROGRAMS = {
     "matmul-bf16": ("A: tensor<32x48xbf16>, B: tensor<48x40xbf16>", "op.matmul(A, B)"),
@@ -60,25 +57,11 @@ def program(name: str) -> tuple[Module, dict[str, Array]]:
     return module, inputs
 
 
-def bits(results: tuple[Array, ...]) -> list[bytes]:
-    return [result.to_bits() for result in results]
-
-
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx90a", "gfx942"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_lowering_preserves_every_bit(name: str, target: str) -> None:
-    """Kernels verify, execute to the bits of Graph IR, and are what their own text reads back to."""
+def test_lowering_preserves_every_bit(name: str, target: str, bits: Any) -> None:
     module, inputs = program(name)
-    lowered = lower(module, "target", target_of(target))
-    kernels = [function for function in lowered.functions.values() if function.device]
-    assert [kernel.device for kernel in kernels] == ["target"] * len(kernels) != []
-    for kernel in kernels:
-        verify_target_kernel(kernel, target_of(target))
-    expected = bits(execute(module, "f", inputs))
-    assert bits(execute(lowered, "f", inputs)) == expected
-    (again,) = read_modules(print_module(lowered))
-    assert print_module(again) == print_module(lowered)
-    assert bits(execute(again, "f", inputs)) == expected
+    bits.require_kept(module, inputs, target)
 
 
 @pytest.mark.parametrize(("held", "above"), [("int32", 2**30 + 2**22 + 1), ("int64", 2**40 + 2**32 + 1)])
@@ -92,12 +75,12 @@ def test_an_integer_becomes_a_narrow_float_in_one_rounding(held: str, above: int
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("matmul")])
-def test_native_code_has_the_same_bits(name: str, tools: Any) -> None:
+def test_native_code_has_the_same_bits(name: str, tools: Any, bits: Any) -> None:
     """Launches of kernels whose threads work alone run on the host."""
     tools.needs_llvm()
     module, inputs = program(name)
     lowered = lower(module, "target", target_of("sm_90"))
-    assert bits(execute(native(lowered), "f", inputs)) == bits(execute(module, "f", inputs))
+    assert bits.of(native(lowered), inputs) == bits.of(module, inputs)
 
 
 def test_nvidia_gets_its_instructions(tools: Any) -> None:

@@ -70,13 +70,18 @@ def test_counted_floats_stay_within_their_exponents(dtype: str) -> None:
     assert len({word >> (8 * layout.word_bytes - 1) for word in words}) == 2
 
 
-def test_the_reader_in_another_language_agrees() -> None:
+def read_by_node(topic: str) -> str:
+    """What the reader in JavaScript prints of a topic."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: apt-get install nodejs")
-    path = locations.vectors_directory() / "ir" / "softmax.jsonl"
+    path = locations.vectors_directory() / f"{topic}.jsonl"
     command = [node, str(CHECKOUT / "examples" / "read_vectors.mjs"), str(path)]
-    title, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_reader_in_another_language_agrees() -> None:
+    title, *lines = read_by_node("ir/softmax").splitlines()
     vectors = load("ir/softmax")
     assert title == f"ir/softmax: {len(vectors)} vectors"
     assert [line.split("  ")[0] for line in lines] == [vector.name for vector in vectors]
@@ -88,10 +93,5 @@ def test_the_reader_in_another_language_agrees() -> None:
 
 
 def test_the_reader_in_another_language_reads_large_tensors() -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed: apt-get install nodejs")
-    path = locations.vectors_directory() / "ir" / "elementwise.jsonl"
-    command = [node, str(CHECKOUT / "examples" / "read_vectors.mjs"), str(path)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "fp8_e4m3/subtract/all  fp8_e4m3[65536]  0x00 0x81 0x82 0x83" in output
+    expected = "fp8_e4m3/subtract/all  fp8_e4m3[65536]  0x00 0x81 0x82 0x83"
+    assert expected in read_by_node("ir/elementwise")

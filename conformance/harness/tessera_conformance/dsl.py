@@ -60,6 +60,16 @@ def parameters_of(names: str, type_expression: str) -> str:
     return ", ".join(f"{name}: {type_expression}" for name in names)
 
 
+def type_of(value: Tensor) -> str:
+    """A tensor's type as it is written."""
+    return type_text(value.dtype, value.shape)
+
+
+def type_text(dtype: str, shape: tuple[int, ...]) -> str:
+    """The type of a tensor, or of a scalar."""
+    return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype
+
+
 def tensor_of(dtype: str, values: Values) -> Tensor:
     """A tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
 

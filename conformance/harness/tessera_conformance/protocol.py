@@ -93,11 +93,8 @@ def read_outcome(method: str, outcome: Any) -> Observation:
         _require_valid(method, "tessera:protocol/messages", "outcome", outcome)
     if "rejected" in outcome:
         rejected = outcome["rejected"]
-        diagnostics = tuple(
-            Diagnostic(**{**entry, "operands": tuple(entry.get("operands", ()))})
-            for entry in rejected.get("diagnostics", ())
-        )
-        return Rejected(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
+        diagnostics = map(read_diagnostic, rejected.get("diagnostics", ()))
+        return Rejected(rejected["code"], rejected["phase"], rejected["message"], tuple(diagnostics))
     if "unsupported" in outcome:
         return Unsupported(outcome["unsupported"]["feature"])
     area, _, name = method.partition(".")
@@ -116,6 +113,11 @@ def write_outcome(observation: Returned | Rejected | Unsupported) -> dict[str, A
             return {"rejected": body | {"diagnostics": [diagnostic_message(entry) for entry in diagnostics]}}
         case Unsupported(feature):
             return {"unsupported": {"feature": feature}}
+
+
+def read_diagnostic(message: Mapping[str, Any]) -> Diagnostic:
+    """The diagnostic that a message of the schema's form says."""
+    return Diagnostic(**{**message, "operands": tuple(message.get("operands", ()))})
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:

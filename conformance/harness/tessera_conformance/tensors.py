@@ -9,7 +9,7 @@ of the same words in little-endian bytes, with its SHA-256.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -237,15 +237,3 @@ def from_wire(value: Any) -> Any:
 
 
 _AS_THEY_ARE = (str, int, float, Tensor)
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor inside a nested value, in reading order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)

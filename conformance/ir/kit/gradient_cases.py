@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.check import Check
-from tessera_conformance.dsl import Values, func, module, tensor_of
+from tessera_conformance.dsl import Values, func, module, tensor_of, type_of
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 
 from .programs import evaluate
-
-
-def type_of(tensor: Tensor) -> str:
-    """The type of a tensor or scalar as it is written."""
-    return f"tensor<{'x'.join(map(str, tensor.shape))}x{tensor.dtype}>" if tensor.shape else tensor.dtype
 
 
 def without_signed_zeros(found: Any) -> Any:

@@ -44,27 +44,26 @@ class ExchangeKernel(KernelText):
         return self.compute("select", inside, other, self.constant(0))
 
 
-def write_then_read(kernel, ordered):
-    """Each lane writes its element and reads the opposite one."""
+def exchange(kernel, ordered, place_of):
+    """Each lane writes its element and reads another one."""
     kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
-    place = kernel.opposite()
+    place = place_of()
     if ordered:
         kernel.barrier()
     value = kernel.load(kernel.tile, place)
     kernel.mark()
     kernel.store(value, kernel["y"], kernel.lane_number)
+
+
+def write_then_read(kernel, ordered):
+    """Each lane writes its element and reads the opposite one."""
+    exchange(kernel, ordered, kernel.opposite)
     return [kernel.lanes - 1 - i for i in range(kernel.lanes)]
 
 
 def write_then_read_next(kernel, ordered):
     """Each lane writes its element and reads that of its neighbour, mostly in its own warp."""
-    kernel.store(kernel.lane_number, kernel.tile, kernel.lane_number)
-    place = kernel.next()
-    if ordered:
-        kernel.barrier()
-    value = kernel.load(kernel.tile, place)
-    kernel.mark()
-    kernel.store(value, kernel["y"], kernel.lane_number)
+    exchange(kernel, ordered, kernel.next)
     return [(i + 1) % kernel.lanes for i in range(kernel.lanes)]
 
 

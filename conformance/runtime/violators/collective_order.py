@@ -16,8 +16,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import Tree
-from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.rendezvous import Rendezvous
+from tessera_reference.runtime.collectives import CollectiveWork, Met
 
 from .collectives import Buffers, Change, Made, Right, combining, same
 from .order import broken
@@ -73,9 +72,9 @@ async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWor
     """Collectives of all streams are paired in the order in which they reach each rank."""
     mesh: Any = self.stream.mesh
     numbers = mesh.__dict__.setdefault("numbers", {})
-    found: dict[int, Rendezvous] = mesh.__dict__.setdefault("rendezvous", {})
+    found: dict[int, Met] = mesh.__dict__.setdefault("rendezvous", {})
     numbers[rank] = numbers.get(rank, 0) + 1
-    self.rendezvous = found.setdefault(numbers[rank], Rendezvous.of(self, self.name))
+    self.rendezvous = found.setdefault(numbers[rank], {})
     await right(self, rank)
 
 

@@ -14,28 +14,38 @@ from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .abi import AbiMethods
 from .binding import BindingMethods
+from .collective_choices import CollectiveChoiceMethods
 from .collective_programs import CollectiveProgramMethods
+from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
+from .payloads import PayloadMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
 FEATURES = (
     "activations",
     "algorithm-control",
+    "all-to-all",
     "annotations",
     "auto-algorithm",
     "auto-transport",
+    "autotune",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
     "casts",
     "checked-handles",
+    "chunk-trace",
+    "collective-messages",
     "compression",
+    "cost-model",
     "descriptor-access",
     "elementary-functions",
+    "env-overrides",
     "env-vars",
+    "error-feedback",
     "execute-schedule",
     "execute-target",
     "execute-tile",
@@ -46,11 +56,13 @@ FEATURES = (
     "fusion",
     "graph-ir-text",
     "graph-replay",
+    "hierarchical",
     "inverse-fft",
     "ir-dumps",
     "ir-pack",
     "last-error",
     "layout-casts",
+    "link-credits",
     "low-latency-launch",
     "lower-schedule",
     "lower-target",
@@ -61,6 +73,7 @@ FEATURES = (
     "mesh-execution",
     "mesh-selection",
     "normalization",
+    "online-adaptation",
     "operation-access",
     "per-rank-issue",
     "persistent-kernels",
@@ -71,6 +84,7 @@ FEATURES = (
     "random-ops",
     "rank-memory",
     "reductions",
+    "row-col-chunks",
     "runtime-policy",
     "scopes",
     "schedule-control",
@@ -82,6 +96,8 @@ FEATURES = (
     "tensor-ops",
     "tile-ir-text",
     "timeout",
+    "topk-sparsity",
+    "topology",
     "trace-export",
     "zero-sizes",
 )
@@ -97,6 +113,9 @@ class ReferenceAdapter(
     BindingMethods,
     NumericsMethods,
     CollectivesMethods,
+    CollectiveChoiceMethods,
+    CollectiveTravelMethods,
+    PayloadMethods,
     CollectiveProgramMethods,
 ):
     """Answers for the specifications as far as the reference goes."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tessera_conformance.tensors import Tensor
 
-from ..collectives import all_reduce
+from ..collectives import all_reduce, run
 from .extensions import ExtensionMethods
 from .outcomes import array, tensor
 from .requests import checked
@@ -36,3 +37,34 @@ class CollectivesMethods(ExtensionMethods):
             brought = None if descriptors is None else [read_descriptor(each) for each in descriptors]
             result = all_reduce([array(each) for each in inputs], op, policy=policy, wire=wire, descriptors=brought)
         return {"outputs": [tensor(result) for _ in inputs]}
+
+    @checked
+    def collectives_run(
+        self,
+        *,
+        operation: str,
+        inputs: Sequence[Tensor],
+        op: str | None = None,
+        root: int | None = None,
+        algorithm: str = "ring",
+        groups: Sequence[Sequence[int]] | None = None,
+        per_node: int | None = None,
+        chunk: int | None = None,
+        level: str = "strict",
+        messages: bool = False,
+    ) -> dict[str, Any]:
+        """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
+        with statuses():
+            result = run(
+                operation,
+                [array(each) for each in inputs],
+                op=op,
+                root=root,
+                name=algorithm,
+                groups=groups,
+                per_node=per_node,
+                chunk=chunk,
+                level=level,
+            )
+        told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
+        return {"outputs": [tensor(each) for each in result.outputs], **told}

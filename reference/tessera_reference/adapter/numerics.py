@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import prod
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.tensors import Tensor
 
 from ..abi import Descriptor, Failure, Status
+from ..collectives import order_of
 from ..numerics import formats
 from ..numerics.catalogue import evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
@@ -81,7 +83,10 @@ class NumericsMethods(RuntimeMethods):
         attributes: Mapping[str, Any] | None = None,
         element: int | None = None,
     ) -> dict[str, Any]:
-        """The canon's order and arithmetic, or those that the attributes ask for; the same for every element."""
+        """The canon's order and arithmetic, or those that the attributes ask for.
+
+        The same for every element, but where an algorithm of collectives is named (AMB-COLL-29).
+        """
         if operation not in DECLARED:
             raise NotSupported(f"numerics.declared.{operation}")
         with statuses():
@@ -91,6 +96,10 @@ class NumericsMethods(RuntimeMethods):
                 raise UnsupportedDType(operation, operands)
         if given.get("order", "tree") != "tree":
             raise NotSupported(f"numerics.declared.{operation}.{given['order']}")
+        if operation == "all_reduce" and "algorithm" in (asked := attributes or {}):
+            with statuses():
+                count, place = prod(shapes[0]), element or 0
+                given = {"tree": order_of(asked["algorithm"], len(shapes), count, place, asked.get("per_node"))}
         tree, accumulator = given.get("tree", DECLARED[operation]), given.get("accum", operands.accumulator)
         return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
 

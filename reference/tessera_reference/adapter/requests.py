@@ -26,9 +26,11 @@ from tessera_conformance.interface.types import (
 )
 from tessera_conformance.tensors import Tensor
 
+from ..collectives.autotuner import Knobs, Limits, Measurement
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from .levels import schedule, target
+from .records import members_of, number, pair
 from .values import axes, config, data, list_of, memory, object_of, texts_by_name, version
 
 __all__ = ["checked", "is_scalar", "reader_of", "reading"]
@@ -59,6 +61,12 @@ READERS: Mapping[str, Reader] = {
     "target": target,
     "tensor": _tensor,
     "variables": texts_by_name,
+    "environment": texts_by_name,
+    "interval": pair,
+    "knob_limits": members_of(Limits),
+    "knobs": members_of(Knobs),
+    "measurement": members_of(Measurement),
+    "quantity": number,
     "version": version,
 }
 """The named types that become something else than JSON has, or whose refusals have words of their own."""

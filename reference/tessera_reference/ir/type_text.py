@@ -91,10 +91,11 @@ def _dim(text: str) -> Dim:
         "an extent, a name or ?",
         "LANG-02.3-37",
     )
-    return _extent(text) if text[0].isdecimal() else text
+    return read_extent(text) if text[0].isdecimal() else text
 
 
-def _extent(text: str) -> int:
+def read_extent(text: str) -> int:
+    """The extent that decimal digits say. Raises `Refusal`."""
     digits = text.lstrip("0") or "0"
     require(
         len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
@@ -158,7 +159,7 @@ def _fragment(inside: str) -> Fragment:
         "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>",
         "LANG-02.2-15",
     )
-    m, n, k = map(_extent, parts[:3])
+    m, n, k = map(read_extent, parts[:3])
     require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
     return Fragment(m, n, k, dtype_named(parts[3]), layout)
@@ -174,7 +175,7 @@ def _mesh(inside: str) -> Mesh:
         "LANG-09-01",
     )
     assert found is not None
-    return sound_mesh(tuple(found[1].split(",")), tuple(map(_extent, found[2].split(","))))
+    return sound_mesh(tuple(found[1].split(",")), tuple(map(read_extent, found[2].split(","))))
 
 
 def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
@@ -247,7 +248,7 @@ def _shard(inside: str) -> Shard:
     if axes is not None:
         return _sound_axes(tuple(axes[1].split(",")))
     assert groups is not None
-    found = tuple(tuple(map(_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
+    found = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
     ranks = [rank for group in found for rank in group]
     require(len(set(ranks)) == len(ranks), "distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
     require(

@@ -1,7 +1,7 @@
 """The Tessera DSL (spec sections 2, 3, 14): text to syntax tree to Graph IR.
 
-`compile_source` is the front door. What the reference does not carry out is told apart from what is illegal: the first
-is an `UnsupportedConstruct`, the second a `Rejection`.
+`compile_source` is the front door. A legal program that the reference does not carry out raises
+`UnsupportedConstruct`, an illegal one `Rejection`.
 """
 
 from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render

@@ -10,7 +10,7 @@ __all__ = ["refuse_narrow_accumulation"]
 
 
 def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> None:
-    """Refuse an accumulator narrower than the canon's, unless the profile is fast; without one it is strict.
+    """Refuse an accumulator narrower than the canon's unless the profile is fast; no profile means strict.
 
     Raises `Refusal`.
     """
@@ -32,7 +32,7 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
 
 
 def _is_narrower(dtype: DType, canonical: DType) -> bool:
-    """Whether some value that one step keeps in `canonical` is lost in `dtype` of the same kind."""
+    """Whether `dtype` is of the kind of `canonical` and lacks some of its values."""
     if dtype.kind != canonical.kind:
         return False
     if dtype.kind == "int":

@@ -1,4 +1,4 @@
-"""Type annotations: from syntax to types, with what is wrong about them (spec sections 2.2, 3.1, 3.3)."""
+"""Type annotations: from syntax to types, or a `Refusal` that says what is wrong (spec sections 2.2, 3.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from collections.abc import Mapping
 
 from ..ir.operation import require
 from ..ir.spelling import did_you_mean
+from ..ir.type_text import ADDRESS_SPACES, read_extent
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType
 from . import syntax as s
-
-LARGEST_EXTENT = 2**63 - 1
-"""Extents are 64-bit signed integers, as everywhere at the ABI."""
-
-ADDRESS_SPACES = ("shared", "global")
-"""Where a memref may lie (AMB-LANG-35)."""
 
 Aliases = Mapping[str, Type]
 """The types that a module has named, by name."""
@@ -82,14 +77,14 @@ def _resolve_memref(type_: s.MemrefType) -> Memref:
 
 
 def _resolve_fragment(type_: s.FragmentType) -> Fragment:
-    m, n, k = (resolve_extent(text) for text in (type_.m, type_.n, type_.k))
+    m, n, k = (read_extent(text) for text in (type_.m, type_.n, type_.k))
     require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     return Fragment(m, n, k, resolve_dtype(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
 
 
 def resolve_mesh(type_: s.MeshType) -> Mesh:
     """A mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
-    shape = tuple(resolve_extent(text) for text in type_.shape)
+    shape = tuple(read_extent(text) for text in type_.shape)
     repeated = next((axis for axis in type_.axes if type_.axes.count(axis) > 1), "")
     require(
         len(shape) == len(type_.axes),
@@ -105,20 +100,7 @@ def resolve_mesh(type_: s.MeshType) -> Mesh:
 
 def resolve_dim(dim: s.Dimension) -> Dim:
     """An extent, a name or `?`."""
-    return resolve_extent(dim.text) if dim.text.isdecimal() else dim.text
-
-
-def resolve_extent(text: str) -> int:
-    """The extent that decimal digits say."""
-    digits = text.lstrip("0") or "0"
-    require(
-        len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
-        "shapes",
-        "an extent is too large",
-        f"extents up to {LARGEST_EXTENT}",
-        "LANG-02.3-37",
-    )
-    return int(digits)
+    return read_extent(dim.text) if dim.text.isdecimal() else dim.text
 
 
 def resolve_layout(spec: s.LayoutSpec) -> Layout:
@@ -126,7 +108,7 @@ def resolve_layout(spec: s.LayoutSpec) -> Layout:
     names = [name for name, _ in spec.parameters]
     repeated = next((name for name in names if names.count(name) > 1), "")
     require(not repeated, "layouts", f"{repeated} is given twice", "each parameter once", "LANG-02.3-82")
-    return make_layout(spec.name, {name: resolve_extent(text) for name, text in spec.parameters})
+    return make_layout(spec.name, {name: read_extent(text) for name, text in spec.parameters})
 
 
 def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:

@@ -33,7 +33,7 @@ class Prepared:
 
 
 def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Mapping[str, Mesh]) -> Results:
-    """Append the operation that a call names; its results, nothing after a reported error."""
+    """Append the operation that a call names. Returns its results, or None after a reported error."""
     ready = prepare(expressions, call, meshes)
     if ready is None:
         return None
@@ -44,12 +44,12 @@ def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Ma
 
 
 def call_operation_in(meshes: Mapping[str, Mesh]) -> CallLowering:
-    """Calls where there are no functions to call: of operations only."""
+    """Lowers calls where only operations can be called, such as in constants."""
     return lambda expressions, call, hint: call_operation(expressions, call, hint, meshes)
 
 
 def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> Prepared | None:
-    """Lower the operands and read the attributes of a call; nothing after a reported error."""
+    """Lower the operands and read the attributes of a call; None after a reported error."""
     spelling = ".".join(call.callee)
     if spelling not in SPELLINGS:
         _unknown(expressions, call, spelling)

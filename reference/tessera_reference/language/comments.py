@@ -70,41 +70,31 @@ class _Text:
         self._comments = comments
         self._token = 0
         self._comment = 0
-        self._spelled = 0
-        """How much of the token is spelled: a word in a shape may be several parts."""
         self._end_line = 0
         """The line in which the last token ends."""
 
     def between(self, part: str, marks: Sequence[Mark]) -> Iterator[Woven]:
         """What stands before the next part: marks, comments and blank lines."""
-        if self._spelled:
-            yield from marks
-        else:
-            while self._is_empty_block():
-                self._token += 3
-            token = self._tokens[self._token]
-            found = []
-            while self._comment < len(self._comments) and self._comments[self._comment].span < token.span:
-                found.append(self._comments[self._comment])
-                self._comment += 1
-            yield from self._placed(found, marks, token)
-        self._consume(part)
-
-    def _is_empty_block(self) -> bool:
-        """Whether the token opens an attribute block without attributes, which is not spelled."""
-        return [token.value for token in self._tokens[self._token : self._token + 3]] == ["@", "{", "}"]
-
-    def _consume(self, part: str) -> None:
+        while unspelled := self._unspelled(part):
+            self._token += unspelled
         token = self._tokens[self._token]
-        rest = token.value[self._spelled :]
-        if token.type == "STRING" or {part, rest} == {",", ";"}:
-            rest = part
-        assert rest.startswith(part), f"{part!r} is spelled where the text has {rest!r}"
-        self._spelled += len(part)
-        if rest == part:
-            self._end_line = token.end_line
-            self._token += 1
-            self._spelled = 0
+        found = []
+        while self._comment < len(self._comments) and self._comments[self._comment].span < token.span:
+            found.append(self._comments[self._comment])
+            self._comment += 1
+        yield from self._placed(found, marks, token)
+        assert token.type == "STRING" or token.value == part or {token.value, part} == {",", ";"}, (
+            f"{part!r} is spelled where the text has {token.value!r}"
+        )
+        self._end_line = token.end_line
+        self._token += 1
+
+    def _unspelled(self, part: str) -> int:
+        """How many tokens here have no spelling: an attribute block without attributes, a colon without its step."""
+        values = [token.value for token in self._tokens[self._token : self._token + 3]]
+        if values == ["@", "{", "}"]:
+            return 3
+        return int(values[0] == ":" and part in (",", "]"))
 
     def _placed(self, comments: list[Token], marks: Sequence[Mark], token: Token) -> Iterator[Woven]:
         if not comments and not (GAP in marks or APART in marks):

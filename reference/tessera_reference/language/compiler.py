@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..graph.differentiability import missing_adjoints
-from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from ..ir.module import Module
 from ..ir.verifier import verify
 from .lower import lower_program
 from .nesting import deep_recursion
-from .parser import parse, too_deep
+from .parser import parse
 from .scope import Findings
 from .syntax import Program
 
 
 @dataclass(frozen=True)
 class CompiledModule:
-    """A legal program as Graph IR, with what a lint had to say about it."""
+    """A legal program as Graph IR, with the warnings about it."""
 
     modules: tuple[Module, ...]
     warnings: tuple[Diagnostic, ...]
@@ -40,7 +40,7 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
     try:
         return _compile(source, filename)
     except RecursionError:
-        raise too_deep(filename) from None
+        raise UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2))) from None
 
 
 def _compile(source: str, filename: str) -> CompiledModule:

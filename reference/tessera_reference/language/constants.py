@@ -31,7 +31,7 @@ def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.L
 def evaluate(
     findings: Findings, around: Surroundings, expr: s.Expr, wanted: Type, subject: str, name: str
 ) -> Given | None:
-    """The value of a constant expression, computed once; nothing after a reported error."""
+    """The value of a constant expression, computed once; None after a reported error."""
     if not check_constant(findings, expr, around.constants, subject):
         return None
     scope = Scope(Frame(findings), None)

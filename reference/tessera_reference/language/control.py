@@ -1,6 +1,6 @@
 """Control flow: if, for and while become operations with regions (spec section 2.3; AMB-LANG-52, -85, -92).
 
-What a region assigns of the names around it, it hands back: as results of an if, as values carried through a loop.
+The names around a region that it assigns are its results: those of the if, or the values carried through the loop.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
 
 
 def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
-    """The type of a name after branches that end; nothing, and the name has no value, where not all give it one."""
+    """The type of a name after branches that reach their end; None, and no value, where not all give it one."""
     bindings = [found for branch in branches if (found := branch.outside(name)) is not None]
     values = [binding.value for binding in bindings]
     present = [value.type for value in values if value is not None]
@@ -66,7 +66,7 @@ def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
 
 
 def _mark_partly(scope: Scope, name: str) -> None:
-    """A name without a value because only some paths give it one; nothing is wrong unless it is used."""
+    """Mark a name that only some paths assign: it has no value, which is an error only where it is used."""
     table = scope.names if name in scope.names else scope.rebound
     found = table[name]
     table[name] = Binding(found.span, None, found.declared, broken=False, partly=True)
@@ -146,7 +146,7 @@ def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
 
 
 def _assigned(statements: Sequence[s.Statement], hidden: set[str]) -> Iterator[str]:
-    """The names that statements assign, but for those that they declare themselves."""
+    """The names that statements assign, without those that they declare themselves."""
     for statement in statements:
         match statement:
             case s.Let():

@@ -47,7 +47,7 @@ def lower_schedule(expressions: Expressions, call: s.Call) -> None:
 
 
 def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
-    """The name that a layout cast is asked for stands from here on for the cast value (LANG-03.3-02)."""
+    """From here on the name that a layout cast is applied to stands for the cast value (LANG-03.3-02)."""
     name = call.arguments[0]
     if not isinstance(name, s.Name) or "to" not in settings:
         message = "schedule.layout_cast takes a name and the layout that it is to have"
@@ -60,7 +60,7 @@ def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, setting
 
 
 def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> None:
-    """A dist call for its metadata only; it is checked like one whose value is used, and warned about."""
+    """A dist call whose value is not used: metadata only, checked like any other call, with a warning."""
     ready = prepare(expressions, call, meshes)
     if ready is None:
         return
@@ -84,7 +84,7 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
 
 
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:
-    """The settings of a schedule directive, each of its kind; nothing after a reported error."""
+    """The settings of a schedule directive, each of its kind; None after a reported error."""
     try:
         require(
             len(call.callee) == 2 and call.callee[1] in SETTINGS,

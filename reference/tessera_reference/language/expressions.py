@@ -1,8 +1,8 @@
 """Expressions: from syntax to values (spec sections 2.3, 3.1, 14.2).
 
 Nothing is cast implicitly (LANG-03.1-05). A literal takes the dtype that its place asks for: that of the annotation or
-of the other operand, else int32 or fp32 (AMB-LANG-54). An expression about which something was reported has no value,
-and nothing more is said about what it is used in.
+of the other operand, else int32 or fp32 (AMB-LANG-54). An expression with a reported error has no value, and
+what uses it is not reported again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .scope import Scope
 from .values import COMPARISONS, Number, as_number, default_dtype, is_untyped, number_of
 
 Results = tuple[Value, ...] | None
-"""What a call gives; nothing after a reported error."""
+"""What a call gives; None after a reported error."""
 
 CallLowering = Callable[["Expressions", s.Call, str], Results]
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value that is known when the program is compiled: of a constant, or of a default."""
+    """A value that is known when the program is compiled: that of a constant or of a default."""
 
     array: Array
     type: Type
@@ -43,12 +43,12 @@ class Given:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What expressions may refer to beside the names of their scope."""
+    """What expressions may refer to besides the names of their scope."""
 
     call: CallLowering
     constants: Mapping[str, s.Let]
     value_of: Callable[[str], Given | None]
-    """The value of a constant of the module; nothing when something about it was reported."""
+    """The value of a constant of the module; None where an error in it was reported."""
     aliases: Aliases
 
 
@@ -59,10 +59,10 @@ class Expressions:
     scope: Scope
     around: Surroundings
     literals: bool = False
-    """Known to be inside an expression of literals only."""
+    """Whether the expression around is known to have literals only."""
 
     def lower(self, expr: s.Expr, wanted: DType | None = None, hint: str = "") -> Value | None:
-        """The value of an expression; literals in it become `wanted`. Nothing after a reported error."""
+        """The value of an expression; literals in it become `wanted`. None after a reported error."""
         found = as_number(expr)
         if found:
             return self._number(found, expr.span, wanted or default_dtype(expr), hint)

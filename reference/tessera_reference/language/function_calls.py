@@ -19,7 +19,7 @@ from .scope import Frame, Scope
 
 
 def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:
-    """Append the call of a function of the module; its results, nothing after a reported error."""
+    """Append the call of a function of the module. Returns its results, or None after a reported error."""
     name = call.callee[0]
     if not _callable(module, expressions, call, name):
         return None
@@ -114,7 +114,7 @@ def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue]
 def _bind_dims(
     expressions: Expressions, call: s.Call, callee: Function, arguments: tuple[Value, ...]
 ) -> dict[str, Dim] | None:
-    """What the callee's open dimensions are in this call; the arguments must fit its signature."""
+    """The extents of the callee's open dimensions in this call; reports arguments that do not fit its signature."""
     there = Scope(Frame(expressions.scope.findings), None)
     for parameter, argument in zip(callee.parameters, arguments, strict=True):
         if not there.fits(parameter.type, argument.type, call.span, f"{callee.name}: {parameter.name}"):
@@ -123,7 +123,7 @@ def _bind_dims(
 
 
 def _check_profiles(module: ModuleLowering, expressions: Expressions, call: s.Call, name: str) -> None:
-    """A stricter function does not call a looser one (AMB-LANG-69, AMB-LANG-128)."""
+    """Refuse that a function calls one of a looser profile (AMB-LANG-69, AMB-LANG-128)."""
     ours, theirs = expressions.scope.profile, module.loosest(name)
     if ours and theirs and PROFILES.index(theirs) < PROFILES.index(ours):
         module.findings.report(

@@ -22,7 +22,7 @@ from .statements import Setting, Statements
 
 
 def lower_function(module: ModuleLowering, declaration: s.FunctionDecl) -> Function | None:
-    """A function or kernel of a module; nothing when anything about it was reported."""
+    """A function or kernel of a module; None where an error in it was reported."""
     return FunctionLowering(module, declaration).lower()
 
 
@@ -45,7 +45,7 @@ class FunctionLowering:
         """A kernel's tensor parameters."""
 
     def lower(self) -> Function | None:
-        """The function; nothing when anything about it was reported."""
+        """The function; None where an error in it was reported."""
         before = self.findings.errors
         declaration = self.declaration
         attributes = self._attributes()
@@ -134,7 +134,7 @@ class FunctionLowering:
     # Returns
 
     def give_back(self, statements: Statements, statement: s.Return) -> None:
-        """A return statement; of a kernel its buffers as they are then."""
+        """A return statement; a kernel returns its buffers as they are then."""
         if self.kernel:
             if statement.values:
                 self._refuse(statement.span, "a kernel returns no value", "return;", "AMB-RT-20")
@@ -186,7 +186,7 @@ class FunctionLowering:
             self.returned = agreed
 
     def _end(self) -> None:
-        """What reaching the end of the body means."""
+        """Finish a body whose end control reaches: refuse it where a value was to be returned."""
         if self.scope.exit is not None or self.kernel:
             return
         if self.declaration.result is not None or self.returned:
@@ -209,7 +209,7 @@ class FunctionLowering:
     # Calls
 
     def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
-        """A call of an operation or of a function of the module; nothing after a reported error."""
+        """A call of an operation or of a function of the module; None after a reported error."""
         if len(call.callee) == 1:
             return call_function(self.module, expressions, call)
         if call.callee[0] == "schedule":

@@ -13,7 +13,7 @@ from .scope import Findings
 from .values import as_number
 
 LowerExpression = Callable[[s.Expr, DType], Value | None]
-"""Gives the value of an expression; literals in it get the dtype. Nothing after a reported error."""
+"""Gives the value of an expression; literals in it get the dtype. None after a reported error."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Slices:
 
 
 def lower_slices(lower: LowerExpression, findings: Findings, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
-    """Indices and slices as `graph.slicing` takes them; nothing after a reported error."""
+    """Indices and slices as `graph.slicing` takes them; None after a reported error."""
     bounds: list[Value] = []
     spec = []
     for each in slices:

@@ -21,7 +21,7 @@ NEW_LINES = frozenset({Mark.LINE, Mark.GAP, Mark.APART})
 
 
 class _Space(IntEnum):
-    """What comes before the next token, the strongest wish of all."""
+    """The space before the next token: the widest that any mark asks for."""
 
     NONE = 0
     BLANK = 1
@@ -42,7 +42,7 @@ class _Writer:
         self._column = 0
         self._indentation = 0
         self._broken = [True]
-        """For each open group whether it is broken; what is in no group is."""
+        """For each open group whether it is broken; outside all groups lines are broken."""
         self._space = _Space.NONE
         self._after_comment = False
 

@@ -21,7 +21,7 @@ _DIGITS = 1200
 
 
 def exact(text: str) -> Fraction:
-    """The value of a decimal literal without sign; far beyond every format it is only some value equally far."""
+    """The value of a decimal literal without sign; far beyond every format, some value that is as far beyond."""
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")

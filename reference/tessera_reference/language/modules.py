@@ -25,7 +25,7 @@ from .scope import Findings
 from .values import word_of
 
 LowerFunction: TypeAlias = "Callable[[ModuleLowering, s.FunctionDecl], Function | None]"
-"""Lowers a function of the module; nothing when anything about it was reported."""
+"""Lowers a function of the module; None where an error in it was reported."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class ModuleLowering:
         )
 
     def constant(self, name: str) -> Given | None:
-        """The value of a constant, computed once; nothing when something about it was reported."""
+        """The value of a constant, computed once; None where an error in it was reported."""
         declaration = self.constants[name]
         if name in self.computing:
             self.findings.report(
@@ -128,7 +128,7 @@ class ModuleLowering:
         return Surroundings(call, self.constants, self.constant, above)
 
     def function(self, name: str) -> Function | None:
-        """A declared function, lowered; nothing when something about it was reported."""
+        """A declared function, lowered; None where an error in it was reported."""
         if name not in self.lowered:
             self.in_progress.append(name)
             self.lowered[name] = self.lower_function(self, self.declared[name])

@@ -1,7 +1,7 @@
 """How deep a program may be nested, and room for passes that follow it down (AMB-LANG-144).
 
-The grammar has no bounds, machines have. The parser does not recurse; it refuses what goes beyond the limits here, so
-that later passes, which do recurse, stay within what `deep_recursion` allows them.
+The grammar sets no limit, but a machine has one. The parser does not recurse and refuses a program beyond the limits
+here; later passes recurse, within what `deep_recursion` allows them.
 """
 
 from __future__ import annotations
@@ -16,60 +16,48 @@ NESTING_LIMIT = 500
 CHAIN_LIMIT = 10_000
 """How many operators and subscripts may lie inside one another in an expression, as they do in a + a + a."""
 
-FRAMES_PER_LEVEL = 8
-"""How many calls a pass may need for one level of the tree."""
+FRAMES_PER_LEVEL = 8  # how many calls a pass may need for one level of the tree
 
 OPENING = frozenset("([{")
 CLOSING = frozenset(")]}")
+SEPARATORS = frozenset(",;:=")
 PREFIXES = frozenset({"+", "-", "->"})
 OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
-SEPARATORS = frozenset(",;:=")
-OPERATORS_OR_OPENING = OPENING | PREFIXES | OPERATORS
-COUNTED = OPERATORS_OR_OPENING | CLOSING | SEPARATORS
-"""The tokens that change how deep a place lies."""
+COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # what changes how deep a place lies
 
 
 class Nesting:
     """How deep a place in a text lies, counted from the tokens before it."""
 
     def __init__(self) -> None:
-        self._level = 0
-        self._outer: list[tuple[int, int, int]] = []
-        """The counts around each open bracket."""
-        self._prefixes = 0
-        """Signs and arrows in this bracket whose operand or type goes on."""
-        self._links = 0
-        """Operators and subscripts in this bracket since the last separator."""
-        self._inner = 0
-        """The most of them in one of the brackets since then."""
+        # In the innermost bracket: its level; the level with the signs and arrows whose operand or type goes on; the
+        # operators and subscripts since the last separator; the most of them in one of the brackets since then.
+        self._here = (0, 0, 0, 0)
+        self._outside: list[tuple[int, int, int, int]] = []  # the same for each bracket around it
 
     def count(self, text: str, behind_operand: bool) -> str:
         """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""
+        bracket, level, links, inner = self._here
         if text in SEPARATORS:
-            self._level -= self._prefixes
-            self._prefixes = self._links = self._inner = 0
+            self._here = bracket, bracket, 0, 0
             return ""
         if text in OPENING:
             if text == "{":
-                self.count(";", behind_operand=False)
-            self._outer.append((self._prefixes, self._links + behind_operand, self._inner))
-            self._prefixes = self._links = self._inner = 0
-            self._level += 1
-        elif text in CLOSING:
-            inside = self._links + self._inner
-            self._level -= self._prefixes + bool(self._outer)
-            self._prefixes, self._links, inner = self._outer.pop() if self._outer else (0, 0, 0)
-            self._inner = max(inner, inside)
+                level, links, inner = bracket, 0, 0
+            self._outside.append((bracket, level, links + behind_operand, inner))
+            bracket, level, links, inner = level + 1, level + 1, 0, 0
+        elif text in CLOSING and self._outside:
+            inside = links + inner
+            bracket, level, links, inner = self._outside.pop()
+            inner = max(inner, inside)
         elif text in PREFIXES and not behind_operand:
-            self._level += 1
-            self._prefixes += 1
-        else:
-            self._level -= self._prefixes
-            self._prefixes = 0
-            self._links += behind_operand
-        if self._level > NESTING_LIMIT:
+            level += 1
+        elif text in OPERATORS:
+            level, links = bracket, links + behind_operand
+        self._here = bracket, level, links, inner
+        if level > NESTING_LIMIT:
             return f"nested more than {NESTING_LIMIT} levels deep"
-        return f"a chain of more than {CHAIN_LIMIT} operators" if self._links + self._inner > CHAIN_LIMIT else ""
+        return f"a chain of more than {CHAIN_LIMIT} operators" if links + inner > CHAIN_LIMIT else ""
 
 
 @contextmanager

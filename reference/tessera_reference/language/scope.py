@@ -1,4 +1,4 @@
-"""What a function's body is lowered into: names, dimensions, instructions, and the findings so far."""
+"""Scopes: the names, dimensions and instructions that a function's body is lowered into, with the findings so far."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Binding:
     declared: Type | None = None
     broken: bool = False
     partly: bool = False
-    """Assigned on some of the paths that lead here only."""
+    """Whether only some of the paths that lead here assign it."""
 
 
 @dataclass
@@ -158,12 +158,12 @@ class Scope:
         return None
 
     def outside(self, name: str) -> Binding | None:
-        """What a name of the blocks around this one stands for, at its end, whatever this one declares itself."""
+        """What a name of the blocks around this one stands for at its end, even if this block declares it anew."""
         found = self.rebound.get(name)
         return found if found is not None or self.parent is None else self.parent.find(name)
 
     def parameter(self, name: str) -> Binding | None:
-        """What a parameter of the function holds here, whatever hides its name."""
+        """What a parameter of the function holds here, even if a block hides its name."""
         if self.parent is None:
             return self.names.get(name)
         return self.rebound.get(name) or self.parent.parameter(name)
@@ -174,7 +174,7 @@ class Scope:
         return self if self.parent is None else self.parent.outermost
 
     def give_up(self, name: str, span: Span) -> None:
-        """Say no more about a name that is unknown: it was reported."""
+        """Report an unknown name only once."""
         self.outermost.names.setdefault(name, Binding(span, None, broken=True))
 
     def visible(self) -> list[str]:

@@ -90,7 +90,7 @@ class Statements:
                     self.scope.emit(made, (condition,), statement.span)
 
     def resolve(self, type_: s.TypeExpr) -> Type | None:
-        """The type that an annotation names; nothing after a reported error."""
+        """The type that an annotation names; None after a reported error."""
         try:
             return resolve_type(type_, self.setting.around.aliases)
         except Refusal as refusal:

@@ -7,40 +7,27 @@ symbols: a token for a terminal, what its own method made for a rule, and None f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from lark import Lark, Transformer
 
-from ..ir.diagnostics import Span
+from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import syntax as s
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 """What stands behind a backslash, and what it means (AMB-LANG-05)."""
 
-PRECEDENCE = {"==": 0, "!=": 0, "<": 0, ">": 0, "<=": 0, ">=": 0, "@": 1, "+": 2, "-": 2, "*": 3, "/": 3}
-"""Section 14.2, the loosest first; @ is looser than + (AMB-LANG-18)."""
-
 Children = Sequence[Any]
-
-Parser: TypeAlias = Any
-"""Lark's `InteractiveParser`, which has no types."""
-
-
-class MisplacedArgument(Exception):
-    """A positional argument stands after a keyword argument (AMB-LANG-14)."""
-
-    def __init__(self, span: Span) -> None:
-        super().__init__(span)
-        self.span = span
 
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """A token and its place; the end column is the first one behind it."""
+    """A token: the terminal of the grammar that it is, its text and its place, which ends before `end_column`."""
 
     type: str
     value: str
@@ -53,10 +40,6 @@ class Token:
     def span(self) -> Span:
         """Its place."""
         return Span(self.line, self.column, self.end_line, self.end_column)
-
-    def retyped(self, type: str) -> Token:
-        """The same text as another terminal."""
-        return Token(type, self.value, self.line, self.column, self.end_line, self.end_column)
 
 
 class Items(NamedTuple):
@@ -72,33 +55,13 @@ NO_ARGUMENTS: Any = ((), ())
 
 def span(children: Children) -> Span:
     """From the first to the last symbol that is present."""
-    left, right = 0, -1
-    while (first := children[left]) is None:
-        left += 1
-    while (last := children[right]) is None:
-        right -= 1
+    first, last = children[0], children[-1]
+    if first is None or last is None:
+        present = [child for child in children if child is not None]
+        first, last = present[0], present[-1]
     start: Any = first if isinstance(first, Token) else first.span
     end: Any = last if isinstance(last, Token) else last.span
     return Span(start.line, start.column, end.end_line, end.end_column)
-
-
-def _rule(make: Callable[[Span, Children], Any]) -> Any:
-    """The method of a rule, from the span and the symbols of its text to its value."""
-    return staticmethod(lambda children: make(span(children), children))
-
-
-def _node(kind: type[s.Node], *fields: int) -> Any:
-    """The method of a rule whose node has the symbols at these places as its fields, tokens as their text."""
-
-    def make(children: Children) -> s.Node:
-        return kind(span(children), *[each.value if isinstance(each := children[i], Token) else each for i in fields])
-
-    return staticmethod(make)
-
-
-def _symbol(index: int) -> Any:
-    """The method of a rule that stands for one of its symbols."""
-    return staticmethod(lambda children: children[index])
 
 
 def _listed(children: Children) -> tuple[Any, ...]:
@@ -111,128 +74,95 @@ def _string(token: Token | None) -> str | None:
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
-def _digits(children: Children) -> str:
-    """A number with its sign."""
-    return "".join([token.value for token in children])
-
-
-def _arguments(children: Children) -> tuple[tuple[s.Expr, ...], tuple[s.Keyword, ...]]:
-    *positional, keywords = children[::2]
-    return tuple(positional), keywords or ()
-
-
-def _call(place: Span, children: Children) -> s.Call:
+def _call(children: Children) -> s.Call:
     callee, _, arguments, _, attributes = children
     positional, keywords = arguments or NO_ARGUMENTS
-    return s.Call(place, callee.items, positional, keywords, (attributes or NONE).items)
+    return s.Call(span(children), callee.items, positional, keywords, (attributes or NONE).items)
 
 
 def _misplaced(children: Children) -> s.Expr:
-    raise MisplacedArgument(children[0].span)
+    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
+    place, requirement = children[0].span, "the grammar of section 2.3"
+    raise Rejection([Diagnostic("syntax", "parse", message, place, "", (), requirement, "AMB-LANG-14", remedy)])
 
 
-def _function(kind: type[s.FunctionDecl]) -> Any:
-    def make(place: Span, children: Children) -> s.FunctionDecl:
-        before, _, name, _, parameters, _, result, between, attributes, after, body = children
-        annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
-        attributes = (attributes or NONE).items
-        return kind(place, name.value, span([name]), parameters or (), result, attributes, annotations, body)
-
-    return _rule(make)
-
-
-def _chain(children: Children) -> s.Expr:
-    """Operands and the operators between them, by precedence and from left to right."""
-    operands: list[Any] = [children[0]]
-    operators = [""]
-    for operator, operand in [*zip(children[1::2], children[2::2], strict=True), (None, None)]:
-        text = operator.value if operator else ""
-        while operators[-1] and PRECEDENCE[operators[-1]] >= PRECEDENCE.get(text, -1):
-            right, left = operands.pop(), operands.pop()
-            operands.append(s.Binary(span([left, right]), operators.pop(), left, right))
-        operators.append(text)
-        operands.append(operand)
-    result: s.Expr = operands[0]
-    return result
+def _function(kind: type[s.FunctionDecl], children: Children) -> s.FunctionDecl:
+    before, _, name, _, parameters, _, result, between, attributes, after, body = children
+    annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
+    attributes = (attributes or NONE).items
+    return kind(span(children), name.value, name.span, parameters or (), result, attributes, annotations, body)
 
 
 class TreeBuilder(Transformer[Any, Any]):
     """What the rules of the grammar make."""
 
     program = staticmethod(tuple)
-    module_decl = _rule(lambda span, c: s.ModuleDecl(span, c[1].value, tuple(c[3:-1])))
-    type_decl = _node(s.TypeDecl, 1, 3)
-    const_decl = var_decl = _node(s.Let, 1, 3, 5)
-    mesh_decl = _node(s.MeshDecl, 1, 3)
+    module_decl = staticmethod(lambda c: s.ModuleDecl(span(c), c[1].value, tuple(c[3:-1])))
+    type_decl = staticmethod(lambda c: s.TypeDecl(span(c), c[1].value, c[3]))
+    const_decl = var_decl = staticmethod(lambda c: s.Let(span(c), c[1].value, c[3], c[5]))
+    mesh_decl = staticmethod(lambda c: s.MeshDecl(span(c), c[1].value, c[3]))
 
-    func_decl = _function(s.FunctionDecl)
-    kernel_decl = _function(s.KernelDecl)
-    annotations = _rule(lambda span, c: Items(span, tuple(c)))
-    annotation = _rule(lambda span, c: s.Annotation(span, *(c[3] or NO_ARGUMENTS)))
-    param = _node(s.Parameter, 0, 2, 4)
-    param_list = iter_decl = keywords = slice_list = type_list = axes = extents = layout_arguments = staticmethod(
-        _listed
-    )
-    ret_ann = _symbol(1)
-    attr_block = _rule(lambda span, c: Items(span, tuple(c[2:-1:2])))
-    attr = _node(s.Attribute, 0, 2)
-    value_list = _rule(lambda span, c: s.ListValue(span, tuple(c[1:-1:2])))
+    func_decl = staticmethod(lambda c: _function(s.FunctionDecl, c))
+    kernel_decl = staticmethod(lambda c: _function(s.KernelDecl, c))
+    annotations = staticmethod(lambda c: Items(span(c), tuple(c)))
+    annotation = staticmethod(lambda c: s.Annotation(span(c), *(c[3] or NO_ARGUMENTS)))
+    param = staticmethod(lambda c: s.Parameter(span(c), c[0].value, c[2], c[4]))
+    param_list = iter_decl = slice_list = type_list = axes = extents = staticmethod(_listed)
+    keywords = layout_arguments = staticmethod(_listed)
+    ret_ann = staticmethod(itemgetter(1))
+    attr_block = staticmethod(lambda c: Items(span(c), tuple(c[2:-1:2])))
+    attr = staticmethod(lambda c: s.Attribute(span(c), c[0].value, c[2]))
+    value_list = staticmethod(lambda c: s.ListValue(span(c), tuple(c[1:-1:2])))
 
-    block = _rule(lambda span, c: s.Block(span, tuple(c[1:-1])))
-    stmt = _symbol(0)
-    assign = _node(s.Assign, 0, 2, 5)
-    if_stmt = _node(s.If, 2, 4, 6)
-    for_stmt = _node(s.For, 2, 4, 6, 8, 10)
-    while_stmt = _node(s.While, 2, 4)
-    return_stmt = _rule(lambda span, c: s.Return(span, tuple(c[1::2])))
-    call_stmt = _node(s.CallStatement, 0)
-    barrier_stmt = _rule(lambda span, c: s.Barrier(span, _string(c[2])))
-    assert_stmt = _rule(lambda span, c: s.Assert(span, c[2], _string(c[4])))
+    block = staticmethod(lambda c: s.Block(span(c), tuple(c[1:-1])))
+    stmt = staticmethod(itemgetter(0))
+    assign = staticmethod(lambda c: s.Assign(span(c), c[0].value, c[2], c[5]))
+    if_stmt = staticmethod(lambda c: s.If(span(c), c[2], c[4], c[6]))
+    for_stmt = staticmethod(lambda c: s.For(span(c), c[2], c[4], c[6], c[8], c[10]))
+    while_stmt = staticmethod(lambda c: s.While(span(c), c[2], c[4]))
+    return_stmt = staticmethod(lambda c: s.Return(span(c), tuple(c[1::2])))
+    call_stmt = staticmethod(lambda c: s.CallStatement(span(c), c[0]))
+    barrier_stmt = staticmethod(lambda c: s.Barrier(span(c), _string(c[2])))
+    assert_stmt = staticmethod(lambda c: s.Assert(span(c), c[2], _string(c[4])))
 
-    chain = staticmethod(_chain)
-    unary = _node(s.Unary, 0, 1)
-    index = _node(s.Index, 0, 2)
-    group = _node(s.Group, 1)
-    call_expr = _rule(_call)
-    qual_ident = _rule(lambda span, c: Items(span, _listed(c)))
-    arg_list = staticmethod(_arguments)
-    keyword = _node(s.Keyword, 0, 2)
+    binary = staticmethod(lambda c: s.Binary(span(c), c[1].value, c[0], c[2]))
+    unary = staticmethod(lambda c: s.Unary(span(c), c[0].value, c[1]))
+    index = staticmethod(lambda c: s.Index(span(c), c[0], c[2]))
+    group = staticmethod(lambda c: s.Group(span(c), c[1]))
+    call_expr = staticmethod(_call)
+    qual_ident = staticmethod(lambda c: Items(span(c), _listed(c)))
+    arg_list = staticmethod(lambda c: (tuple(c[:-1:2]), c[-1] or ()))
+    keyword = staticmethod(lambda c: s.Keyword(span(c), c[0].value, c[2]))
     misplaced = staticmethod(_misplaced)
-    slice_range = _node(s.SliceRange, 0, 2, 4)
-    tensor_expr = _node(s.TensorExpr, 0)
-    name = _node(s.Name, 0)
-    integer = _rule(lambda span, c: s.IntLiteral(span, _digits(c)))
-    float = _rule(lambda span, c: s.FloatLiteral(span, _digits(c)))
-    string = _rule(lambda span, c: s.StringLiteral(span, _string(c[0]) or ""))
-    boolean = _rule(lambda span, c: s.BoolLiteral(span, c[0].value == "true"))
+    slice_range = staticmethod(lambda c: s.SliceRange(span(c), c[0], c[2], c[4]))
+    tensor_expr = staticmethod(lambda c: s.TensorExpr(span(c), c[0]))
+    name = staticmethod(lambda c: s.Name(span(c), c[0].value))
+    integer = staticmethod(lambda c: s.IntLiteral(span(c), "".join([each.value for each in c])))
+    float = staticmethod(lambda c: s.FloatLiteral(span(c), "".join([each.value for each in c])))
+    string = staticmethod(lambda c: s.StringLiteral(span(c), _string(c[0]) or ""))
+    boolean = staticmethod(lambda c: s.BoolLiteral(span(c), c[0].value == "true"))
 
-    tensor_type = _rule(lambda span, c: s.TensorType(span, tuple(c[2:-4:2]), c[-4].value, c[-2]))
-    memref_type = _rule(lambda span, c: s.MemrefType(span, tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
-    scalar_type = _node(s.NamedType, 0)
-    fragment_type = _node(s.FragmentType, 2, 4, 6, 8, 10)
-    mesh_type = _node(s.MeshType, 5, 11)
-    fn_type = _rule(lambda span, c: s.FunctionType(span, c[2] or (), c[5]))
-    dim = _node(s.Dimension, 0)
-    layout = _symbol(2)
-    layout_spec = _rule(lambda span, c: s.LayoutSpec(span, c[0].value, c[2] or ()))
-    layout_argument = staticmethod(lambda children: (children[0].value, children[2].value))
+    tensor_type = staticmethod(lambda c: s.TensorType(span(c), tuple(c[2:-4:2]), c[-4].value, c[-2]))
+    memref_type = staticmethod(lambda c: s.MemrefType(span(c), tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
+    scalar_type = staticmethod(lambda c: s.NamedType(span(c), c[0].value))
+    fragment_type = staticmethod(
+        lambda c: s.FragmentType(span(c), c[2].value, c[4].value, c[6].value, c[8].value, c[10])
+    )
+    mesh_type = staticmethod(lambda c: s.MeshType(span(c), c[5], c[11]))
+    fn_type = staticmethod(lambda c: s.FunctionType(span(c), c[2] or (), c[5]))
+    dim = staticmethod(lambda c: s.Dimension(span(c), c[0].value))
+    layout = staticmethod(itemgetter(2))
+    layout_spec = staticmethod(lambda c: s.LayoutSpec(span(c), c[0].value, c[2] or ()))
+    layout_argument = staticmethod(lambda c: (c[0].value, c[2].value))
 
 
 @cache
 def lalr_parser() -> Lark:
     """Lark with the grammar; building it takes a tenth of a second, once."""
     grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        start="program",
-        parser="lalr",
-        lexer="basic",
-        keep_all_tokens=True,
-        maybe_placeholders=True,
-        transformer=TreeBuilder(),
-    )
+    return Lark(grammar, start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=TreeBuilder())
 
 
-def start_parser() -> Parser:
-    """A parser that has read nothing."""
+def start_parser() -> Any:
+    """Lark's `InteractiveParser`, which has read nothing; it asks of a token what `Token` has."""
     return lalr_parser().parse_interactive("")

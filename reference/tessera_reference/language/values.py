@@ -26,7 +26,7 @@ class Number:
 
 
 def as_number(expr: s.Expr | s.AttributeValue) -> Number | None:
-    """The number that a literal, in parentheses or behind signs, is."""
+    """The number of a literal that may stand in parentheses or behind signs."""
     negative = False
     while True:
         match expr:
@@ -98,7 +98,7 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
 
 
 def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
-    """What an attribute is given that any kind of value is good for. Raises `Refusal`."""
+    """The value of an attribute that takes any kind of value. Raises `Refusal`."""
     if isinstance(value, s.ListValue):
         return tuple(plain_value(item) for item in value.items)
     found = as_number(value)
@@ -115,7 +115,7 @@ def number_of(found: Number, wanted: DType) -> int | float:
 
 
 def word_of(value: object) -> str:
-    """The word that an attribute value is, bare or quoted; empty for any other."""
+    """The word of an attribute value, bare or quoted; empty if it is no word."""
     if isinstance(value, s.Name):
         return value.text
     return value.value if isinstance(value, s.StringLiteral) else ""

@@ -2,7 +2,8 @@
 
 A kernel takes the time of its launch and one time for each wave of blocks; a copy the latency of its route and the
 time of its bytes over the narrowest link. The numbers are of the size of a real machine's, and no more.
-What is computed never depends on them (design, section 6). Collectives are in `collective_costs`.
+What is computed never depends on them (design, section 6). What collectives take follows from their messages
+(`collectives.travel`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..numerics.errors import shown
 from .routes import Link
 from .topology import Device, Topology
 
-__all__ = ["COPIES", "copy_duration", "kernel_duration", "occupancy", "resident_blocks"]
+__all__ = ["COPIES", "carrying", "copy_duration", "kernel_duration", "occupancy", "resident_blocks"]
 
 LAUNCH = 4_000_000
 """Launching a kernel."""
@@ -73,7 +74,7 @@ def copy_duration(
         allowed = ", ".join(COPIES) + (f": {hint}" if hint else "")
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMemcpyAsync", f"kind {shown(kind)}", allowed)
     if kind == "TESS_COPY_D2D":
-        return COPY + _carrying(2 * bytes, device.memory_bandwidth)
+        return COPY + carrying(2 * bytes, device.memory_bandwidth)
     way = topology.route(topology.host.name, device.id, down)
     if way is None:
         given = f"no way between {topology.host.name} and device {device.id}"
@@ -82,10 +83,11 @@ def copy_duration(
 
 
 def _over(way: Sequence[Link], bytes: int) -> int:
-    return sum(link.latency for link in way) + _carrying(bytes, min(link.bandwidth for link in way))
+    return sum(link.latency for link in way) + carrying(bytes, min(link.bandwidth for link in way))
 
 
-def _carrying(bytes: int, bandwidth: int) -> int:
+def carrying(bytes: int, bandwidth: int) -> int:
+    """The picoseconds that bytes take at a bandwidth in bytes a second, rounded up."""
     return -(-bytes * PICOSECONDS // bandwidth)
 
 

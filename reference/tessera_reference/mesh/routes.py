@@ -6,23 +6,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-__all__ = ["End", "Link", "Routes"]
+__all__ = ["KINDS", "End", "Link", "Routes"]
 
 End = int | str
-"""Where a link ends: the id of a device, or the name of a node (its host) or of a switch."""
+"""Where a link ends: the id of a device, or the name of a node (its host), of a switch or of a NIC."""
+
+KINDS = ("nvlink", "pcie", "rdma", "network")
+"""The transports of links (collectives spec 3.2)."""
 
 _MOST_KEPT = 65536
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link that carries `bandwidth` bytes a second each way, the first of them after `latency` picoseconds."""
+    """A link that carries `bandwidth` bytes a second each way, the first of them after `latency` picoseconds.
+
+    `credits` chunks may be in flight on it at a time, each way (AMB-COLL-17).
+    """
 
     name: str
     a: End
     b: End
     bandwidth: int
     latency: int
+    kind: str = "pcie"
+    credits: int = 1
 
     def other(self, end: End) -> End:
         """The end that is not this one."""

@@ -1,4 +1,4 @@
-"""The machine that is simulated: its nodes, switches, devices and links (runtime spec 13; collectives spec 3.3).
+"""The machine that is simulated: its nodes, switches, NICs, devices and links (runtime spec 13; collectives spec 3.3).
 
 A topology is a JSON file of the form that `topology.schema.json` gives, which is published in `schemas/`; those in
 `topologies/` come with the package. A device takes the limits of a block from its target. Costs are in `costs`.
@@ -7,6 +7,7 @@ A topology is a JSON file of the form that `topology.schema.json` gives, which i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,10 +22,12 @@ from ..numerics.errors import shown
 from .json_documents import InvalidDocument, parse, require_form
 from .routes import End, Link, Routes
 
-__all__ = ["NAMES", "Device", "Node", "Switch", "Topology", "default", "load", "named", "read"]
+__all__ = ["NAMES", "Device", "Nic", "Node", "Switch", "Topology", "default", "load", "named", "read"]
 
 NAMES = ("eight-sm90", "mixed", "single", "two-nodes")
 """The topologies that come with the package."""
+
+LINK_PATH = re.compile(r"\$\.links\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,14 @@ class Switch:
 
     name: str
     node: str | None = None
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A network interface of a node; its name is an end of links."""
+
+    name: str
+    node: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ class Device:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A machine. Names of nodes and switches, ids of devices and names of links are each given once.
+    """A machine. Names of nodes, switches and NICs, ids of devices and names of links are each given once.
 
     Compared by identity, so that it can key a cache.
     """
@@ -72,6 +83,7 @@ class Topology:
     switches: tuple[Switch, ...]
     devices: tuple[Device, ...]
     links: tuple[Link, ...]
+    nics: tuple[Nic, ...] = ()
 
     @cached_property
     def _devices(self) -> dict[int, Device]:
@@ -111,7 +123,10 @@ class Topology:
 def read(document: Any, file: str = "topology") -> Topology:
     """The topology in a JSON document. Raises `InvalidDocument`."""
     schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
-    require_form(document, schema, file)
+    try:
+        require_form(document, schema, file)
+    except InvalidDocument as problem:
+        raise _naming_the_link(problem, document) from None
     _require_meaning(document, file)
     return _made(document)
 
@@ -145,13 +160,39 @@ def default() -> Topology:
 
 def _made(document: Any) -> Topology:
     """The topology of a document that has the form and a meaning."""
+    places = _places(document)
     return Topology(
         document["name"],
         tuple(Node(**_whole(each)) for each in document["nodes"]),
         tuple(Switch(**each) for each in document["switches"]),
         tuple(Device(**_whole(each)) for each in document["devices"]),
-        tuple(Link(**_whole(each)) for each in document["links"]),
+        tuple(Link(**{"kind": _usual_kind(each, places), **_whole(each)}) for each in document["links"]),
+        tuple(Nic(**each) for each in document.get("nics", ())),
     )
+
+
+def _places(document: Any) -> dict[End, str | None]:
+    """The node of each end, None of a switch between nodes."""
+    places: dict[End, str | None] = {each["name"]: each["name"] for each in document["nodes"]}
+    for each in (*document["switches"], *document.get("nics", ())):
+        places[each["name"]] = each.get("node")
+    return places | {int(each["id"]): each["node"] for each in document["devices"]}
+
+
+def _usual_kind(link: dict[str, Any], places: dict[End, str | None]) -> str:
+    """The kind of a link that names none (AMB-COLL-42)."""
+    return "pcie" if places[link["a"]] == places[link["b"]] is not None else "network"
+
+
+def _naming_the_link(problem: InvalidDocument, document: Any) -> InvalidDocument:
+    """The same problem, which says besides its path which link it is about and between which ends."""
+    place = LINK_PATH.match(problem.path)
+    link = document["links"][int(place[1])] if place else None
+    if not isinstance(link, dict):
+        return problem
+    name, a, b = (shown(link.get(member)) for member in ("name", "a", "b"))
+    found = f"{problem.found} (link {name} between {a} and {b})"
+    return InvalidDocument(problem.file, problem.path, found, problem.expected)
 
 
 def _whole(members: dict[str, Any]) -> dict[str, Any]:
@@ -170,27 +211,31 @@ def _require_meaning(document: Any, file: str) -> None:
         hint = "" if value in known else did_you_mean(value, known)
         require(value in known, path, value, f"one of {', '.join(known)}" + (f": {hint}" if hint else ""))
 
-    for list_, key in (("nodes", "name"), ("switches", "name"), ("devices", "id"), ("links", "name")):
+    keys = (("nodes", "name"), ("switches", "name"), ("nics", "name"), ("devices", "id"), ("links", "name"))
+    for list_, key in keys:
         seen: set[str | int] = set()
-        for at, each in enumerate(document[list_]):
+        for at, each in enumerate(document.get(list_, ())):
             require(each[key] not in seen, f"$.{list_}[{at}].{key}", each[key], f"a {key} that no earlier element has")
             seen.add(each[key])
-    nodes = tuple(each["name"] for each in document["nodes"])
-    for at, switch in enumerate(document["switches"]):
-        require(switch["name"] not in nodes, f"$.switches[{at}].name", switch["name"], "a name that no node has")
-    for list_ in ("switches", "devices"):
-        for at, each in enumerate(document[list_]):
+    nodes, switches, nics = (
+        tuple(each["name"] for each in document.get(list_, ())) for list_ in ("nodes", "switches", "nics")
+    )
+    for at, name in enumerate(switches):
+        require(name not in nodes, f"$.switches[{at}].name", name, "a name that no node has")
+    for at, name in enumerate(nics):
+        require(name not in (*nodes, *switches), f"$.nics[{at}].name", name, "a name that no node or switch has")
+    for list_ in ("switches", "nics", "devices"):
+        for at, each in enumerate(document.get(list_, ())):
             if "node" in each:
                 require_named(f"$.{list_}[{at}].node", each["node"], nodes)
-    names, ids = (
-        (*nodes, *(each["name"] for each in document["switches"])),
-        {each["id"] for each in document["devices"]},
-    )
+    names, ids = (*nodes, *switches, *nics), {each["id"] for each in document["devices"]}
     for at, link in enumerate(document["links"]):
         for end in ("a", "b"):
             if isinstance(link[end], str):
                 require_named(f"$.links[{at}].{end}", link[end], names)
             else:
-                expected = "the id of a device, or the name of a node or switch"
+                expected = "the id of a device, or the name of a node, switch or NIC"
                 require(link[end] in ids, f"$.links[{at}].{end}", link[end], expected)
+            if link.get("kind") == "rdma":
+                require(link[end] in (*switches, *nics), f"$.links[{at}].{end}", link[end], "a NIC or a switch")
         require(link["a"] != link["b"], f"$.links[{at}].b", link["b"], "another end than a")

@@ -5,9 +5,11 @@ Data are fp32, blocks run along the last axis, the last one may be short. In a b
 
     scale = R32(m / max_finite(wire)), 1 if that is 0;   q = round(R32(x / scale)), saturating;   x' = R32(q * scale)
 
-bf16 has the range of fp32 and scale 1. An element is off by at most half a step of the wire format at m, times the
-scale, and rounding in fp32: m/28 in fp8_e4m3, m/14 in fp8_e5m2, 2**-8 of itself in bf16 unless subnormal. A subnormal
-fp8 scale, m < 2**-126 * max_finite, is itself off by up to 2**-150, and so an element by up to max_finite times that.
+A scale with which max_finite would overflow is the next smaller number instead, which fp16 needs for m near the end of
+fp32. bf16 has the range of fp32 and scale 1. An element is off by at most half a step of the wire format at m, times
+the scale, and rounding in fp32: m/28 in fp8_e4m3, m/14 in fp8_e5m2, m/4094 in fp16, 2**-8 of itself in bf16 unless
+subnormal. A subnormal scale, m < 2**-126 * max_finite, is itself off by up to 2**-150, and so an element by up to
+max_finite times that.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ __all__ = ["WIRE_FORMATS", "Feedback", "Quantized", "TopK", "dequantize", "error
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
 
-WIRE_FORMATS = ("fp8_e4m3", "fp8_e5m2", "bf16")
+WIRE_FORMATS = ("fp8_e4m3", "fp8_e5m2", "fp16", "bf16")
 _FP32 = DTYPES["fp32"]
 
 
@@ -141,6 +143,8 @@ def _scales(values: Float32s, wire: DType, block: int) -> Float32s:
     largest = np.maximum.reduceat(codes, firsts, axis=-1).view(np.float32)  # integers
     with np.errstate(all="ignore"):
         scales = largest / np.float32(wire.max_finite)
+        too_large = np.isinf(scales * np.float32(wire.max_finite))
+    scales = (scales.view(np.uint32) - too_large.astype(np.uint32)).view(np.float32)
     return np.where(scales == 0.0, np.float32(1.0), scales)
 
 

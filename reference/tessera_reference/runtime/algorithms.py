@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..abi.cache_entry import CacheKey
-from ..mesh.collective_costs import algorithms, collective_duration
+from ..collectives.durations import algorithms, collective_duration
 from ..numerics.formats import DType
 from .code_cache import CodeCache
 from .meshes import Mesh

@@ -1,4 +1,4 @@
-"""Collectives on streams: a rendezvous of all ranks of a mesh, which combine in groups (runtime spec 4.6, 11, 13).
+"""Collectives on streams: a rendezvous for each group of ranks along an axis (runtime spec 4.6, 11, 13).
 
 A call of the C API issues a collective on every rank alike. Ranks that issue for themselves may disagree, which is
 found at the rendezvous (AMB-RT-13, AMB-RT-41).
@@ -13,9 +13,9 @@ from ..abi.descriptor import Descriptor
 from ..abi.enumerations import CollOp
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
+from ..collectives.durations import collective_duration
 from ..collectives.groups import combine, share_of
 from ..mesh.allocations import Region
-from ..mesh.collective_costs import collective_duration
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from .rendezvous import Rendezvous, require_connected
@@ -31,6 +31,10 @@ FUNCTIONS: Mapping[str, str] = {
 }
 
 
+Met = dict[tuple[int, ...], Rendezvous]
+"""The rendezvous of one collective, by group."""
+
+
 @dataclass(frozen=True)
 class CollectiveCall:
     """The parameters of a collective; but for the address of the buffer, they have to be the same on all ranks."""
@@ -43,12 +47,12 @@ class CollectiveCall:
     axis: str | None = None
     root: int | None = None
 
-    def difference(self, other: CollectiveCall) -> str:
-        """The first parameter in which another call differs, in words; empty where none does."""
+    def difference(self, other: CollectiveCall, rank: int) -> str:
+        """The first parameter in which another call differs from this one of a rank, in words; empty if none does."""
         for name in ("collective", "count", "dtype", "op", "axis", "root", "algorithm"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"{name} {theirs} where rank 0 has {mine}"
+                return f"{name} {theirs} where rank {rank} has {mine}"
         return ""
 
 
@@ -73,7 +77,7 @@ class CollectiveWork(Work):
     policy: NumericsPolicy
     region: Region | None
     only: int | None = None
-    rendezvous: Rendezvous | None = field(default=None, init=False)
+    rendezvous: Met = field(default_factory=dict, init=False)
 
     @property
     def function(self) -> str:  # type: ignore[override]  # other work has but one
@@ -94,11 +98,13 @@ class CollectiveWork(Work):
 
     async def run(self, rank: int) -> None:
         """Combine with the other ranks. Raises `Failure`."""
-        start = self.stream.mesh.machine.engine.now
-        if self.rendezvous is None:
-            self.rendezvous = Rendezvous.of(self, self.name)
+        mesh = self.stream.mesh
+        start = mesh.machine.engine.now
+        group = tuple(next(each for each in mesh.groups(self.call.axis) if rank in each))
+        rendezvous = self.rendezvous.setdefault(group, Rendezvous.of(self, self.name, group))
+        self._require_one_axis(rank, rendezvous)
         contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
-        await self.rendezvous.arrive(self, rank, contribution, self._complete)
+        await rendezvous.arrive(self, rank, contribution, self._complete)
         moved = self.call.count * self.call.dtype.storage_bytes
         self.profile(rank, start, over=lambda: self._link(rank), bytes=moved)
 
@@ -110,33 +116,40 @@ class CollectiveWork(Work):
         way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
         return way[0].name if way else None
 
+    def _require_one_axis(self, rank: int, rendezvous: Rendezvous) -> None:
+        """Let groups fail of which a rank has come along another axis: neither its group nor this one can meet."""
+        for other in self.rendezvous.values():
+            for before, contribution in other.contributions.items():
+                if other is not rendezvous and (before in rendezvous.expected or rank in other.expected):
+                    difference = contribution.call.difference(self.call, before)
+                    failure = self._mismatch(rank, difference or "another group")
+                    other.done.fail(failure)
+                    rendezvous.done.fail(failure)
+
+    def _mismatch(self, rank: int, difference: str) -> Failure:
+        given = f"rank {rank} brings {difference}"
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, self.function, given, "the same on every rank")
+
     def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
-        """Combine the contributions once all have arrived: how long that takes, and what writes the results."""
+        """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
         self._require_agreement(contributions)
-        mesh, call = self.stream.mesh, self.call
-        groups = mesh.groups(call.axis)
-        require_connected(self, groups)
-        size = call.count * call.dtype.storage_bytes
-        results: dict[int, Array] = {}
-        for group in groups:
-            results.update(self._combined(group, contributions))
-        duration = max(
-            collective_duration(
-                mesh.machine.topology,
-                [mesh.devices[rank] for rank in group],
-                call.collective,
-                size,
-                call.algorithm,
-                call.root or 0,
-            )
-            for group in groups
+        mesh, call, group = self.stream.mesh, self.call, list(contributions)
+        require_connected(self, [group])
+        results = self._combined(group, contributions)
+        duration = collective_duration(
+            mesh.machine.topology,
+            [mesh.devices[rank] for rank in group],
+            call.collective,
+            call.count * call.dtype.storage_bytes,
+            call.algorithm,
+            call.root or 0,
         )
 
         def finish() -> None:
             for rank, array in results.items():
                 region = contributions[rank].region
                 if region is not None:
-                    start, stop = self._gets(rank, groups)
+                    start, stop = self._gets(rank, group)
                     mesh.write(Region(region.allocation, region.offset + start), rank, array.to_bits()[start:stop])
 
         return duration, finish
@@ -153,11 +166,10 @@ class CollectiveWork(Work):
             return self._share(place, ranks)
         return (0, 0) if self.call.collective == "broadcast" and place != self.call.root else whole
 
-    def _gets(self, rank: int, groups: Sequence[Sequence[int]]) -> tuple[int, int]:
+    def _gets(self, rank: int, group: Sequence[int]) -> tuple[int, int]:
         """The bytes of its buffer that are written on a rank."""
         if self.call.collective != "reduce_scatter":
             return 0, self.call.count * self.call.dtype.storage_bytes
-        group = next(each for each in groups if rank in each)
         return self._share(group.index(rank), len(group))
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
@@ -179,15 +191,13 @@ class CollectiveWork(Work):
         return dict(zip(group, made, strict=True))
 
     def _require_agreement(self, contributions: Mapping[int, Contribution]) -> None:
-        first = contributions[0]
+        lowest, first = next(iter(contributions.items()))
         for rank, each in contributions.items():
-            difference = first.call.difference(each.call)
-            if difference:
-                given = f"rank {rank} brings {difference}"
-                raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, self.function, given, "the same on every rank")
+            if difference := first.call.difference(each.call, lowest):
+                raise self._mismatch(rank, difference)
             for name in ("descriptor", "policy"):
                 if getattr(each, name) != getattr(first, name):
-                    given = f"rank {rank} brings another {name} than rank 0"
+                    given = f"rank {rank} brings another {name} than rank {lowest}"
                     raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, given, "the same on every rank")
 
 
@@ -197,5 +207,5 @@ class Issued:
 
     counts: dict[int, int] = field(default_factory=dict)
     """By rank."""
-    rendezvous: dict[int, Rendezvous] = field(default_factory=dict)
+    rendezvous: dict[int, Met] = field(default_factory=dict)
     """By number."""

@@ -1,4 +1,4 @@
-"""Rendezvous: the ranks of a mesh wait for each other, and the last to arrive acts for all (runtime spec 4.6, 11)."""
+"""Rendezvous: ranks wait for each other, and the last to arrive acts for all (runtime spec 4.6, 11)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ all ranks get."""
 
 @dataclass(eq=False)
 class Rendezvous:
-    """One rendezvous of the first `expected` ranks."""
+    """One rendezvous of the ranks `expected`."""
 
     name: str
     done: Signal
-    expected: int
+    expected: Sequence[int]
     contributions: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, work: Work, name: str) -> Rendezvous:
-        """A rendezvous of all ranks of the work's mesh, which its stream brings about."""
+    def of(cls, work: Work, name: str, ranks: Sequence[int] | None = None) -> Rendezvous:
+        """A rendezvous of some ranks of the work's mesh, or of all, which its stream brings about."""
         mesh = work.stream.mesh
         done = Signal(mesh.machine.engine, f"the ranks of {name}", work.stream.workers)
-        return cls(name, done, len(mesh.devices))
+        return cls(name, done, range(len(mesh.devices)) if ranks is None else ranks)
 
     async def arrive(self, work: Work, rank: int, contribution: Any, complete: Completion) -> None:
-        """Wait until all ranks have arrived and the operation is done. Raises `Failure`."""
+        """Wait until all of its ranks have arrived and the operation is done. Raises `Failure`."""
         self.contributions[rank] = contribution
-        if len(self.contributions) == self.expected and not self.done.is_set:
+        if len(self.contributions) == len(self.expected) and not self.done.is_set:
             await self._complete(work, complete)
         await work.wait_for(self.done, 2, lambda: self._incomplete(work))
 
@@ -66,9 +66,10 @@ class Rendezvous:
             self.done.fail(as_failure(problem, work.function))
 
     def _incomplete(self, work: Work) -> Failure:
-        absent = [rank for rank in range(self.expected) if rank not in self.contributions]
+        absent = [rank for rank in self.expected if rank not in self.contributions]
         given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
-        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, "every rank of the mesh")
+        ranks = ", ".join(map(str, self.expected))
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, f"each of the ranks {ranks}")
 
 
 def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:

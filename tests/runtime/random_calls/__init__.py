@@ -1,6 +1,6 @@
 """Random calls of the host API, judged by a simple model (runtime spec 4 to 13).
 
-`choose` draws, `memory` and `order` say what memory holds and which accesses are ordered, `world` what is live,
-`works` what queued work does, `garbage` what no argument may be; `session` makes a call and judges the answer;
+`choices` draws; `memory` and `access_order` say what memory holds and which accesses are ordered, `live_objects` what
+is live, `queued_work` what work does, `bad_arguments` what is illegal; `session` makes a call and judges the answer;
 `steps_...` hold one step for each function. `python tests/runtime/random_calls --minutes 10` runs for long.
 """

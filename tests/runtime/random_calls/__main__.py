@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from random_calls.choose import Seeded
+from random_calls.choices import Seeded
 from random_calls.session import Session, Wrong
 from random_calls.steps import STEPS, begin, finish, take
 

@@ -17,11 +17,11 @@ from tessera_reference.mesh.memory import Region
 from tessera_reference.mesh.topology import named
 from tessera_reference.runtime.api import Runtime
 
-from .choose import Choose, chance, pick
-from .garbage import bad_handle, bad_pointer, bad_value
+from .bad_arguments import bad_handle, bad_pointer, bad_value
+from .choices import Choose, chance, pick
+from .live_objects import World
 from .memory import Block, Place
-from .works import SOURCE
-from .world import World
+from .queued_work import SOURCE
 
 __all__ = ["OK", "Session", "Wrong"]
 

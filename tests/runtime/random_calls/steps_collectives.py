@@ -6,12 +6,12 @@ from typing import Any
 
 from tessera_reference.abi.status import Status
 
-from .order import Use
+from .access_order import Use
+from .live_objects import Mesh, Queued
+from .queued_work import WHOLE, collective
 from .session import OK, Session
 from .steps_copies import limit_of, read_only, tidy_place
 from .steps_live import INVALID
-from .works import WHOLE, collective
-from .world import Mesh, Queued
 
 __all__ = ["SIZES", "STEPS", "asked", "collective_call", "cut_of"]
 

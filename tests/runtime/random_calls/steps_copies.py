@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tessera_reference.abi.status import Status
 
+from .live_objects import Stream
 from .memory import Block, Place
+from .queued_work import copy
 from .session import OK, Session
 from .steps_live import INVALID
 from .steps_memory import EXHAUSTED
-from .works import copy
-from .world import Stream
 
 __all__ = ["STEPS", "limit_of", "memcpy", "move", "ordered", "read_only", "tidy_place"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tessera_reference.abi.status import Status
 from tessera_reference.runtime.launches import LaunchConfig
 
-from .order import Use
+from .access_order import Use
+from .live_objects import Queued
+from .queued_work import buffer
 from .session import OK, Session
 from .steps_collectives import collective_call
 from .steps_copies import limit_of, memcpy, move, ordered, tidy_place
 from .steps_launches import CAPTURE, launch_problems, queue_launch
 from .steps_live import INVALID, missing, record, synchronized, wait
-from .works import buffer
-from .world import Queued
 
 __all__ = ["STEPS"]
 

@@ -8,14 +8,14 @@ from tessera_reference.abi.descriptor import Descriptor
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Status
 
+from .access_order import Use
+from .live_objects import ASYNCHRONOUS, STRICT, Mesh, Queued, Stream
 from .memory import Place
-from .order import Use
+from .queued_work import collective
 from .session import FAST, OK, Session
 from .steps_collectives import SIZES, asked, cut_of
 from .steps_copies import tidy_place
 from .steps_live import INVALID
-from .works import collective
-from .world import ASYNCHRONOUS, STRICT, Mesh, Queued, Stream
 
 __all__ = ["STEPS"]
 

@@ -8,13 +8,13 @@ from typing import Any
 from tessera_reference.abi.status import Status
 from tessera_reference.runtime.launches import LaunchConfig
 
+from .live_objects import Capture, Context, Mesh, Module, Queued, Stream
 from .memory import Place
+from .queued_work import buffer, kernel
 from .session import OK, Session
 from .steps_collectives import cut_of
 from .steps_copies import limit_of, read_only, tidy_place
 from .steps_live import INVALID
-from .works import buffer, kernel
-from .world import Capture, Context, Mesh, Module, Queued, Stream
 
 __all__ = ["CAPTURE", "STEPS", "launch_problems", "queue_launch"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from tessera_reference.abi.status import Status
 from tessera_reference.mesh.axes import MeshAxes
 
+from .live_objects import Context, Event, Mesh, Stream
 from .session import ENVIRONMENTS, OK, Session
-from .world import Context, Event, Mesh, Stream
 
 __all__ = ["STEPS"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tessera_reference.abi.status import Status
 
+from .live_objects import Module
+from .queued_work import KERNELS
 from .session import IMAGES, OK, Session, image
 from .steps_live import INVALID, MISSING, end_module, missing
-from .works import KERNELS
-from .world import Module
 
 __all__ = ["STEPS"]
 

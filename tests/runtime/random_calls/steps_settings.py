@@ -12,10 +12,10 @@ from tessera_reference.abi.status import Status
 from tessera_reference.numerics.trees import Tree
 from tessera_reference.runtime.contexts import ModulePolicy
 
+from .live_objects import STRICT, Context, Faults
+from .queued_work import KERNELS
 from .session import OK, Session
 from .steps_live import INVALID, MISSING, missing, synchronized
-from .works import KERNELS
-from .world import STRICT, Context, Faults
 
 __all__ = ["STEPS"]
 

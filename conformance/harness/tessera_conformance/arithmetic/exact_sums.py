@@ -6,6 +6,7 @@ model says.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -61,14 +62,9 @@ def operands(values: Sequence[Value], dtype: str, model: NodeArithmetic) -> list
     return [flushed(value, FORMATS[dtype]) for value in values]
 
 
-def start_value(value: Value, model: NodeArithmetic) -> Value:
-    """A start value in the accumulator."""
-    return result_of(value, model)
-
-
 def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmetic, start: Value | None) -> Value:
     explicit = tree.over(len(terms)) if start is None else tree.with_start(len(terms))
-    first = ZERO if start is None else start_value(start, model)
+    first = ZERO if start is None else result_of(start, model)
 
     def leaf(number: int) -> Value | Pending:
         return first if number == START else terms[number]
@@ -93,10 +89,7 @@ def _value(child: Value | Pending) -> Value:
 def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
     """The exact sum, with the sign that a zero has."""
     if any(term is NAN or is_infinite(term) for term in terms):
-        total: Value = ZERO
-        for term in terms:
-            total = add(total, term)
-        return total
+        return functools.reduce(add, terms)
     number = sum((finite(term) for term in terms), ZERO)
     if number:
         return number

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,7 +154,7 @@ class _Fp32Nodes(_Nodes):
         negative_zero = ((stacked == 0) & np.signbit(stacked)).all(axis=0)
         if self.model.rounding == "down":
             negative_zero |= (total == 0) & np.signbit(stacked).any(axis=0)
-        plain = _left_fold(list(stacked))  # infinities and NaN, where the order does not matter
+        plain = reduce(np.add, stacked)  # infinities and NaN, where the order does not matter
         return self._narrowed(np.where(ordinary, np.where(negative_zero, -0.0, total), plain))
 
     def _narrowed(self, wide: Array) -> Array:
@@ -254,10 +255,3 @@ def _exactly_fused(left: float, right: float, third: float) -> float:
     format_ = FORMATS["fp64"]
     code = format_.encode(number)
     return float(np.array([code], np.uint64).view(np.float64)[0])
-
-
-def _left_fold(terms: Sequence[Array]) -> Array:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total

@@ -1,11 +1,11 @@
-"""Foreseen errors of a command: one sentence on standard error, and exit code 2."""
+"""Foreseen errors of a command, one sentence on standard error and exit code 2; and the problems that it finds."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 Handler = Callable[[argparse.Namespace], int]
@@ -31,3 +31,9 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
         return UNANSWERABLE
 
     return handle
+
+
+def print_problems(problems: Iterable[Exception]) -> None:
+    """The problems that a command found, on standard output."""
+    for problem in problems:
+        print(f"error: {problem}")

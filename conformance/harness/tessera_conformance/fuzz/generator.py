@@ -1,7 +1,7 @@
 """Whole programs, legal by construction, with what is known of them: what they declare, take and give.
 
 Legal means by the grammar of section 2.3 and by the interpretations as far as they are asserted. A program may still
-come to an error of execution, such as an index out of range or a division of integers by zero.
+end in an error of execution, such as an index out of range or a division of integers by zero.
 """
 
 from __future__ import annotations

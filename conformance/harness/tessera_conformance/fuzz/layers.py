@@ -1,4 +1,4 @@
-"""Calls of the operations that layers of networks are made of: norms, attention, random numbers, dropout."""
+"""Calls of the operations of neural networks: norms, attention, random numbers, dropout."""
 
 from __future__ import annotations
 

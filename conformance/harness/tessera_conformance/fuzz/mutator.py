@@ -1,6 +1,6 @@
 """Mutated texts: tokens and characters dropped, doubled, exchanged, put in, cut off and piled up.
 
-Of such a text nothing is known but that a front end answers it, with a result or with diagnostics.
+All that is known of such a text is that a front end must answer it, with a result or with diagnostics.
 """
 
 from __future__ import annotations

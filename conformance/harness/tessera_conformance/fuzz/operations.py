@@ -11,8 +11,8 @@ from tessera_conformance.fuzz import dtypes
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.dtypes import is_float, is_number, is_row_major
 from tessera_conformance.fuzz.expressions import Expressions, Production
+from tessera_conformance.oracle.elementary import UNARY
 
-ELEMENTARY = "exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh erf sqrt rsqrt reciprocal".split()
 ACTIVATIONS = ("sigmoid", "silu", "gelu")
 REDUCTIONS = {"float": ("sum", "mean", "max", "min", "prod", "logsumexp"), "int": ("sum", "max", "min", "prod")}
 
@@ -113,7 +113,7 @@ def _is_matrix(type_: t.Type) -> bool:
 
 OPERATIONS = (
     Production(lambda type_: is_float(type_) and is_row_major(type_), _softmax, 2),
-    Production(is_float, _of_one(ELEMENTARY), 2, "elementary-functions"),
+    Production(is_float, _of_one(list(UNARY)), 2, "elementary-functions"),
     Production(is_float, _power, 1, "elementary-functions"),
     Production(is_float, _of_one(ACTIVATIONS), 1, "activations"),
     Production(is_float, _of_one(["relu"]), 1, "tensor-ops"),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from tessera_conformance.differences import first_difference
 from tessera_conformance.fuzz.trials import Subject, Trial
 from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
+from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.tensors import Tensor
 
 BEFORE_EXECUTION = ("lex", "parse", "verify")
@@ -85,14 +86,8 @@ class _Judge:
 
     def trial(self, trial: Trial) -> None:
         """Make the calls that belong to the kind of the trial."""
-        if trial.kind == "legal":
-            self.legal(trial)
-        elif trial.kind == "illegal":
-            self.illegal(trial)
-        elif trial.kind == "variant":
-            self.variant(trial)
-        else:
-            self.mutant(trial)
+        judges = {"legal": self.legal, "illegal": self.illegal, "variant": self.variant, "mutant": self.mutant}
+        judges[trial.kind](trial)
 
     def legal(self, trial: Trial) -> None:
         """A program that must be accepted, and execute."""
@@ -169,10 +164,7 @@ class _Judge:
         if isinstance(answer, Rejected) and answer.phase not in BEFORE_EXECUTION:
             raise Wrong("refused in another phase", describe(answer))
         if isinstance(answer, Returned):
-            warnings = [
-                Diagnostic(**{**each, "operands": tuple(each.get("operands", ()))}) for each in _warnings(answer)
-            ]
-            _require_places(source, warnings)
+            _require_places(source, map(read_diagnostic, answer.value["warnings"]))
         return answer
 
     def execute(self, subject: Subject) -> Observation:
@@ -191,10 +183,6 @@ class _Judge:
         if isinstance(answer, Rejected):
             _require_places(source, answer.diagnostics)
         return answer
-
-
-def _warnings(answer: Returned) -> Any:
-    return answer.value["warnings"]
 
 
 def _without_warnings(answer: Observation) -> Observation:

@@ -53,15 +53,8 @@ def names_of(program: t.Program) -> list[str]:
     return list(writer.used)
 
 
-def type_text(type_: t.Type) -> str:
-    """A type as one text, without its alias."""
-    writer = _Writer(Style())
-    writer.type(t.Type(type_.dtype, type_.shape, type_.layout))
-    return "".join(token if token != ";" else "; " for token in writer.tokens)
-
-
 class _Writer:
-    """Tokens so far."""
+    """Collects the tokens of a program."""
 
     def __init__(self, style: Style) -> None:
         self.style = style

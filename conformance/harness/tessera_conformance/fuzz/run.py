@@ -1,11 +1,10 @@
-"""Trial after trial against one implementation: what was answered, and what was found, in its smallest form."""
+"""Runs trials against one implementation, counts its answers, and shrinks what is found."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tessera_conformance.fuzz.choices import TapeChooser
 from tessera_conformance.fuzz.findings import Finding
@@ -13,7 +12,6 @@ from tessera_conformance.fuzz.mutator import tokens_of
 from tessera_conformance.fuzz.properties import Problem, Tally, judge
 from tessera_conformance.fuzz.shrinking import pruned, shorter, simpler
 from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, chooser_of, make_trial
-from tessera_conformance.observations import Observation
 from tessera_conformance.session import Session
 
 ATTEMPTS = 800
@@ -56,11 +54,7 @@ class Outcome:
 
 def tried(session: Session, trial: Trial, tally: Tally) -> Problem | None:
     """Make one trial, and bring the implementation back to its first state."""
-
-    def call(method: str, params: Mapping[str, Any]) -> Observation:
-        return session.call(method, params)
-
-    problem = judge(call, trial, tally)
+    problem = judge(session.call, trial, tally)
     fault = session.reset()
     return problem or (None if fault is None else Problem(f"{fault.kind} at reset", fault.detail))
 

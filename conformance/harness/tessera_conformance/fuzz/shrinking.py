@@ -1,4 +1,4 @@
-"""Smaller findings: fewer and simpler decisions for a program with meaning, fewer tokens for a text without."""
+"""Shrinks findings: a generated program to fewer and simpler decisions, a mutated text to fewer tokens."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SMALL_PARTS = 8
 
 
 def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
-    """As few of the items as still do: halves, quarters and so on are left out, then every small part."""
+    """As few of the items as still show the problem: halves, quarters and so on are left out, then every small part."""
     best, left = list(items), attempts
     for size in _sizes(len(best)):
         place = 0
@@ -69,7 +69,7 @@ def _sizes(count: int) -> list[int]:
 
 
 def simpler(numbers: Sequence[int], keeps: Callable[[list[int]], bool], attempts: int) -> list[int]:
-    """Numbers as near to 0 as still do: each is tried as 0, then as its half."""
+    """Numbers as near to 0 as still show the problem: each is tried as 0, then as its half."""
     best, left = list(numbers), attempts
     for place, number in enumerate(best):
         for smaller in dict.fromkeys((0, number // 2)):

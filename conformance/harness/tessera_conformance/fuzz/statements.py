@@ -188,7 +188,7 @@ class Body:
         return [self.exprs.op("matmul", product, product)]
 
     def gradient(self, depth: int) -> list[t.Stmt]:
-        """The derivative of something that was made of a name, perhaps on the way through a branch and a loop."""
+        """The derivative of an expression of a name, perhaps changed in a branch and a loop in between."""
         dtype = next((each for each in self.scope.dtypes if each in DIFFERENTIABLE), "fp32")
         side = self.choose.between(1, 3)
         type_ = t.Type(dtype, (side, side))

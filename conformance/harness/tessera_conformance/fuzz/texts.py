@@ -11,7 +11,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encodin
 
 
 class WrongText(NamedTuple):
-    """What is wrong, its tokens between blanks, and the categories that say so."""
+    """What is wrong, the tokens separated by blanks, and the categories by which it may be refused."""
 
     what: str
     text: str

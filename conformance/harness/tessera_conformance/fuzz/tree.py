@@ -262,14 +262,3 @@ def level_of(expr: Expr) -> int:
     if isinstance(expr, Binary):
         return LEVELS.get(expr.operator, 1)
     return 5 if isinstance(expr, Unary) else 6 if isinstance(expr, Index) else 7
-
-
-def is_anchored(expr: Expr) -> bool:
-    """Whether an expression has a dtype of its own, not only literals that take one from their place (AMB-LANG-54)."""
-    if isinstance(expr, Literal):
-        return not expr.text[0].isdigit()
-    if isinstance(expr, Unary):
-        return is_anchored(expr.operand)
-    if isinstance(expr, Binary) and expr.operator in "+-*/":
-        return is_anchored(expr.left) or is_anchored(expr.right)
-    return True

@@ -1,4 +1,4 @@
-"""What is tried: one program, or two of one meaning, and what is known of them. A trial follows from its decisions."""
+"""What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions."""
 
 from __future__ import annotations
 
@@ -104,18 +104,9 @@ def legal(program: GeneratedProgram, *, thorough: bool) -> Trial:
 
 def trial_message(trial: Trial) -> dict[str, Any]:
     """The trial as JSON values."""
-    return {
-        "kind": trial.kind,
-        "what": trial.what,
-        "subject": _subject_message(trial.subject),
-        "twin": None if trial.twin is None else _subject_message(trial.twin),
-        "categories": list(trial.categories),
-        "outputs": [
-            {"dtype": each.dtype, "shape": None if each.shape is None else list(each.shape)} for each in trial.outputs
-        ],
-        "declared": trial.declared,
-        "thorough": trial.thorough,
-    }
+    twin = None if trial.twin is None else _subject_message(trial.twin)
+    outputs = [vars(each) for each in trial.outputs]
+    return {**vars(trial), "subject": _subject_message(trial.subject), "twin": twin, "outputs": outputs}
 
 
 def trial_from(message: Mapping[str, Any]) -> Trial:
@@ -143,12 +134,7 @@ def trial_from(message: Mapping[str, Any]) -> Trial:
 
 
 def _subject_message(subject: Subject) -> dict[str, Any]:
-    return {
-        "source": subject.source,
-        "function": subject.function,
-        "inputs": to_wire(dict(subject.inputs)),
-        "ranks": subject.ranks,
-    }
+    return {**vars(subject), "inputs": to_wire(dict(subject.inputs))}
 
 
 def _subject_from(message: Mapping[str, Any]) -> Subject:

@@ -1,4 +1,7 @@
-"""The files of a checkout that are made from the interface: the schemas of the messages, the page of the protocol."""
+"""The command `interface`: its clauses exist, and the files of a checkout that are made from it are current.
+
+Made from it are the schemas of the messages and the tables of the page of the protocol.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_conformance.interface.declarations import interface
+from tessera_conformance.commands.cli_errors import print_problems
+from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
-from tessera_conformance.locations import schemas_directory
+from tessera_conformance.locations import clauses_directory, schemas_directory
+from tessera_conformance.registry import RegistryError, load_registry
+from tessera_conformance.registry.coverage import wrong_tags
 
-__all__ = ["configure_interface", "made_files"]
+__all__ = ["configure_interface", "made_files", "wrong_clauses"]
 
 
 def made_files(root: Path) -> Mapping[Path, str]:
@@ -26,6 +32,15 @@ def made_files(root: Path) -> Mapping[Path, str]:
     return {**schemas, page: page_with_tables(declared, page.read_text(encoding="utf-8"))}
 
 
+def wrong_clauses(declared: Interface) -> list[RegistryError]:
+    """A problem for each clause that methods name and the registry does not have, or has withdrawn."""
+    methods: dict[str, list[str]] = {}
+    for method in declared.methods.values():
+        for clause in method.clauses:
+            methods.setdefault(clause, []).append(method.full_name)
+    return list(wrong_tags(load_registry(clauses_directory()), methods))
+
+
 def configure_interface(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments and the handler of the subcommand `interface`."""
     parser.add_argument("--write", action="store_true", help="write the files that are not current")
@@ -37,6 +52,14 @@ def _interface(options: argparse.Namespace) -> int:
     if not (root / "docs" / "protocol.md").is_file():
         print("error: this needs a checkout of the project; the installed suite is as it was made", file=sys.stderr)
         return 2
+    try:
+        problems = wrong_clauses(interface())
+    except RegistryError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if problems:
+        print_problems(problems)
+        return 1
     stale = [
         (path, text)
         for path, text in made_files(root).items()

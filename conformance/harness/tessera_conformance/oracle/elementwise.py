@@ -109,7 +109,7 @@ def _comparison(holds: Callable[[int | None], bool], a: Tensor, b: Tensor) -> Te
 
 
 def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
-    """The shape that two operands broadcast to, and the elements that meet there.
+    """The shape that two operands broadcast to, and the pair of elements at each place of it.
 
     Raises:
         ValueError: their dtypes differ, or their shapes do not broadcast.

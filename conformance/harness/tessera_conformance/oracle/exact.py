@@ -133,12 +133,7 @@ def maximum(x: Value, y: Value) -> Value:
 
 def minimum(x: Value, y: Value) -> Value:
     """The smaller of two; NaN wins, and -0 lies below +0."""
-    order = compare(x, y)
-    if order is None:
-        return NAN
-    if order == 0:
-        return x if is_negative(x) else y
-    return x if order < 0 else y
+    return negate(maximum(negate(x), negate(y)))
 
 
 def exponent_of(number: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""Exact sums of many numbers at speed: order-free, in windows of 64-bit integers after Kulisch.
+"""Exact sums of many numbers, fast: integer sums in windows of 64 bits, after Kulisch.
 
 numpy does integer arithmetic here and nothing else. A number is a significand times a power of two; significands whose
 exponents fall into one window are shifted to its lower end and added as integers, which cannot overflow and so have no

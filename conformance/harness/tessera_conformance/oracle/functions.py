@@ -26,9 +26,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "sin": lambda context, x: context.sin(x),  # of radians; sin, cos and tan of an infinity are NaN
     "cos": lambda context, x: context.cos(x),
     "tan": lambda context, x: context.tan(x),
-    "tanh": lambda context, x: context.tanh(x),
     "sinh": lambda context, x: context.sinh(x),
     "cosh": lambda context, x: context.cosh(x),
+    "tanh": lambda context, x: context.tanh(x),
     "erf": lambda context, x: context.erf(x),
     "sqrt": lambda context, x: context.sqrt(x),  # -0 gives -0, another negative number NaN
     "rsqrt": lambda context, x: context.rec_sqrt(x),  # -0 gives -inf, another negative number NaN

@@ -1,7 +1,7 @@
-"""Data movement: transposes, slices, padding, gathers, selection; each result says where its elements come from.
+"""Data movement: transposes, slices, padding, gathers, selection.
 
-Section 2's operations of that kind (AMB-LANG-106, AMB-LANG-165). Elements are taken as their bytes, whatever they stand
-for; only what compares or adds looks at values.
+The operations of section 2 that move elements (AMB-LANG-106, AMB-LANG-165). A moved element is copied byte for byte;
+only operations that compare or add decode values.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Number: TypeAlias = int | float | str
 """A number of an attribute, as it is, or as the decimal text of a literal."""
 
 
-# Elements elsewhere
+# Elements moved
 
 
 def transpose(a: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
-    """Axis k of the result is axis perm[k] of the operand; the axes reversed where nothing is said."""
+    """Axis k of the result is axis perm[k] of the operand; without `perm` the axes are reversed."""
     axes = list(reversed(range(len(a.shape)))) if perm is None else list(perm)
     shape = tuple(a.shape[axis] for axis in axes)
     return _drawn(a, shape, lambda index: tuple(index[axes.index(axis)] for axis in range(len(axes))))
 
 
 def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
-    """The elements in row-major order; an extent of -1 is what is left."""
+    """The elements in row-major order; an extent of -1 follows from the others."""
     known = prod(extent for extent in shape if extent != -1)
     whole = tuple(x.size // known if extent == -1 else extent for extent in shape)
     return Tensor(x.dtype, whole, x.data)
@@ -58,7 +58,7 @@ def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 
 
 def slice_(x: Tensor, *, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int] | None = None) -> Tensor:
-    """x[start:stop:step] in each dimension, the stop left out; the last dimensions whole where nothing is said."""
+    """x[start:stop:step] in each dimension, the stop excluded; dimensions without a start are taken whole."""
     given = zip(starts, stops, steps or [1] * len(starts), strict=True)
     taken = [range(*each) for each in given] + [range(extent) for extent in x.shape[len(starts) :]]
     if any(position not in range(extent) for each, extent in zip(taken, x.shape, strict=True) for position in each):
@@ -68,7 +68,7 @@ def slice_(x: Tensor, *, starts: Sequence[int], stops: Sequence[int], steps: Seq
 
 
 def gather(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
-    """In the place of the axis the dimensions of the indices: result[a, i, b] = x[a, indices[i], b]."""
+    """result[a, i, b] = x[a, indices[i], b]: the dimensions of the indices replace the axis."""
     axis, depth = _axis(x, axis), len(indices.shape)
     chosen = _positions(indices, x.shape[axis])
 
@@ -84,11 +84,11 @@ def layout_cast(x: Tensor, *, to: str) -> Tensor:
     return x
 
 
-# Elements side by side
+# Elements joined
 
 
 def concat(*parts: Tensor, axis: int) -> Tensor:
-    """One after another along an axis."""
+    """The parts one after another along an axis."""
     axis = _axis(parts[0], axis)
     elements = [_elements(part) for part in parts]
     origins = [(number, at) for number, part in enumerate(parts) for at in range(part.shape[axis])]
@@ -112,7 +112,7 @@ def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0
     return Tensor(x.dtype, shape, b"".join(found))
 
 
-# Elements out of nothing
+# Elements generated
 
 
 def iota(*, shape: Sequence[int], axis: int = 0, dtype: str = "int32") -> Tensor:
@@ -157,7 +157,7 @@ def clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def abs_(x: Tensor) -> Tensor:
-    """Without its sign; the least integer wraps to itself."""
+    """The absolute value; that of the least integer wraps to itself."""
     return _elementwise(lambda value: exact.negate(value) if exact.is_negative(value) else value, x)
 
 

@@ -1,4 +1,4 @@
-"""Normalization along an axis: every step rounded in the accumulator type, and one final rounding.
+"""Normalization along an axis: every step rounded in the accumulator type, then one rounding to the dtype.
 
 Means follow the canonical tree and are divided by the number of elements; an `eps` is the fp64 that it is given as,
 rounded once to the accumulator type. A batch norm has running statistics too, and several results.

@@ -1,7 +1,6 @@
 """Steps of optimizers: element by element, every step rounded in the accumulator type; each result rounded once.
 
-A number such as a learning rate is the fp64 that it is given as, rounded once to the accumulator type, and so is one
-less a share.
+A setting such as a learning rate is given in fp64 and rounded once to the accumulator type; so is 1 less a setting.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tessera_conformance.tensors import Tensor
 def sgd(
     parameter: Tensor, gradient: Tensor, velocity: Tensor, *, rate: float, momentum: float = 0.9
 ) -> tuple[Tensor, Tensor]:
-    """The velocity becomes velocity * momentum + gradient, the parameter loses that times the rate."""
+    """velocity = velocity * momentum + gradient; parameter = parameter - velocity * rate."""
     format_ = accumulator_format(parameter.dtype)
     field, stepped, velocities = RealField(format_), [], []
     for p, g, v in zip(values_of(parameter), values_of(gradient), values_of(velocity), strict=True):
@@ -44,7 +43,7 @@ def adamw(
     eps: float = 1e-8,
     decay: float = 0.01,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Averages of gradient and square, both divided by 1 - pow(beta, step), and the decay added to their quotient."""
+    """One step of AdamW: the moving averages m and v are each divided by 1 - pow(beta, step) before they are used."""
     format_ = accumulator_format(parameter.dtype)
     field = RealField(format_)
     (count,) = values_of(step)

@@ -16,18 +16,6 @@ from tessera_conformance.oracle.exact import value_of
 from tessera_conformance.oracle.formats import FORMATS
 from tessera_conformance.tensors import Tensor
 
-__all__ = [
-    "SIZES",
-    "Layout",
-    "Place",
-    "arguments_of",
-    "by_the_rule",
-    "padding_of",
-    "parameter_buffer",
-    "parameter_layout",
-    "without_padding",
-]
-
 SIZES = {
     "ptr": 8,
     "fp8_e4m3": 1,

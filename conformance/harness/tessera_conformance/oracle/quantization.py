@@ -1,8 +1,9 @@
 """Blockwise quantisation, error feedback and the choice of the largest elements, as compressed collectives use them.
 
 Canon of arithmetic: blocks of fp32 along the last axis, the last one maybe short; a block's scale takes its largest
-magnitude to the largest value of the wire format, is 1 where that gives 0, and always 1 for bf16; every step is rounded
-in fp32 and the codes saturate. Error feedback is AMB-COLL-25.
+magnitude to the largest value of the wire format, is 1 where that gives 0, the next smaller number where it would take
+that value beyond fp32, and always 1 for bf16; every step is rounded in fp32 and the codes saturate. Error feedback is
+AMB-COLL-25.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tessera_conformance.oracle.exact import Value, finite, is_zero
 from tessera_conformance.oracle.formats import FloatFormat, float_format, tensor_of, values_of
 from tessera_conformance.tensors import Tensor
 
-WIRES = ("fp8_e4m3", "fp8_e5m2", "bf16")
+WIRES = ("fp8_e4m3", "fp8_e5m2", "fp16", "bf16")
 SINGLE = float_format("fp32")
 ONE = Fraction(1)
 
@@ -112,6 +113,8 @@ def _scale(values: list[Value], wire: str, target: FloatFormat) -> Value:
         return ONE
     largest = max(abs(finite(value)) for value in values)
     scale = SINGLE.round(largest / target.largest)
+    if exact.is_infinite(SINGLE.round(finite(scale) * target.largest)):
+        return SINGLE.decode(SINGLE.encode(scale) - 1)
     return ONE if is_zero(scale) else scale
 
 

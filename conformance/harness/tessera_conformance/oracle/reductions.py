@@ -74,7 +74,7 @@ def min_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
 
 
 def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
-    """Where along an axis the first of the largest stands, as int32; the first NaN wins over everything."""
+    """The int32 index along an axis of the first largest element, or of the first NaN where there is one."""
     _require_real(x)
     lines = along(x.shape, axis)
     _require_terms(x, axis)

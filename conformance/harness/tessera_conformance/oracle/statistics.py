@@ -9,8 +9,8 @@ and KSB = KS / 2**(difference of the fraction bits of accumulator and result), r
 - variance: the mean of the squared errors is at most 1.6 KSB;
 - bias: the sum of T errors is at most sqrt(16 KSB T), for data whose products are not biased to one sign.
 
-The bound alone grows like the number of terms, and real errors only like its root: at KS = 512 operands that were
-rounded to tf32 still lie within it, and the variance gives them away.
+The bound grows like the number of terms, and real errors only like its root: at KS = 512 operands that were
+rounded to tf32 still lie within it, and only the variance test refuses them.
 """
 
 from __future__ import annotations

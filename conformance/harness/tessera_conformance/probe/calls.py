@@ -2,7 +2,7 @@
 
 Every call has exactly the requested shape, since orders change with shapes, and watches one element, [0, 0] unless
 another is named. Masking every row of a product at once would take far fewer calls, but rows need not share an order,
-and often do not at the edges of a kernel's tiles; `elsewhere` checks all elements once the order of one is known.
+and often do not at the edges of a kernel's tiles; `other_elements` checks all elements once the order of one is known.
 
 Calls go to `numerics.evaluate`, or, where that is unsupported, to `language.execute` with a generated program.
 """
@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tessera_conformance.dsl import returning, type_of, type_text
 from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.oracle.exact import Value
 from tessera_conformance.oracle.formats import FORMATS, float_format
@@ -124,7 +125,7 @@ class Subject:
 
 
 class Box(ABC):
-    """One operation as a function of its terms: words in, the watched element out.
+    """A black box: one operation as a function of its terms, words in and the watched element out.
 
     `calls` counts the calls made.
     """
@@ -215,13 +216,11 @@ class EvaluatedBox(Box):
         return self._output("language.execute", self.call("language.execute", self._program(inputs)), 1)[0]
 
     def _program(self, inputs: Sequence[Tensor]) -> dict[str, Any]:
-        types = [_type(tensor.dtype, tensor.shape) for tensor in inputs]
         out = f", out={self.subject.result_dtype}" if self.subject.result_dtype != self.subject.dtype else ""
         expression = f"op.matmul(A, B{out})" if self.has_products else f"op.sum(A, axis={self.subject.axis})"
-        parameters = ", ".join(f"{name}: {type_}" for name, type_ in zip("AB", types, strict=False))
-        result = _type(self.subject.result_dtype, self.subject.result)
-        source = f"module probe {{ func f({parameters}) -> {result} {{ return {expression}; }} }}"
         named = dict(zip("AB", inputs, strict=False))
+        parameters = ", ".join(f"{name}: {type_of(tensor)}" for name, tensor in named.items())
+        source = returning(expression, parameters, type_text(self.subject.result_dtype, self.subject.result))
         return {"source": source, "function": "f", "inputs": named, "level": self.level}
 
 
@@ -271,10 +270,6 @@ def _within(place: int, extent: int) -> bool:
 
 def _times(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
-
-
-def _type(dtype: str, shape: Sequence[int]) -> str:
-    return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype}>" if shape else dtype
 
 
 def _stderr(observation: Observation) -> str:

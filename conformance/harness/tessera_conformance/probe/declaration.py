@@ -16,7 +16,7 @@ from tessera_conformance.observations import Fault, Returned, Unsupported, descr
 from tessera_conformance.probe.calls import Box, CannotProbe
 from tessera_conformance.probe.evidence import NotATree
 from tessera_conformance.probe.masks import Masks
-from tessera_conformance.probe.node_arithmetic import Observed, inputs_json, mismatches, replays
+from tessera_conformance.probe.node_arithmetic import Observed, hexadecimal, inputs_json, mismatches, replays
 from tessera_conformance.probe.reveal import first_wrong_pair
 
 Aspect: TypeAlias = Literal[
@@ -138,11 +138,11 @@ def arithmetic_departures(box: Box, declared: Declaration, seen: Observed) -> li
     wrong, row, word = mismatches(box, declared.tree, declared.arithmetic, seen)
     if not wrong:
         return []
-    sample, digits = seen.rows[row], _digits(box)
+    sample = seen.rows[row]
     witness = {
         "inputs": inputs_json(box, sample.left, sample.right),
-        "declared": f"{word:0{digits}x}",
-        "found": f"{seen.words[row]:0{digits}x}",
+        "declared": hexadecimal(word, box),
+        "found": hexadecimal(seen.words[row], box),
     }
     for changes in _changes(box, declared.arithmetic, seen):
         model = declared.arithmetic.but(**changes)
@@ -190,7 +190,3 @@ def _sentence(field: str, declared: object, found: object) -> str:
     names = {"product": "products", "alignment_bits": "alignment bits"}
     words = ["all" if value is None else value for value in (declared, found)]
     return f"{names.get(field, field)}: declared {words[0]}, but {words[1]} replays what was found"
-
-
-def _digits(box: Box) -> int:
-    return {"fp64": 16, "fp32": 8, "tf32": 8, "fp16": 4, "bf16": 4}.get(box.subject.result_dtype, 2)

@@ -1,4 +1,4 @@
-"""Why something is no fixed tree of sums: the inputs that prove it."""
+"""Why an order of summation is no fixed tree, and the inputs that prove it."""
 
 from __future__ import annotations
 

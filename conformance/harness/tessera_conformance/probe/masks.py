@@ -2,9 +2,9 @@
 
 After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
 else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree
-that holds both. M must swallow all units of one call together, in the widest accumulator that swallows any, and a count
-must be exact in the narrowest number it passes through; where there are more leaves than that, they are counted in
-parts, zeros standing at all others.
+that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single one, and
+the count must be exact in the narrowest format on its way. With more leaves than that, units are counted in several
+calls, with zeros at all other leaves.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Masks:
     def _use(self, exponents: MaskExponents) -> None:
         dtype = self.box.subject.dtype
         self.measured.clear()
-        self.part = min(_swallowed(exponents), self._countable)
+        self.part = min(_absorbed(exponents), self._countable)
         power = [Fraction(2) ** exponent for exponent in (exponents.large, exponents.unit)]
         right = [Fraction(2) ** exponent for exponent in (exponents.right_large, exponents.right_unit)]
         self._large, self._negative, self._unit = (int(w) for w in words_of([power[0], -power[0], power[1]], dtype))
@@ -118,11 +118,11 @@ class Masks:
         for _ in range(4):
             require_same(self.box, left, right, word)
 
-    def swallows_nothing(self) -> bool:
-        """Whether every unit outlives M, wherever it stands: the sum is exact as far as the masks can tell.
+    def absorbs_nothing(self) -> bool:
+        """Whether no unit is absorbed, wherever it stands: as far as masks can tell, the sum is exact.
 
-        The paths from one leaf to all others pass every node, so that one mask for each other leaf shows it. The first
-        one is known, and denies it for nearly everything else.
+        The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
+        them is known already, and shows an absorbed unit in nearly every other sum.
         """
         others = [self.terms - 1, *range(1, self.terms - 1)]
         return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
@@ -138,10 +138,6 @@ class Masks:
             self.measured[pair] = self._measure(*pair)
         return self.measured[pair]
 
-    def again(self, i: int, j: int) -> int:
-        """The same measured anew."""
-        return self._measure(min(i, j), max(i, j))
-
     def _measure(self, i: int, j: int) -> int:
         survivors = 0
         for first in range(0, self.terms, self.part):
@@ -154,13 +150,16 @@ class Masks:
         return self.terms - survivors
 
     def _counted(self, i: int, j: int, left: Words) -> int:
-        total = self.box.value(*self.words(i, j, left))
-        if not isinstance(total, Fraction) and not is_zero(total):
-            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
-        count = finite(total) / self.quantum
+        count = self._units_in_sum(i, j, left)
         if count.denominator != 1 or not 0 <= count <= self.terms - 2:
             raise NotATree("masks", (i, j), f"the mask leaves {_decimal(count)} of {self.terms - 2} units")
         return int(count)
+
+    def _units_in_sum(self, i: int, j: int, left: Words) -> Fraction:
+        total = self.box.value(*self.words(i, j, left))
+        if not isinstance(total, Fraction) and not is_zero(total):
+            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
+        return finite(total) / self.quantum
 
     def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
         """The mask of a pair, over units or what else stands at the other leaves."""
@@ -173,28 +172,25 @@ class Masks:
         return left, right
 
     def survivors(self, i: int, j: int) -> frozenset[int]:
-        """Which leaves outlive the mask of a pair: units of different weight stand at them, some at a time."""
+        """The leaves whose units a pair's mask does not absorb: units of different weights, a few leaves at a time."""
         dtype = self.box.subject.dtype
         width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
-        width = max(1, min(width, _swallowed(self.exponents).bit_length() - 1))
+        width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
         found: set[int] = set()
         for first in range(0, len(others), width):
             some = others[first : first + width]
             left = self._zeros.copy()
             left[some] = words_of([Fraction(2) ** (self.exponents.unit + k) for k in range(len(some))], dtype)
-            total = self.box.value(*self.words(i, j, left))
-            if not isinstance(total, Fraction) and not is_zero(total):
-                raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
-            number = finite(total) / self.quantum
+            number = self._units_in_sum(i, j, left)
             if number.denominator != 1 or not 0 <= number < 1 << len(some):
                 raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
             found |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
         return frozenset(found)
 
 
-def _swallowed(exponents: MaskExponents) -> int:
-    """How many units vanish together beside M in the widest accumulator that lets any vanish."""
+def _absorbed(exponents: MaskExponents) -> int:
+    """How many units M absorbs together in the widest accumulator in which it absorbs one."""
     ratio = exponents.large + exponents.right_large - exponents.unit - exponents.right_unit
     return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from tessera_conformance.arithmetic import replay
 from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
 from tessera_conformance.arithmetic.tree import START, Tree
-from tessera_conformance.oracle.exact import ZERO, Value, is_negative, is_zero
+from tessera_conformance.oracle.exact import NAN, ZERO, Value, is_negative, is_zero
 from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
 from tessera_conformance.probe.calls import Box, Words, words_of
 from tessera_conformance.probe.evidence import NotATree
@@ -91,7 +91,7 @@ def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
         NotATree: the bits differ.
     """
     again = box.word(left, right)
-    if again != word and not _both_nan(again, word, box.subject.result_dtype):
+    if not _same(again, word, box.subject.result_dtype):
         outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
         raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
 
@@ -135,11 +135,8 @@ def mismatches(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> t
     """How many rows a replay misses, the first of them and what it gives there."""
     replayed = replayed_rows(box, tree, model, seen.rows)
     out = box.subject.result_dtype
-    wrong = [
-        row
-        for row, (found, wanted) in enumerate(zip(seen.words, replayed, strict=True))
-        if found != wanted and not _both_nan(found, wanted, out)
-    ]
+    pairs = enumerate(zip(seen.words, replayed, strict=True))
+    wrong = [row for row, (found, wanted) in pairs if not _same(found, wanted, out)]
     return (len(wrong), wrong[0], replayed[wrong[0]]) if wrong else (0, 0, 0)
 
 
@@ -296,7 +293,7 @@ def hexadecimal(word: int, box: Box) -> str:
     return f"{word:0{float_format(box.subject.result_dtype).sign_bit.bit_length() // 4}x}"
 
 
-def _both_nan(one: int, other: int, dtype: str) -> bool:
-    format_ = float_format(dtype)
-    values = [format_.decode(one), format_.decode(other)]
-    return all(not isinstance(value, Fraction) and value.value == "nan" for value in values)
+def _same(one: int, other: int, dtype: str) -> bool:
+    """Whether two codes are equal, or both NaN."""
+    decode = float_format(dtype).decode
+    return one == other or (decode(one) is NAN and decode(other) is NAN)

@@ -1,7 +1,7 @@
 """Whether the other elements of a result add in the order of the watched one: a few calls, and a replay of all of them.
 
-Two orders give the same bits for many an input, so that an element counts only if it replays in every round; in every
-second one the terms cancel and leave rounding errors alone, which show in narrow results too.
+Two orders often give the same bits, so an element counts only if it replays in every round. In every second round the
+terms cancel and only rounding errors remain, which show in narrow results too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.arithmetic import replay
+from tessera_conformance.differences import are_nan
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.probe.calls import Box, EvaluatedBox
 from tessera_conformance.probe.node_arithmetic import Arithmetic
@@ -20,12 +21,12 @@ from tessera_conformance.probe.samples import samples
 from tessera_conformance.tensors import Tensor
 
 MOST_TERMS = 1 << 23
-"""Terms of all elements together that are replayed; the exact path takes a hundredth of it."""
+"""The most terms, of all elements together, that are replayed; on the exact path a hundredth of it."""
 ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OtherElements:
     """How many elements replay in the order of the watched one, of how many, and the first that does not."""
 
     alike: int
@@ -41,14 +42,10 @@ class Elsewhere:
 
     def to_json(self) -> dict[str, Any]:
         """For the machine-readable finding."""
-        return {
-            "alike": self.alike,
-            "elements": self.elements,
-            "first_other": self.first_other and list(self.first_other),
-        }
+        return {**vars(self), "first_other": self.first_other and list(self.first_other)}
 
 
-def elsewhere(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Elsewhere | None:
+def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
     """Ask for random operands of the whole shape; None where there is one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
@@ -61,7 +58,7 @@ def elsewhere(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Elsewhere | No
         same &= _replayed(box, arithmetic, 1000 * seed + 10 * round_, cancels=round_ % 2 == 1)
     others = np.flatnonzero(~same)
     first = tuple(int(place) for place in np.unravel_index(others[0], subject.result)) if len(others) else None
-    return Elsewhere(int(np.count_nonzero(same)), elements, first)
+    return OtherElements(int(np.count_nonzero(same)), elements, first)
 
 
 def _replayed(
@@ -82,7 +79,7 @@ def _replayed(
         wanted = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
     else:
         wanted = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
-    return np.asarray((found.words() == wanted.words()) | (_is_nan(found) & _is_nan(wanted)))
+    return np.asarray((found.words() == wanted.words()) | (are_nan(found) & are_nan(wanted)))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
@@ -99,8 +96,3 @@ def _repeated(tensor: Tensor, axis: int, negated: bool = False) -> Tensor:
     sign = words.dtype.type(float_format(tensor.dtype).sign_bit if negated else 0)
     lines[half : 2 * half] = lines[:half] ^ sign
     return Tensor(tensor.dtype, tensor.shape, words.tobytes())
-
-
-def _is_nan(tensor: Tensor) -> Any:
-    format_ = float_format(tensor.dtype)
-    return (tensor.words() & (format_.sign_bit - 1)) > format_.largest_code + format_.has_infinity

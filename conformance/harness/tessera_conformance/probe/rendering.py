@@ -1,4 +1,4 @@
-"""A finding as text for the terminal and as Markdown for a folder of findings."""
+"""A finding as text for the terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tupl
 
 
 class _Search:
-    """FPRev's refined search; a group is first held against the last subtree of as many leaves, which is cheaper."""
+    """FPRev's refined search; a group is first compared with the last subtree of as many leaves, which is cheaper."""
 
     def __init__(self, masks: Measured, seed: int) -> None:
         self.masks, self.draw = masks, random.Random(seed)

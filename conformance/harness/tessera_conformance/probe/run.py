@@ -1,4 +1,4 @@
-"""One probe from beginning to end, and what it found."""
+"""One probe: which calls it makes in which order, and the finding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tessera_conformance.probe.elements import Group, groups_of
 from tessera_conformance.probe.evidence import NotATree
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.node_arithmetic import Arithmetic, Observed, identify, observe, require_same
-from tessera_conformance.probe.other_elements import Elsewhere, elsewhere
+from tessera_conformance.probe.other_elements import OtherElements, compare_other_elements
 from tessera_conformance.probe.pattern import pattern
 from tessera_conformance.probe.reveal import reveal, reveal_exact_nodes
 from tessera_conformance.protocol import Hello
@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["agrees", "differs", "nothing declared"]
 Kind: TypeAlias = Literal["tree", "exact sum", "no fixed tree"]
 
 MOST_TERMS_APART = 256
-"""Leaves up to which units are told apart, which takes many calls."""
+"""The most leaves for which `reveal_exact_nodes`, which takes many calls, is tried."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Finding:
     departures: tuple[Departure, ...] = ()
     evidence: NotATree | None = None
     groups: tuple[Group, ...] = ()
-    others: Elsewhere | None = None
+    others: OtherElements | None = None
     ranks_agree: bool = True
     calls: int = 0
     seconds: float = field(default=0.0, compare=False)
@@ -66,7 +66,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """How the finding stands to the declaration."""
+        """Whether the finding agrees with the declaration."""
         if self.declared is None:
             return "nothing declared"
         return "differs" if self.departures else "agrees"
@@ -120,60 +120,61 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     stated = declaration(box)
     found = replace(_looked_at(box, stated, seed, in_full), implementation=name)
     if found.arithmetic is not None:
-        found = replace(found, others=elsewhere(box, found.arithmetic, seed))
+        found = replace(found, others=compare_other_elements(box, found.arithmetic, seed))
     if subject.operation == "all_reduce":
         found = replace(found, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
     return replace(found, calls=box.calls, seconds=time.perf_counter() - began)
 
 
 def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
+    """What the masks and replays show; a sum that is no fixed tree is a finding too."""
     found = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
-        if masks.swallows_nothing():
+        if masks.absorbs_nothing():
             return _exact(box, masks, found, seed)
         wrong_order = order_departure(masks, stated.tree) if stated is not None else None
         confirmed = stated is not None and wrong_order is None and not in_full
         tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
+        found = replace(found, tree=tree)
+        seen = observe(box, tree, seed)
+        found = replace(found, seen=seen)
+        if wrong_order is not None:
+            found = replace(found, departures=(wrong_order,))
+        elif stated is not None:
+            found = replace(found, departures=_one_of_each(_departures(box, stated, seen)))
+            if not found.departures:
+                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+        return replace(found, arithmetic=identify(box, tree, seen))
     except NotATree as stop:
-        return _no_tree(box, found, stop)
+        return _no_tree(found, stop)
+
+
+def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
+    """The finding where masks absorb nothing: only replays can tell a declared order from another."""
+    stated, tree = found.declared, Tree.explicit([*range(masks.terms), -masks.terms])
     found = replace(found, tree=tree)
     try:
         seen = observe(box, tree, seed)
         found = replace(found, seen=seen)
-        if stated is not None and wrong_order is None:
-            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
-            found = replace(found, departures=_one_of_each(departures))
-            if not found.departures:
-                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
-        elif wrong_order is not None:
-            found = replace(found, departures=(wrong_order,))
-        return replace(found, arithmetic=identify(box, tree, seen))
-    except NotATree as stop:
-        return _no_tree(box, found, stop)
-
-
-def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
-    """Where nothing is lost beside M, only replays can tell a declared order from another."""
-    stated = found.declared
-    found = replace(found, tree=Tree.explicit([*range(masks.terms), -masks.terms]))
-    try:
-        seen = observe(box, found.tree, seed)
-        found = replace(found, seen=seen)
         if stated is not None:
-            departures = [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+            departures = _departures(box, stated, seen)
             if not departures:
                 return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
             if departures[0].aspect == "arithmetic":
                 departures = [order_departure(masks, stated.tree) or departures[0]]
             found = replace(found, departures=_one_of_each(departures))
-        return replace(found, arithmetic=identify(box, found.tree or Tree.explicit([0]), seen))
+        return replace(found, arithmetic=identify(box, tree, seen))
     except NotATree as stop:
-        return _no_tree(box, found, stop)
+        return _no_tree(found, stop)
 
 
-def _no_tree(box: Box, found: Finding, stop: NotATree) -> Finding:
-    """A pair of masks that fits no tree is asked again: what varies from run to run is said to vary."""
+def _departures(box: Box, stated: Declaration, seen: Observed) -> list[Departure]:
+    return [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+
+
+def _no_tree(found: Finding, stop: NotATree) -> Finding:
+    """The finding with the evidence against a tree, which is also a departure from a declared one."""
     if found.declared is not None and not found.departures:
         departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
         found = replace(found, departures=(departure,))

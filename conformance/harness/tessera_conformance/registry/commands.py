@@ -15,7 +15,7 @@ from pathlib import Path
 from tessera_conformance import locations
 from tessera_conformance.case_index import cases_by_clause
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, Subparsers, reporting_errors
+from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.registry import emit, lock, source
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
@@ -146,7 +146,7 @@ def check(args: argparse.Namespace) -> int:
         if args.update_sources and changes:
             emit.write(source.updated(registry, specifications), directory)
             print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
-    _print_problems(problems)
+    print_problems(problems)
     if registry is not None:
         compared = f", compared with {args.specs}" if args.specs else ""
         print(
@@ -163,7 +163,7 @@ def update_lock(args: argparse.Namespace) -> int:
     present = lock.read(directory) if (directory / lock.FILE).exists() else {}
     refusals = list(lock.broken_promises(registry, present))
     if refusals:
-        _print_problems(refusals)
+        print_problems(refusals)
         print(f"{lock.FILE} is unchanged")
         return PROBLEMS
     changes = list(lock.differences(registry, present))
@@ -183,7 +183,7 @@ def report(args: argparse.Namespace) -> int:
         print(json.dumps(_as_json(found, errors), indent=1))
     else:
         _print_tallies(found)
-        _print_problems(errors)
+        print_problems(errors)
         waiting = f"{len(found.warnings)} clause(s) without a test in chapters not yet enforced, duplicates aside"
         print(f"{len(errors)} error(s), {waiting}")
     return PROBLEMS if errors else SOUND
@@ -218,11 +218,6 @@ def _print_tallies(found: Coverage) -> None:
 def _row(name: str, tally: Tally) -> str:
     numbers = (tally.clauses, tally.testable, tally.tested, tally.excused, tally.untested)
     return f"{name:<28}" + "".join(f"{number:>9}" for number in numbers)
-
-
-def _print_problems(problems: Iterable[RegistryError]) -> None:
-    for problem in problems:
-        print(f"error: {problem}")
 
 
 def _directory(args: argparse.Namespace) -> Path:

@@ -57,7 +57,7 @@ def coverage(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Coverag
         by_document=_tallies(active, cases, lambda clause: clause.document),
         by_section=_tallies(active, cases, lambda clause: (clause.document, clause.section)),
         by_level=_tallies(active, cases, lambda clause: clause.level),
-        errors=(*_wrong_tags(registry, tagged), *(report for report in untested if report.enforced)),
+        errors=(*wrong_tags(registry, tagged), *(report for report in untested if report.enforced)),
         warnings=tuple(report for report in untested if not report.enforced),
     )
 
@@ -77,7 +77,8 @@ def _report(clause: Clause, registry: Registry) -> UntestedClause:
     return UntestedClause(clause.file, clause.id, clause.summary, enforced)
 
 
-def _wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:
+def wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:
+    """The unknown and the withdrawn clauses among those that cases, or methods of the interface, name."""
     for clause_id, cases in tagged.items():
         if clause_id not in registry.clauses:
             yield UnknownClause(clause_id, nearest(clause_id, registry.clauses), tuple(cases))

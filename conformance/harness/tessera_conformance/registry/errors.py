@@ -184,7 +184,7 @@ class LockOutOfDate(_RowError):
 
 @dataclass(eq=False)
 class UnknownClause(RegistryError):
-    """No clause has this id; `cited_by` are the tests tagged with it, if any."""
+    """No clause has this id; `cited_by` are the tests and methods that name it, if any."""
 
     id: str
     suggestions: tuple[str, ...] = ()

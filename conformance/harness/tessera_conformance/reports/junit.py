@@ -122,4 +122,4 @@ def _problem(number: int, text: str) -> ElementTree.Element:
 
 def _legal(text: str) -> str:
     """The text with every character that XML 1.0 does not allow written as an escape."""
-    return _NOT_XML.sub(lambda found: ascii(found[0])[1:-1], text)
+    return wording.escaped(_NOT_XML, text)

@@ -59,14 +59,7 @@ def observed_line(
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:
-    return {
-        "kind": record.kind,
-        "passed": record.passed,
-        "what": record.what,
-        "expected": record.expected,
-        "actual": record.actual,
-        "difference": asdict(record.difference) if record.difference is not None else None,
-    }
+    return {**vars(record), "difference": asdict(record.difference) if record.difference is not None else None}
 
 
 def _outcome(observation: Observation) -> Mapping[str, Any]:

@@ -180,4 +180,4 @@ def _one_line(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], value)
+    return wording.escaped(_CONTROL, value)

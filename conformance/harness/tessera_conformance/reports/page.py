@@ -117,19 +117,9 @@ def _facts(report: Report) -> list[tuple[str, str]]:
 
 
 def _clause(result: ClauseResult) -> dict[str, Any]:
-    clause = result.clause
-    return {
-        "id": clause.id,
-        "document": clause.document,
-        "section": clause.section,
-        "level": clause.level,
-        "outcome": result.outcome,
-        "summary": clause.summary,
-        "verify": clause.verify,
-        "twin": clause.duplicate_of,
-        "interpretations": clause.interpretations,
-        "cases": len(result.cases),
-    }
+    shown = ("id", "document", "section", "level", "summary", "verify", "interpretations")
+    fields = {name: getattr(result.clause, name) for name in shown}
+    return {**fields, "outcome": result.outcome, "twin": result.clause.duplicate_of, "cases": len(result.cases)}
 
 
 def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, str]:

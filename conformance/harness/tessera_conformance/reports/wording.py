@@ -184,7 +184,12 @@ def start_stderr(report: Report) -> str:
 
 def printable(text: str) -> str:
     """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
-    return _NOT_PRINTABLE.sub(lambda found: ascii(found[0])[1:-1], " ".join(text.split()))
+    return escaped(_NOT_PRINTABLE, " ".join(text.split()))
+
+
+def escaped(unwanted: re.Pattern[str], text: str) -> str:
+    """The text with each character that a rendering cannot show written as Python escapes it."""
+    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def count(number: int) -> str:

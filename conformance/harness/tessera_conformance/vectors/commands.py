@@ -6,11 +6,11 @@ Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_conformance import locations
-from tessera_conformance.commands.cli_errors import Handler, Subparsers, reporting_errors
+from tessera_conformance.commands.cli_errors import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -79,7 +79,7 @@ def check(args: argparse.Namespace) -> int:
     problems.extend(checks.in_step(files, load_sources(sources)))
     if args.recompute:
         problems.extend(checks.recompute(vectors))
-    _print_problems(problems)
+    print_problems(problems)
     how = "recomputed" if args.recompute else "compared with their sources"
     print(f"{len(vectors)} vectors in {len(files)} files {how}: {len(problems)} problem(s)")
     return PROBLEMS if problems else SOUND
@@ -97,17 +97,12 @@ def diff(args: argparse.Namespace) -> int:
 
 
 def _announced(filled: Filled) -> Filled:
-    _print_problems(filled.problems)
+    print_problems(filled.problems)
     if filled.problems:
         print(f"{filled.topic}: {len(filled.problems)} problem(s), nothing written")
     else:
         print(f"{filled.topic}: {filled.vectors} vectors, {', '.join(filled.changed) or 'unchanged'}")
     return filled
-
-
-def _print_problems(problems: Sequence[VectorProblem]) -> None:
-    for problem in problems:
-        print(f"error: {problem}")
 
 
 def _vectors(args: argparse.Namespace) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tessera_conformance import dsl as text
+from tessera_conformance.dsl import returning, type_of, type_text
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
-from tessera_conformance.vectors.programs import applied, call_text, question, type_of, type_text
+from tessera_conformance.vectors.programs import applied, call_text, question
 
 ORDER_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
 
@@ -71,6 +71,6 @@ def several(
 ) -> Question:
     """A call with several results, returned by a func without annotation."""
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
-    source = text.returning(call_text(name, inputs, settings), parameters)
+    source = returning(call_text(name, inputs, settings), parameters)
     call = Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
     return Question(call, Check(f"oracle.{name}", tuple(inputs), dict(settings)), clauses, ("stateful-ops",))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance import oracle
+from tessera_conformance.dsl import type_text
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
-from tessera_conformance.vectors.programs import applied, type_text
+from tessera_conformance.vectors.programs import applied
 
 _ANY = ("LANG-02-04",)
 _PLACES = ("LANG-02-04", "LANG-03.2-01")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tessera_conformance.dsl import program
+from tessera_conformance.dsl import program, type_of, type_text
+from tessera_conformance.oracle.elementary import UNARY
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
@@ -27,9 +28,7 @@ OPERATORS = {
 }
 """The symbol and the clause of each binary operator, by the name of its oracle function."""
 
-ELEMENTARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf"]
-ELEMENTARY += ["sqrt", "rsqrt", "reciprocal"]
-REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"]
+ELEMENTARY = list(UNARY)
 
 FUNCTION_CLAUSES = ("LANG-02-04", "LANG-10-11")
 REDUCTION_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
@@ -200,13 +199,3 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
     source = program(*body, parameters=parameters, result=result)
     return Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
-
-
-def type_of(value: Tensor) -> str:
-    """A tensor's type as it is written."""
-    return type_text(value.dtype, value.shape)
-
-
-def type_text(dtype: str, shape: tuple[int, ...]) -> str:
-    """The type of a tensor, or of a scalar."""
-    return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype

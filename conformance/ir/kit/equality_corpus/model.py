@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from tessera_conformance.dsl import module
+from tessera_conformance.dsl import module, type_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.edges import COMPLEX, complex_of, float_edges, integer_edges
-from tessera_conformance.vectors.programs import type_of
 
 SCHEDULES: tuple[Mapping[str, Any], ...] = (
     {"tile": [16, 16, 16], "depth": 2},

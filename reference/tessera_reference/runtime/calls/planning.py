@@ -21,7 +21,6 @@ from ..arguments import integer, named, of_type, reported_by
 from ..collective_arguments import collective_work, read_call
 from ..collectives import FUNCTIONS, Issued
 from ..entries import entry
-from ..rendezvous import Rendezvous
 from ..state import State
 from ..submission import submit
 
@@ -72,7 +71,7 @@ def tessxIssue(
         work = collective_work(call, buffer, queue, policy or on.context.governing(), descriptor, rank)
     issued = state.issued.setdefault(queue, Issued())
     number = issued.counts.get(rank, 0) + 1
-    work.rendezvous = issued.rendezvous.setdefault(number, Rendezvous.of(work, work.name))
+    work.rendezvous = issued.rendezvous.setdefault(number, {})
     submit(state, work, captured=False)
     issued.counts[rank] = number
 

@@ -36,7 +36,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Share:
-    """The lowered form of a fragment: a lane's vectors, one for each matrix of the hardware, row by row."""
+    """The lowered form of a fragment: the vectors of a lane, one for each of the hardware's matrices, row by row."""
 
     parts: tuple[Value, ...]
 
@@ -54,7 +54,7 @@ Lowered = Number | Buffer | Share
 
 
 class Body(BlockBuilder):
-    """Builds the instructions of one kernel; constants and registers, which every use shares, come first."""
+    """Builds the instructions of one kernel; constants and registers come first, one instruction for all uses."""
 
     def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
         super().__init__(location)
@@ -123,7 +123,7 @@ class Body(BlockBuilder):
         """The remainder of an index that is not negative, by a power of two."""
         return self(And, a, self.index(power - 1))
 
-    # Where a lane is
+    # The position of a lane
 
     def register(self, quantity: str, axis: int) -> Value:
         """A special register: `thread`, `block`, `block_dim` or `grid_dim`."""
@@ -159,7 +159,7 @@ class Body(BlockBuilder):
                 self._known[key] = build()
         return self._known[key]
 
-    # What values became
+    # Lowered forms of values
 
     def scalar(self, value: Value) -> Value:
         """The lowered form of a scalar that is not complex."""
@@ -198,5 +198,5 @@ def _dtype(value: Value) -> DType:
 
 
 def plain(type_: Type) -> Type:
-    """A type as the Target level has it: tf32 is a way to multiply, its scalars are fp32 (AMB-RT-28)."""
+    """A type at the Target level: tf32 concerns products alone, and its scalars are fp32 (AMB-RT-28)."""
     return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_

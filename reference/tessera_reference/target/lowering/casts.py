@@ -73,7 +73,7 @@ def _of_float(body: Body, wide: Value, to: DType, overflow: str) -> Value:
 
 
 def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """An integer to a narrow float, through a float type that holds it exactly; none does for 64 bits."""
+    """An integer to a narrow float through a float type that holds it exactly; a call for 64 bits, which none holds."""
     held = dtype_of(x)
     if to.kind == "int":
         return body(conversions.SExt if to.bits > held.bits else conversions.Trunc, x, to=to)

@@ -1,8 +1,8 @@
 """Complex numbers of a kernel, each two floats of its component dtype (AMB-LANG-221).
 
-LLVM has no such type. Sums are by component; the product is the canon's, (ac - bd, ad + bc), every step an instruction
-of its own (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as vectors of two, so
-that a number is read and written at once. Quotients have no canon yet.
+LLVM has no complex type. Sums are by component; the product is the canon's, (ac - bd, ad + bc), every step an
+instruction of its own (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as vectors
+of two, so that a number is read and written at once. The canon defines no quotient.
 """
 
 from __future__ import annotations

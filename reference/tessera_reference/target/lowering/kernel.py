@@ -130,7 +130,7 @@ class _Kernel:
         self.body.instructions.append(Instruction(operation, operands, results, instruction.location, regions))
         return self._grouped(instruction.results, results)
 
-    # Values that are several
+    # Values that are lowered to several
 
     def _types(self, value: Value) -> tuple[Type, ...]:
         """The types of the values that a value is lowered to."""
@@ -144,7 +144,7 @@ class _Kernel:
         flat: list[Value] = []
         for value in values:
             found = self.body.values[value]
-            assert not isinstance(found, Buffer), "regions hand on no memory"
+            assert not isinstance(found, Buffer), "regions carry no memory"
             flat += _values_of(found)
         return tuple(flat)
 
@@ -208,7 +208,7 @@ EFFECTS: Mapping[type[Operation], Callable[[Body, Instruction], None]] = {
     synchronization.Barrier: lowered_memory.barrier,
     fragments.FragmentStore: matrices.stored,
 }
-"""What has no result."""
+"""Operations without a result."""
 
 RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
     memory.Load: _load,
@@ -219,11 +219,11 @@ RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
     indices.LaneId: _lane,
     indices.WarpId: _warp,
 }
-"""What has one result."""
+"""Operations with one result."""
 
 FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], Share]] = {
     fragments.FragmentZero: matrices.zeros,
     fragments.LoadMatrix: matrices.loaded,
     fragments.MmaSync: matrices.multiplied,
 }
-"""What makes a fragment, which is lowered as what it is used."""
+"""Operations that make a fragment, which is lowered for the operand that it is used as."""

@@ -1,7 +1,7 @@
 """Fragments and matrix instructions of a kernel in the forms of its vendor (LANG-08.2-05, -06, -10; AMB-LANG-62).
 
 A fragment becomes the vectors of one or several matrices of the hardware: a 16x16x16 of bf16 is two m16n8k16 on NVIDIA
-and one 16x16x16 on AMD. Along k they follow each other in ascending order, so that the fold is that of the whole.
+and one 16x16x16 on AMD. Along k they are used in ascending order, so that a sum is the left fold over the whole of k.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Matrix:
         return self.plus(base, self.at(row, column))
 
     def plus(self, value: Value, number: int) -> Value:
-        """The matrix with its corner a constant number of elements further on."""
+        """An offset, a constant number of elements further on."""
         return self.body.plus(value, self.body.index(number, self.buffer.index_dtype))
 
     def is_run(self, spread: Spread) -> bool:

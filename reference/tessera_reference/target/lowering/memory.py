@@ -1,7 +1,7 @@
 """Memory, copies, barriers and shuffles of a kernel in the dialects of its vendor (LANG-08.2-07 to -09, -11, -12).
 
 Row-major addresses are 32-bit arithmetic where offsets fit, else 64-bit. AMD has no asynchronous copies of this kind: a
-copy is a load and a store to the LDS, and the next barrier makes it visible as it does there (AMB-LANG-225).
+copy is a load and a store to the LDS, which the next barrier makes visible, as on NVIDIA (AMB-LANG-225).
 """
 
 from __future__ import annotations

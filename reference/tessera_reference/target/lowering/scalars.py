@@ -1,7 +1,7 @@
 """Scalar arithmetic of a kernel in the LLVM dialect, with the canon's roundings (LANG-08.2-01, AMB-LANG-222).
 
-A float of 16 bits or of fp8 is computed with in fp32 and rounded once after: with significands of at most 11 bits the
-result is that of one rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
+Floats of 8 or 16 bits are computed in fp32 and rounded once more: with significands of at most 11 bits the result is
+that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ SPECIAL: Mapping[type[Operation], Callable[..., Value]] = {
     Cast: _cast,
     Identity: _same,
 }
-"""What is more than one instruction, or an instruction of another shape."""
+"""Operations that take several instructions, or one whose operands are others."""
 
 
 def _call(body: Body, operation: Operation, *operands: Value) -> Value:

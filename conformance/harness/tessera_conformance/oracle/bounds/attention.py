@@ -1,4 +1,4 @@
-"""Enclosures of attention step by step, and as one operation: in one pass over the keys too, with narrow weights."""
+"""Enclosures of attention: as separate steps, and as one operation, which may take the keys in one pass."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _attended(
         error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
         product = steps.rounded(Interval.around(term.exact, error), score)
         scores.append(steps.rounded(product * steps.rounded(factor, score), score))
-    weights = softmax(steps, scores, inner, result)
+    weights = softmax(steps, inner, scores)
+    weights = weights if result == inner else [steps.rounded(weight, result) for weight in weights]
     if dtype == "tf32":
         weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
     found = []

@@ -1,7 +1,7 @@
 """Enclosures of derivatives: reverse-mode differentiation of a program on intervals.
 
 LANG-05.5-01 says what a gradient is, and no text says in which steps it is computed. So a model of the function is run
-on `Number`s, which know what they were made of, and the textbook adjoint of each step builds its contribution, all in
+on `Number`s, which record their operands, and the textbook adjoint of each step builds its contribution, all in
 the operand's dtype. That is done exactly, which encloses the derivative itself, and with what every step may err by. A
 gradient may lie `BUDGET` times as far from the derivative as that textbook computation may; the slope of an elementary
 function, for which there are forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2, by some units more.
@@ -86,7 +86,7 @@ class Number:
 
     @property
     def spread(self) -> Number:
-        """A slope, which other forms of it may differ from."""
+        """This slope, widened by as much as other forms of the same derivative may differ from it."""
         units = ceil(2 * self.arithmetic.steps.ulps) + 4
         actual = self.arithmetic.steps.relative(self.actual, units, self.arithmetic.format)
         return self.made(self.ideal, actual, self, adjoint=lambda dy: (dy,))
@@ -133,7 +133,7 @@ def sigmoid(x: Number) -> Number:
 
 
 def total(terms: Sequence[Number]) -> Number:
-    """A sum, from left to right, which no order errs more than."""
+    """A sum from left to right: no other order has a larger error."""
     return reduce(lambda a, b: a + b, terms)
 
 

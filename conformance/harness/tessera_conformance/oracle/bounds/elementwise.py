@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from tessera_conformance.oracle.activations import HALF, TANH_FACTOR
+from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Fast, Steps
 from tessera_conformance.oracle.elementwise import paired
@@ -63,6 +64,34 @@ def composed(
         return enclosure(ideal, actual if result == inner else steps.rounded(actual, result), rule)
     except Unpromised:
         return None
+
+
+def composed_along(
+    composition: Callable[..., list[Interval]], x: Tensor, axis: int, rule: str, *vectors: Tensor
+) -> Enclosures:
+    """A composition over each row along an axis and over vectors beside it; None for a row that is not finite."""
+    result = float_format(x.dtype)
+    inner = float_format(ACCUMULATORS[x.dtype])
+    elements, beside = points(x), [points(vector) for vector in vectors]
+    found: Enclosures = [None] * x.size
+    for places in along(x.shape, axis).places:
+        rows = [[elements[place] for place in places], *beside]
+        known = [[value for value in row if value is not None] for row in rows]
+        if not places or [len(row) for row in known] != [len(row) for row in rows]:
+            continue
+        try:
+            ideal = composition(EXACT, inner, *known)
+            actual = composition(FAST, inner, *([FAST.operand(value, result) for value in row] for row in known))
+        except Unpromised:
+            continue
+        for place, exact, reached in zip(places, ideal, actual, strict=True):
+            found[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
+    return found
+
+
+def rounded_once(operation: Callable[..., Interval]) -> Composition:
+    """The composition of one exact operation and one rounding."""
+    return lambda steps, format_, *operands: steps.rounded(operation(*operands), format_)
 
 
 def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
@@ -142,11 +171,7 @@ def function(
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
     if a.dtype in COMPONENTS:
         return _complex(operation, a, b)
-    format_ = float_format(a.dtype)
-
-    def evaluate(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
-        return steps.rounded(operation(x, y), format_)
-
+    format_, evaluate = float_format(a.dtype), rounded_once(operation)
     pairs = paired(a, b)[1]
     return [composed(evaluate, [point(x), point(y)], format_, format_, format_, ONE_ROUNDING) for x, y in pairs]
 
@@ -159,35 +184,17 @@ def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: 
         left, right = steps.rounded(w * x, format_), steps.rounded(y * z, format_)
         return steps.rounded(left + right, format_)
 
-    def single(steps: Steps, format_: FloatFormat, x: Interval, y: Interval) -> Interval:
-        return steps.rounded(operation(x, y), format_)
-
+    single = rounded_once(operation)
     found: Enclosures = []
     for x, y in paired(a, b)[1]:
         (p, q), (r, s) = map(point, x), map(point, y)
-        if operation is not _times:
+        if operation is not Interval.__mul__:
             found += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
             continue
         minus_q = -q if q is not None else None
         for operands in ((p, r, minus_q, s), (p, s, q, r)):
             found.append(composed(part, operands, format_, format_, format_, "a complex product, every step rounded"))
     return found
-
-
-def _plus(x: Interval, y: Interval) -> Interval:
-    return x + y
-
-
-def _minus(x: Interval, y: Interval) -> Interval:
-    return x - y
-
-
-def _times(x: Interval, y: Interval) -> Interval:
-    return x * y
-
-
-def _over(x: Interval, y: Interval) -> Interval:
-    return x / y
 
 
 def _scale(a: Tensor, *, factor: str) -> Enclosures:
@@ -245,18 +252,16 @@ def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
         values = [part for z in values for part in (z if x.dtype in COMPONENTS else (z, Fraction(0)))]
     source = component_format(x.dtype) if x.format.is_float else target
 
-    def evaluate(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
-        return steps.rounded(value, format_)
-
+    evaluate = rounded_once(lambda value: value)
     return [composed(evaluate, [point(value)], source, target, target, ONE_ROUNDING) for value in values]
 
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {
     **{name: partial(function, name) for name in OPERATIONS},
-    "add": partial(_binary, _plus),
-    "subtract": partial(_binary, _minus),
-    "multiply": partial(_binary, _times),
-    "divide": partial(_binary, _over),
+    "add": partial(_binary, Interval.__add__),
+    "subtract": partial(_binary, Interval.__sub__),
+    "multiply": partial(_binary, Interval.__mul__),
+    "divide": partial(_binary, Interval.__truediv__),
     "multiply_add": _multiply_add,
     "scale": _scale,
     "sigmoid": partial(_activation, {"none": sigmoid}),

@@ -48,8 +48,8 @@ def enclose(
     """An enclosure for each element of the function's first result, row-major; two for a complex element.
 
     `function_name` is a name of `oracle.FUNCTIONS`, with or without `oracle.`; inputs and arguments are those that the
-    function itself takes. With `known_order` the order or tree among the arguments is the one that was followed, and
-    the bound that of this order; without it, any order will do.
+    function itself takes. With `known_order` the bound is that of the order or tree among the arguments; without it, of
+    any order.
 
     Raises:
         BadArgument: the function yields no floats.

@@ -1,4 +1,4 @@
-"""Intervals whose ends are rounded outward, and the verdicts made of them."""
+"""Intervals whose ends are rounded outward, and enclosures of results made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessera_conformance.oracle.exact import Value, finite, is_zero
 PRECISION = 128
 """More than a product of two fp64 significands."""
 DOWN, UP = contexts(PRECISION)
-"""Signs and magnitudes are taken in them too: gmpy2's own `-x` and `abs(x)` round to the precision of a double."""
+"""Contexts that round outward, used for signs and magnitudes too: gmpy2's own `-x` and `abs(x)` round to a double."""
 ZERO: Number = gmpy2.mpfr(0)
 INFINITE: Number = gmpy2.mpfr("inf")
 
@@ -100,7 +100,7 @@ POINT_ZERO = Interval(ZERO, ZERO)
 
 
 def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure | None:
-    """The verdict of an enclosure of the exact result and one of the results that are acceptable."""
+    """The enclosure of a result, from an interval of the exact result and one of all acceptable results."""
     if not all(map(gmpy2.is_finite, (ideal.low, ideal.high, actual.low, actual.high))):
         return None
     exact = (gmpy2.mpq(ideal.low) + gmpy2.mpq(ideal.high)) / 2

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-from tessera_conformance.oracle.axes import along
-from tessera_conformance.oracle.bounds.elementwise import points
-from tessera_conformance.oracle.bounds.intervals import INFINITE, ZERO, Enclosures, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, Steps
-from tessera_conformance.oracle.bounds.sums import accumulator_of
-from tessera_conformance.oracle.formats import FloatFormat, float_format
+from tessera_conformance.oracle.bounds.elementwise import composed_along
+from tessera_conformance.oracle.bounds.intervals import INFINITE, ZERO, Enclosures, Interval
+from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, Steps
+from tessera_conformance.oracle.formats import FloatFormat
 from tessera_conformance.tensors import Tensor
 
 Row: TypeAlias = list[Interval]
@@ -44,31 +42,14 @@ def _scaled(steps: Steps, row: Row, factors: Row, eps: float, format_: FloatForm
 
 
 def _mean(steps: Steps, row: Row, roundings: int, format_: FloatFormat) -> Interval:
-    """Of terms that have been through so many roundings."""
+    """The mean of terms, each of which has been rounded so many times."""
     count = steps.rounded(Interval.around(len(row)), format_)
     return steps.quotient(steps.sum(row, format_, roundings), count, format_)
 
 
 def _along(x: Tensor, axis: int, composition: Callable[..., Row], *vectors: Tensor) -> Enclosures:
-    """A composition over each row, with what stands beside it along the axis; None for a row that is not finite."""
-    inner, result = accumulator_of(x.dtype), float_format(x.dtype)
-    elements, beside = points(x), [points(vector) for vector in vectors]
     rule = f"{x.shape[axis]} elements normalized: any order, a root within {FUNCTION_ULPS} ulp"
-    found: Enclosures = [None] * x.size
-    for places in along(x.shape, axis).places:
-        rows = [[elements[place] for place in places], *beside]
-        known = [[value for value in row if value is not None] for row in rows]
-        if not places or [len(row) for row in known] != [len(row) for row in rows]:
-            continue
-        try:
-            ideal = composition(EXACT, inner, *known)
-            taken = [[FAST.operand(value, result) for value in row] for row in known]
-            actual = composition(FAST, inner, *taken)
-        except Unpromised:
-            continue
-        for place, exact, reached in zip(places, ideal, actual, strict=True):
-            found[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
-    return found
+    return composed_along(composition, x, axis, rule, *vectors)
 
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {"layer_norm": _layer_norm, "rms_norm": _rms_norm}

@@ -8,7 +8,7 @@ import gmpy2
 
 from tessera_conformance.oracle import quantization
 from tessera_conformance.oracle.axes import stacked
-from tessera_conformance.oracle.bounds.elementwise import composed, points, unchanged
+from tessera_conformance.oracle.bounds.elementwise import ONE_ROUNDING, composed, points, rounded_once, unchanged
 from tessera_conformance.oracle.bounds.intervals import DOWN, ZERO, Enclosures, Interval, Unpromised, enclosure
 from tessera_conformance.oracle.bounds.reductions import sums_along
 from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps
@@ -40,7 +40,7 @@ def _blockwise(
     finish: Callable[[Steps, Interval, Interval], Interval],
     rule: str,
 ) -> Enclosures:
-    """Codes of the sum of the inputs, and what becomes of them."""
+    """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
     quantization.quantize(inputs[0], wire=wire, block=block)
     terms = [points(x) for x in inputs]
     found: Enclosures = [None] * inputs[0].size
@@ -98,14 +98,11 @@ def _scale(steps: Steps, whole: list[Interval], wire: str, target: FloatFormat) 
 def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
     elements, factors = points(codes), points(scales)
     found: Enclosures = [None] * codes.size
-
-    def product(steps: Steps, format_: FloatFormat, code: Interval, scale: Interval) -> Interval:
-        return steps.rounded(code * scale, format_)
-
+    product = rounded_once(Interval.__mul__)
     for scale, places in zip(factors, quantization.blocks(codes.shape, block), strict=True):
         for place in places:
             operands = [elements[place], scale]
-            found[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, "one rounding")
+            found[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, ONE_ROUNDING)
     return found
 
 

@@ -6,17 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from tessera_conformance.oracle.axes import along
-from tessera_conformance.oracle.bounds.elementwise import composed, points
-from tessera_conformance.oracle.bounds.intervals import (
-    INFINITE,
-    POINT_ZERO,
-    ZERO,
-    Enclosures,
-    Interval,
-    Unpromised,
-    enclosure,
-)
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, FUNCTION_ULPS, QUOTIENT, Steps
+from tessera_conformance.oracle.bounds.elementwise import composed, composed_along, points
+from tessera_conformance.oracle.bounds.intervals import INFINITE, POINT_ZERO, ZERO, Enclosures, Interval
+from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, QUOTIENT, Steps
 from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.formats import FloatFormat, float_format
 from tessera_conformance.oracle.trees import Tree
@@ -31,31 +23,16 @@ WEIGHT_UNITS = 2 * FUNCTION_ULPS + 1
 
 
 def _softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise", known_order: bool = False) -> Enclosures:
-    inner, result = accumulator_of(x.dtype), float_format(x.dtype)
-    elements = points(x)
-    found: Enclosures = [None] * x.size
-    for places in along(x.shape, axis).places:
-        row = [elements[place] for place in places]
-        known = [element for element in row if element is not None]
-        if len(known) < len(row):
-            continue
-        try:
-            ideal = softmax(EXACT, known, inner, result)
-            actual = softmax(FAST, [FAST.operand(element, result) for element in known], inner, result)
-        except Unpromised:
-            continue
-        rule = f"softmax of {len(row)}: differences, exponentials within {FUNCTION_ULPS} ulp, any order"
-        for place, exact, found_there in zip(places, ideal, actual, strict=True):
-            found[place] = enclosure(exact, found_there, rule)
-    return found
+    count = x.shape[axis]
+    rule = f"softmax of {count}: differences, exponentials within {FUNCTION_ULPS} ulp, any order"
+    return composed_along(softmax, x, axis, rule)
 
 
-def softmax(steps: Steps, row: Row, inner: FloatFormat, result: FloatFormat) -> Row:
+def softmax(steps: Steps, inner: FloatFormat, row: Row) -> Row:
     """Weights over their sum; in one pass over the row too, where each new maximum rescales the weights so far."""
     weights, total = _weights(steps, row, inner)
     most = steps.relative(Interval.around(1), len(row) + QUOTIENT, inner).high
-    found = [steps.quotient(weight, total, inner).clipped(ZERO, most) for weight in weights]
-    return found if result == inner else [steps.rounded(weight, result) for weight in found]
+    return [steps.quotient(weight, total, inner).clipped(ZERO, most) for weight in weights]
 
 
 def _weights(steps: Steps, row: Row, inner: FloatFormat) -> tuple[Row, Interval]:
@@ -91,8 +68,5 @@ def _logsumexp(
     ]
 
 
-RULES: Mapping[str, Callable[..., Enclosures]] = {
-    "softmax": _softmax,
-    "logsumexp": _logsumexp,
-}
+RULES: Mapping[str, Callable[..., Enclosures]] = {"softmax": _softmax, "logsumexp": _logsumexp}
 """The rule of each function."""

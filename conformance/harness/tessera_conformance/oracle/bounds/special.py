@@ -1,4 +1,4 @@
-"""Where the accuracy of an elementary function leaves no choice: special values, and results far beyond the range."""
+"""Results of elementary functions that no accuracy changes: special values, and numbers far beyond the range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps that results are composed of, evaluated exactly and with the errors that the level fast allows each."""
+"""The steps that results are composed of, exact, and with the error that each may have at the level fast."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Steps:
         return image("cos", Interval(angle.low, angle.low)).widened(width)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """A sum in any order of terms that have been through `roundings` each, not yet accounted for."""
+        """A sum in any order, of terms each of which has had `roundings` roundings that its interval leaves out."""
         return total(terms)
 
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:

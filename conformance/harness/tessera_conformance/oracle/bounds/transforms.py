@@ -3,8 +3,8 @@
 Let G be the factor by which the sum of the moduli of a row bounds the error of an element, in units of roundoff. A root
 of unity, correctly rounded, errs by 1, a complex product by less than 3 (Higham, 3.6) and a complex sum by 1; so the
 definition in any order takes n + 4, and mixed radices p + 4 for each prime factor p of n (Higham, 24.1). Bluestein's
-algorithm, which libraries use for large prime factors, makes a row three transforms of a power of two of at least
-2n - 1, whose error the 2-norm of the chirp, below the square root of 2n, multiplies.
+algorithm, which libraries use for large prime factors, takes three transforms of a power of two of at least 2n - 1; the
+2-norm of the chirp, which is below the square root of 2n, multiplies their error.
 """
 
 from __future__ import annotations
@@ -129,8 +129,5 @@ def _prime_factors(n: int) -> list[int]:
     return factors
 
 
-RULES: Mapping[str, Callable[..., Enclosures]] = {
-    "fft": partial(_transform, False),
-    "ifft": partial(_transform, True),
-}
+RULES: Mapping[str, Callable[..., Enclosures]] = {"fft": partial(_transform, False), "ifft": partial(_transform, True)}
 """The rule of each function."""

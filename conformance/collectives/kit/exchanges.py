@@ -1,0 +1,80 @@
+"""What ranks have after a collective, and what its messages bring them, computed from the definitions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import groupby
+from math import prod
+from typing import Any
+
+from tessera_conformance.check import Check
+
+ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
+RANKS = (1, 2, 3, 5, 7, 8)
+"""One, powers of two, primes."""
+
+OPERATORS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "sum": sum,
+    "prod": prod,
+    "mean": lambda column: Fraction(sum(column), len(column)),
+    "max": max,
+    "min": min,
+}
+
+
+def share(count: int, rank: int, ranks: int) -> slice:
+    """The elements of so many that a rank owns (AMB-RT-04)."""
+    return slice(rank * count // ranks, (rank + 1) * count // ranks)
+
+
+def afterwards(operation: str, rows: Sequence[Sequence[Any]], op: str = "", root: int = 0) -> list[list[Any]]:
+    """The flat buffers of all ranks after a collective, of exact values."""
+    ranks, count = len(rows), len(rows[0])
+    if operation == "broadcast":
+        return [list(rows[root])] * ranks
+    if operation == "all_gather":
+        return [[value for row in rows for value in row]] * ranks
+    if operation == "all_to_all":
+        block = count // ranks
+        return [[v for row in rows for v in row[rank * block : (rank + 1) * block]] for rank in range(ranks)]
+    reduced = [OPERATORS[op](column) for column in zip(*rows, strict=True)]
+    if operation == "all_reduce":
+        return [reduced] * ranks
+    return [reduced[share(count, rank, ranks)] for rank in range(ranks)]
+
+
+Held = list[list[Any]]
+"""What every rank holds at each place of its buffer: None, a rank's contribution, or a pair of such, combined."""
+
+
+def followed(check: Check, messages: Iterable[Mapping[str, Any]], held: Held) -> Held:
+    """What ranks hold after the messages; those of a step read what their senders hold when it begins.
+
+    No contribution is combined twice: a sum would count it double.
+    """
+    held = [list(each) for each in held]
+    for _, step in groupby(messages, key=lambda each: each["step"]):
+        together = list(step)
+        sent = [held[each["source"]][each["first"] : each["first"] + each["count"]] for each in together]
+        for message, values in zip(together, sent, strict=True):
+            for place, value in enumerate(values, start=message["first"]):
+                own = held[message["target"]][place]
+                if message["combines"] and contributions(own) & contributions(value):
+                    check.true(False, f"no contribution is combined twice: {message}", [own, value])
+                held[message["target"]][place] = frozenset((own, value)) if message["combines"] else value
+    return held
+
+
+def contributions(order: Any) -> frozenset[int]:
+    """The ranks whose contributions are in a value."""
+    if order is None:
+        return frozenset()
+    if isinstance(order, int):
+        return frozenset((order,))
+    return frozenset().union(*(contributions(each) for each in order))
+
+
+def unordered(tree: Any) -> Any:
+    """A tree in JSON without the order of the two operands of a node, which no sum of two numbers tells."""
+    return frozenset(unordered(each) for each in tree) if isinstance(tree, list) else tree

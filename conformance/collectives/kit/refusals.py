@@ -1,0 +1,14 @@
+"""What a refusal says: its status, and words that its message holds."""
+
+from __future__ import annotations
+
+from tessera_conformance.check import Check
+from tessera_conformance.observations import Observation, Rejected
+
+
+def refused(check: Check, observation: Observation, status: str, *words: str) -> None:
+    """The call is refused with this status, and the message names all of these."""
+    check.status(observation, status)
+    message = observation.message if isinstance(observation, Rejected) else ""
+    for word in words:
+        check.true(word in message, f"the message names {word}", message)

@@ -1,0 +1,44 @@
+"""The dtypes that travel, and how far blockwise quantization may take an element (AMB-COLL-07, -26, -38)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tessera_conformance.oracle.exact import Value, exponent_of
+from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.tensors import Tensor
+
+WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
+"""What the attribute `dtype` says, and the dtype that travels."""
+
+SINGLE = float_format("fp32")
+
+UNIT = Fraction(1, 1 << 24)
+"""How much of itself a number may be off after one rounding to fp32, unless it is subnormal."""
+
+
+def half_a_step(m: Fraction, wire: str) -> Fraction:
+    """How far an element may be off in a block of largest magnitude m."""
+    target = float_format(wire)
+    if m == 0:
+        return Fraction(0)
+    if wire == "bf16":
+        return max(Fraction(2) ** (exponent_of(m) - 8), target.smallest / 2) + m / (1 << 21)
+    step = Fraction(2) ** (exponent_of(target.largest) - target.fraction_bits)
+    subnormal = m < target.largest * SINGLE.smallest_normal
+    scale = target.largest * SINGLE.smallest / 2 if subnormal else Fraction(0)
+    return m * step / target.largest / 2 + m / (1 << 21) + scale + SINGLE.smallest
+
+
+def half_steps(data: Sequence[Fraction], wire: str, block: int) -> list[Fraction]:
+    """The bound of each element of a flat tensor in blocks."""
+    starts = range(0, len(data), block)
+    largest = [max(abs(value) for value in data[start : start + block]) for start in starts]
+    return [half_a_step(m, wire) for m in largest for _ in range(block)][: len(data)]
+
+
+def of_values(dtype: str, values: Sequence[Value], shape: Sequence[int] | None = None) -> Tensor:
+    """A tensor of values, each rounded to the dtype; flat unless a shape is given."""
+    words = [float_format(dtype).encode(value, nonfinite=True) for value in values]
+    return Tensor.from_words(dtype, (len(words),) if shape is None else shape, words)

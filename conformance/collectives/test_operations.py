@@ -1,0 +1,213 @@
+"""What every rank has after a collective, by any algorithm (collectives specification, 2.2, 3.1, 7.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, OPERATORS, RANKS, afterwards, share
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+
+SIGNED = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int16", "int32", "int64")
+COUNTS = (0, 1, 7, 16)
+"""Empty, fewer elements than ranks, remainders."""
+
+
+def small(rank: int, count: int, op: str) -> list[int]:
+    """Numbers whose sums and products over eight ranks every dtype holds; without zero, whose sign a product tells."""
+    values = (-2, -1, 1, 2) if op == "prod" else (-2, -1, 0, 1, 2)
+    return [values[(place * 3 + rank * rank + place // 5) % len(values)] for place in range(count)]
+
+
+@feature("operation-access", "algorithm-control")
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param("ring", marks=clause("RT-13-03")),
+        pytest.param("tree", marks=clause("RT-13-04")),
+        pytest.param("hierarchical", marks=clause("RT-13-05", "COLL-04.4-04")),
+        pytest.param("halving_doubling", marks=clause("RT-13-01", "COLL-03.1-02")),
+        pytest.param("direct", marks=clause("RT-13-01", "COLL-03.1-04")),
+    ],
+)
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter"])
+def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, operation, op, algorithm):
+    """Of numbers whose results are exact, in every dtype; shares need not be of one size (AMB-COLL-31, AMB-RT-04)."""
+    for ranks in (1, 2, 4, 8) if op == "mean" else RANKS:
+        dtypes = [each for each in SIGNED if "int" not in each] if op == "mean" else SIGNED
+        first, second = dtypes[ranks % len(dtypes)], dtypes[(ranks * 5 + 2) % len(dtypes)]
+        for dtype, count in ((first, COUNTS[ranks % len(COUNTS)]), (second, 11)):
+            rows = [small(rank, count, op) for rank in range(ranks)]
+            inputs = [tensor_of(dtype, row) for row in rows]
+            observed = impl.collectives.run(operation=operation, inputs=inputs, op=op, algorithm=algorithm)
+            outputs = check.returns(observed)["outputs"]
+            check.equal(len(outputs), ranks, "the number of results")
+            for rank, wanted in enumerate(afterwards(operation, rows, op)):
+                check.bits(outputs[rank], tensor_of(dtype, wanted), f"{op} of {dtype}, rank {rank} of {ranks}")
+
+
+@feature("operation-access", "algorithm-control")
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param("ring", marks=clause("RT-13-03")),
+        pytest.param("tree", marks=clause("RT-13-04")),
+        pytest.param("hierarchical", marks=clause("RT-13-05", "COLL-04.4-04")),
+        pytest.param("halving_doubling", marks=clause("RT-13-01", "COLL-03.1-02")),
+        pytest.param("direct", marks=clause("RT-13-01", "COLL-03.1-04")),
+    ],
+)
+@pytest.mark.parametrize("operation", ["all_gather", "broadcast"])
+def test_every_algorithm_moves_bits_unchanged(impl, check, operation, algorithm):
+    """NaN, negative zero, infinity and a subnormal among them; from every root."""
+    for ranks in RANKS:
+        count = 2 * ranks + 3
+        whole = counted("fp32", (count,), seed=700 + ranks).words().tolist()
+        whole[:4] = [0x7FC00000, 0x80000000, 0xFF800000, 0x00000001]
+        for root in range(ranks) if operation == "broadcast" else (None,):
+            rows = [
+                whole[share(count, rank, ranks)]
+                if root is None
+                else [whole[(place + rank) % count] for place in range(count)]
+                for rank in range(ranks)
+            ]
+            inputs = [words_of(row) for row in rows]
+            given = {} if root is None else {"root": root}
+            observed = impl.collectives.run(operation=operation, inputs=inputs, algorithm=algorithm, **given)
+            outputs = check.returns(observed)["outputs"]
+            for rank, wanted in enumerate(afterwards(operation, rows, root=root or 0)):
+                check.bits(outputs[rank], words_of(wanted), f"rank {rank} of {ranks}")
+
+
+def words_of(words):
+    """A tensor of fp32 of given bits."""
+    return Tensor.from_words("fp32", (len(words),), words)
+
+
+@feature("operation-access", "all-to-all")
+@clause("COLL-07.2-02")
+@pytest.mark.parametrize("algorithm", ["ring", "direct"])
+@pytest.mark.parametrize("ranks", RANKS)
+def test_blocks_change_places(impl, check, algorithm, ranks):
+    """Rank r's block s becomes rank s's block r (AMB-COLL-10); done twice, every block is back."""
+    rows = [[100 * rank + place for place in range(3 * ranks)] for rank in range(ranks)]
+    inputs = [tensor_of("int32", row) for row in rows]
+    outputs = check.returns(impl.collectives.run(operation="all_to_all", inputs=inputs, algorithm=algorithm))["outputs"]
+    for rank, wanted in enumerate(afterwards("all_to_all", rows)):
+        check.bits(outputs[rank], tensor_of("int32", wanted), f"rank {rank} of {ranks}")
+    back = check.returns(impl.collectives.run(operation="all_to_all", inputs=outputs, algorithm=algorithm))["outputs"]
+    for rank in range(ranks):
+        check.bits(back[rank], inputs[rank], f"twice exchanged, rank {rank}")
+
+
+@feature("operation-access", "all-to-all")
+@clause("COLL-07.2-02")
+def test_blocks_of_different_sizes_are_refused(impl, check):
+    """Seven elements are no three blocks of one size (AMB-COLL-34)."""
+    for count, ranks in ((6, 3), (7, 3)):
+        inputs = [tensor_of("int32", list(range(count))) for _ in range(ranks)]
+        observed = impl.collectives.run(operation="all_to_all", inputs=inputs)
+        if count % ranks:
+            check.status(observed, "TESS_ERR_INVALID_VALUE")
+        else:
+            check.returns(observed)
+
+
+GROUPS = {
+    "neighbours": [[0, 1, 2], [3, 4]],
+    "other_order": [[4, 2, 0], [1, 3]],
+    "one_and_pairs": [[3], [0, 4], [2, 1]],
+    "each_alone": [[0], [1], [2], [3], [4]],
+}
+
+
+@feature("operation-access", "subgroups")
+@clause("COLL-02.2-03")
+@pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "broadcast", "all_gather"])
+def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operation, groups):
+    """In the order in which the group lists them (AMB-COLL-32); what other groups bring has no part in it."""
+    op = "sum" if operation in ("all_reduce", "reduce_scatter") else ""
+    rows = [[10**rank * (place + 1) for place in range(6)] for rank in range(5)]
+    if operation == "all_gather":
+        total = 7
+        for group in groups:
+            for place, rank in enumerate(group):
+                own = share(total, place, len(group))
+                rows[rank] = [100 * rank + each for each in range(own.start, own.stop)]
+    given = {"op": op} if op else {"root": 0} if operation == "broadcast" else {}
+    inputs = [tensor_of("int32", row) for row in rows]
+    for algorithm in ALGORITHMS:
+        observed = impl.collectives.run(operation=operation, inputs=inputs, groups=groups, algorithm=algorithm, **given)
+        outputs = check.returns(observed)["outputs"]
+        for group in groups:
+            wanted = afterwards(operation, [rows[rank] for rank in group], op)
+            for rank, row in zip(group, wanted, strict=True):
+                check.bits(outputs[rank], tensor_of("int32", row), f"{algorithm}: rank {rank} in the group {group}")
+
+
+@feature("operation-access", "subgroups")
+@clause("COLL-02.2-03")
+@pytest.mark.parametrize(
+    "groups",
+    [[[0, 1]], [[0, 1, 2], [2]], [[0, 1], [3, 2]], [[0, 0, 1, 2]]],
+    ids=["left_out", "in_two", "unknown", "twice"],
+)
+def test_groups_that_are_no_partition_are_refused(impl, check, groups):
+    """Every rank stands in one group, once (AMB-COLL-32)."""
+    inputs = [tensor_of("int32", [rank, 1]) for rank in range(3)]
+    check.returns(impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=[[0], [2, 1]]))
+    observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=groups)
+    check.status(observed, "TESS_ERR_INVALID_VALUE")
+
+
+MISTAKES = {
+    "operation": ({"operation": "all_reduced"}, "TESS_ERR_INVALID_VALUE"),
+    "op": ({"op": "average"}, "TESS_ERR_INVALID_VALUE"),
+    "no_op": ({"op": None}, "TESS_ERR_INVALID_VALUE"),
+    "algorithm": ({"algorithm": "rings"}, "TESS_ERR_INVALID_VALUE"),
+    "root_without_broadcast": ({"root": 0}, "TESS_ERR_INVALID_VALUE"),
+    "root_outside": ({"operation": "broadcast", "op": None, "root": 3}, "TESS_ERR_INVALID_VALUE"),
+    "negative_root": ({"operation": "broadcast", "op": None, "root": -1}, "TESS_ERR_INVALID_VALUE"),
+    "no_root": ({"operation": "broadcast", "op": None}, "TESS_ERR_INVALID_VALUE"),
+    "op_of_a_broadcast": ({"operation": "broadcast", "root": 0}, "TESS_ERR_INVALID_VALUE"),
+    "nodes_of_two": ({"algorithm": "hierarchical", "per_node": 2}, "TESS_ERR_UNSUPPORTED"),
+}
+
+
+@feature("operation-access")
+@clause("RT-13-01")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_arguments_that_do_not_fit_are_refused(impl, check, mistake):
+    """The same call without the mistake completes."""
+    inputs = [tensor_of("fp32", [rank, 1, 2]) for rank in range(3)]
+    legal = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": "ring"}
+    check.returns(impl.collectives.run(**legal))
+    changes, status = MISTAKES[mistake]
+    given = {name: value for name, value in (legal | changes).items() if value is not None}
+    check.status(impl.collectives.run(**given), status)
+
+
+@feature("operation-access", "per-rank-issue")
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(counted("fp32", (9,), seed=361), marks=clause("LANG-15-11", "LANG-09-04"), id="count"),
+        pytest.param(counted("fp32", (2, 4), seed=361), marks=clause("LANG-09-04"), id="shape"),
+        pytest.param(counted("bf16", (8,), seed=361), marks=clause("LANG-15-12"), id="dtype"),
+    ],
+)
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "broadcast", "all_to_all"])
+def test_ranks_that_bring_other_buffers_are_refused(impl, check, operation, other):
+    """Wherever they stand; TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
+    inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(4)]
+    given = {"op": "sum"} if operation in ("all_reduce", "reduce_scatter") else {}
+    given |= {"root": 1} if operation == "broadcast" else {}
+    check.returns(impl.collectives.run(operation=operation, inputs=inputs, **given))
+    for odd in range(4):
+        brought = [other if rank == odd else each for rank, each in enumerate(inputs)]
+        observed = impl.collectives.run(operation=operation, inputs=brought, **given)
+        check.status(observed, "TESS_ERR_COLLECTIVE_MISMATCH")

@@ -1,0 +1,293 @@
+"""Which algorithm a collective runs by (collectives specification 1, 3.1, 3.2 and 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.machines import device, text
+from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
+
+INVALID = "TESS_ERR_INVALID_VALUE"
+ALGO, TABLE = "TESSERA_COLL_ALGO", "TESSERA_COLL_TABLE"
+
+SIZED = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
+NAMES = ["ring", "tree", "halving_doubling", "hierarchical", "direct"]
+MIDDLE = {"tree", "halving_doubling"}
+LARGE = 1 << 40
+
+
+def chosen(check, impl, bytes, collective="all_reduce", ranks=4, **given):
+    """What is chosen for a size."""
+    return check.returns(impl.collectives.select(collective=collective, bytes=bytes, ranks=ranks, **given))
+
+
+def judge_table(check, table):
+    """Sizes ascend, and the last row has none."""
+    sizes = [row["up_to"] for row in table]
+    check.true(sizes[-1] is None and None not in sizes[:-1], "the last row alone has no size", sizes)
+    check.equal(sizes[:-1], sorted(set(sizes[:-1])), "the sizes")
+    check.true(all(row["algorithm"] in NAMES for row in table), "the names are known", table)
+
+
+@clause("COLL-08-12", "COLL-01-03", "COLL-03.1-01", "COLL-03.1-02", "COLL-03.1-04")
+@pytest.mark.parametrize("topology", [None, text(nodes=1, each=4)], ids=["no topology", "one node"])
+@pytest.mark.parametrize("collective", SIZED)
+def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective, topology):
+    """In this order as messages grow, each of them (AMB-COLL-09); at every size the one of the table's row."""
+    given = {"collective": collective} | ({} if topology is None else {"topology": topology})
+    table = chosen(check, impl, 0, **given)["table"]
+    judge_table(check, table)
+    phases = ["middle" if row["algorithm"] in MIDDLE else row["algorithm"] for row in table]
+    met = [phase for at, phase in enumerate(phases) if at == 0 or phases[at - 1] != phase]
+    check.equal(met, ["direct", "middle", "ring"], "the phases of the table")
+    for row, following in zip(table, [*table[1:], None], strict=True):
+        last = LARGE if row["up_to"] is None else row["up_to"]
+        found = chosen(check, impl, last, **given)
+        check.equal((found["algorithm"], found["source"]), (row["algorithm"], "default"), f"the choice at {last} bytes")
+        if following is not None:
+            found = chosen(check, impl, last + 1, **given)
+            check.equal(found["algorithm"], following["algorithm"], f"the choice at {last + 1} bytes")
+
+
+@clause("COLL-03.1-04")
+@pytest.mark.parametrize("bytes", [0, 1])
+def test_tiny_messages_are_sent_directly(impl, check, bytes):
+    """The smallest there are."""
+    for collective in [*SIZED, "all_to_all"]:
+        check.equal(chosen(check, impl, bytes, collective)["algorithm"], "direct", f"the choice for {collective}")
+
+
+@clause("COLL-03.1-01")
+@pytest.mark.parametrize("ranks", [2, 3, 7, 4096])
+def test_large_messages_go_by_ring(impl, check, ranks):
+    """For primes and for many ranks."""
+    for collective in SIZED:
+        check.equal(chosen(check, impl, LARGE, collective, ranks)["algorithm"], "ring", f"the choice for {collective}")
+
+
+@feature("topology")
+@clause("COLL-03.1-03", "COLL-01-03")
+@pytest.mark.parametrize("collective", SIZED)
+def test_large_messages_over_nodes_of_equal_size_go_hierarchically(impl, check, collective):
+    """Two and three nodes of two; the sizes below are as on one node (AMB-COLL-44)."""
+    one = chosen(check, impl, LARGE, collective, topology=text(nodes=1, each=4))["table"]
+    for nodes in (2, 3):
+        given = {"topology": text(nodes=nodes, each=2), "ranks": 2 * nodes}
+        found = chosen(check, impl, LARGE, collective, **given)
+        check.equal((found["algorithm"], found["source"]), ("hierarchical", "default"), f"the choice on {nodes} nodes")
+        check.equal(found["table"][:-1], one[:-1], "the rows of smaller messages")
+        check.equal(chosen(check, impl, 1, collective, **given)["algorithm"], "direct", "the choice for one byte")
+
+
+@feature("topology")
+@clause("COLL-03.1-03", "COLL-01-03", "COLL-03.1-01")
+@pytest.mark.parametrize("ranks", [1, 2, 3], ids=["one rank", "one node", "two and one"])
+def test_ranks_on_one_node_or_unevenly_spread_go_by_ring(impl, check, ranks):
+    """The first devices of two nodes of two; and one device on each of two nodes."""
+    found = chosen(check, impl, LARGE, ranks=ranks, topology=text())
+    check.equal(found["algorithm"], "ring", "the choice")
+    found = chosen(check, impl, LARGE, ranks=2, topology=text(nodes=2, each=1))
+    check.equal(found["algorithm"], "ring", "the choice for one device on each node")
+
+
+@feature("topology")
+@clause("COLL-03.1-03")
+def test_nodes_of_equal_size_are_counted_by_their_ranks(impl, check):
+    """A third device on the second node takes no part; where it does, the nodes are uneven."""
+
+    def change(document):
+        document["devices"].append(device(22))
+        document["links"].append({**document["links"][0], "name": "nv22", "a": 22, "b": "s2"})
+
+    topology = text(change=change)
+    check.equal(chosen(check, impl, LARGE, ranks=4, topology=topology)["algorithm"], "hierarchical", "of four ranks")
+    check.equal(chosen(check, impl, LARGE, ranks=5, topology=topology)["algorithm"], "ring", "of five ranks")
+
+
+@feature("topology", "auto-transport")
+@clause("COLL-03.1-03")
+def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, check):
+    """The transports of its stages, for all pairs of devices."""
+    topology = text(nodes=2, each=2)
+    check.equal(chosen(check, impl, LARGE, topology=topology)["algorithm"], "hierarchical", "the choice")
+    for source in (10, 11, 20, 21):
+        for target in {10, 11, 20, 21} - {source}:
+            found = check.returns(impl.collectives.route(topology=topology, source=source, target=target))
+            wanted = "nvlink" if source // 10 == target // 10 else "rdma"
+            check.equal(found["path"], wanted, f"the transport from {source} to {target}")
+
+
+# A hint
+
+
+@clause("COLL-03.2-04")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bytes", [0, 1 << 17, LARGE])
+def test_a_hint_is_followed_at_every_size(impl, check, name, bytes):
+    """Over environment and autotuner too."""
+    given = {"topology": text(), "algorithm": name}
+    for more in ({}, {"tuned": "tree"}, {"tuned": "ring"}):
+        found = chosen(check, impl, bytes, **given, **more)
+        check.equal((found["algorithm"], found["source"]), (name, "hint"), "the choice")
+
+
+@clause("COLL-03.2-04", "COLL-01-03")
+@pytest.mark.parametrize("bytes", [0, 1 << 17, LARGE])
+def test_auto_is_no_hint(impl, check, bytes):
+    """The same as where the attribute is left out."""
+    check.equal(chosen(check, impl, bytes, algorithm="auto"), chosen(check, impl, bytes), "the choice")
+
+
+@clause("COLL-03.2-04")
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [("rings", "ring"), ("Tree", "tree"), ("halving-doubling", "halving_doubling"), ("dirct", "direct")],
+)
+def test_an_unknown_algorithm_is_refused_with_the_nearest_one(impl, check, given, near):
+    """As a hint and as the autotuner's result; so is an unknown collective."""
+    usual = {"collective": "all_reduce", "bytes": 8, "ranks": 2}
+    refused(check, impl.collectives.select(**usual, algorithm=given), INVALID, given, near)
+    refused(check, impl.collectives.select(**usual, tuned=given), INVALID, given, near)
+    answer = impl.collectives.select(**(usual | {"collective": "all_reduc"}))
+    refused(check, answer, INVALID, "all_reduc", "all_reduce")
+
+
+@feature("topology")
+@clause("COLL-03.2-04", "COLL-03.1-03")
+def test_a_hint_that_the_ranks_cannot_follow_is_unsupported(impl, check):
+    """Hierarchical over uneven nodes; the message names what there is (AMB-COLL-45)."""
+    answer = impl.collectives.select(
+        collective="all_reduce", bytes=LARGE, ranks=3, topology=text(), algorithm="hierarchical"
+    )
+    refused(check, answer, "TESS_ERR_UNSUPPORTED", "hierarchical", "ring", "tree", "direct")
+
+
+@feature("topology")
+@clause("COLL-01-03")
+def test_more_ranks_than_devices_are_refused(impl, check):
+    """Four devices, five ranks."""
+    answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=5, topology=text())
+    refused(check, answer, INVALID, "5", "4")
+
+
+# The autotuner
+
+
+@clause("COLL-01-03")
+@pytest.mark.parametrize("name", ["ring", "tree", "halving_doubling", "direct"])
+def test_the_autotuner_goes_before_the_table(impl, check, name):
+    """At sizes for which the table has another one."""
+    for bytes in (0, LARGE):
+        found = chosen(check, impl, bytes, tuned=name)
+        check.equal((found["algorithm"], found["source"]), (name, "autotuner"), "the choice")
+
+
+@feature("topology")
+@clause("COLL-01-03")
+def test_a_tuned_algorithm_that_the_ranks_cannot_follow_is_passed_over(impl, check):
+    """It was found for other ranks."""
+    found = chosen(check, impl, LARGE, ranks=3, topology=text(), tuned="hierarchical")
+    check.equal((found["algorithm"], found["source"]), ("ring", "default"), "the choice")
+
+
+# The environment
+
+
+@clause("COLL-03.2-06")
+@pytest.mark.parametrize("name", ["ring", "tree", "halving_doubling", "direct"])
+def test_the_environment_overrides_auto(impl, check, name):
+    """At every size, and over the autotuner (AMB-COLL-13)."""
+    for bytes in (0, 1 << 17, LARGE):
+        for given in ({}, {"algorithm": "auto"}, {"tuned": "tree"}, {"tuned": "ring"}):
+            found = chosen(check, impl, bytes, environment={ALGO: name}, **given)
+            check.equal((found["algorithm"], found["source"]), (name, "environment"), "the choice")
+
+
+@clause("COLL-03.2-06", "COLL-08-17")
+@pytest.mark.parametrize("hint", ["ring", "tree", "direct"])
+def test_a_hint_wins_over_the_environment(impl, check, hint):
+    """Over both of its variables."""
+    for environment in ({ALGO: "halving_doubling"}, {TABLE: ":halving_doubling"}):
+        found = chosen(check, impl, 8, algorithm=hint, environment=environment)
+        check.equal((found["algorithm"], found["source"]), (hint, "hint"), "the choice")
+
+
+@clause("COLL-03.2-06")
+@pytest.mark.parametrize("environment", [{ALGO: "auto"}, {ALGO: ""}, {"COLL_ALGO": "tree"}, {}], ids=str)
+def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environment):
+    """Neither table nor autotuner."""
+    for given in ({}, {"tuned": "tree"}):
+        for bytes in (0, LARGE):
+            usual = chosen(check, impl, bytes, **given)
+            check.equal(chosen(check, impl, bytes, environment=environment, **given), usual, "the choice")
+
+
+@feature("topology")
+@clause("COLL-03.2-06")
+def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
+    """On to the autotuner, or to the table; where they can, it holds at every size."""
+    given = {"topology": text(), "environment": {ALGO: "hierarchical"}}
+    found = chosen(check, impl, 0, **given)
+    check.equal((found["algorithm"], found["source"]), ("hierarchical", "environment"), "of four ranks")
+    found = chosen(check, impl, LARGE, ranks=3, **given)
+    check.equal((found["algorithm"], found["source"]), ("ring", "default"), "of three ranks")
+    found = chosen(check, impl, LARGE, ranks=3, tuned="tree", **given)
+    check.equal((found["algorithm"], found["source"]), ("tree", "autotuner"), "of three ranks, tuned")
+
+
+@clause("COLL-03.2-06")
+def test_an_unknown_override_is_refused_by_its_variable(impl, check):
+    """With the nearest name."""
+    answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={ALGO: "rign"})
+    refused(check, answer, INVALID, ALGO, "rign", "ring")
+
+
+ROWS = {
+    "1000:tree,1KiB:direct,:ring": [(1000, "tree"), (1024, "direct"), (None, "ring")],
+    "16KiB:direct,1MiB:tree,:ring": [(16 << 10, "direct"), (1 << 20, "tree"), (None, "ring")],
+    ":halving_doubling": [(None, "halving_doubling")],
+    "0:ring,3MiB:halving_doubling,:direct": [(0, "ring"), (3 << 20, "halving_doubling"), (None, "direct")],
+}
+
+
+@clause("COLL-08-17", "COLL-08-12")
+@pytest.mark.parametrize(("table", "rows"), ROWS.items(), ids=ROWS)
+def test_the_environment_gives_another_table(impl, check, table, rows):
+    """A row's size is its own, the next byte the next row's; over the autotuner too, and on nodes as written."""
+    for given in ({}, {"tuned": "tree"}, {"topology": text()}):
+        for at, (up_to, algorithm) in enumerate(rows):
+            first = 0 if at == 0 else rows[at - 1][0] + 1
+            for bytes in (first, LARGE if up_to is None else up_to):
+                found = chosen(check, impl, bytes, environment={TABLE: table}, **given)
+                check.equal((found["algorithm"], found["source"]), (algorithm, "environment"), f"at {bytes} bytes")
+                check.equal([(row["up_to"], row["algorithm"]) for row in found["table"]], rows, "the table")
+
+
+@clause("COLL-08-17", "COLL-03.2-06")
+def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
+    """Both are set."""
+    found = chosen(check, impl, 8, environment={ALGO: "tree", TABLE: "1KiB:direct,:ring"})
+    check.equal((found["algorithm"], found["source"]), ("tree", "environment"), "the choice")
+
+
+@clause("COLL-08-17")
+@pytest.mark.parametrize(
+    ("table", "word"),
+    [
+        ("16KiB:direct,1MiB:tree,:rings", "rings"),
+        ("16KiB:direct,1MiB:tree", "last"),
+        (":direct,:ring", "last"),
+        ("1MiB:direct,16KiB:tree,:ring", "ascend"),
+        ("1KiB:direct,1024:tree,:ring", "ascend"),
+        ("16kb:direct,:ring", "16kb"),
+        ("-1:direct,:ring", "-1"),
+        ("1.5MiB:direct,:ring", "1.5MiB"),
+        ("16KiB direct,:ring", "16KiB direct"),
+        (",", "row"),
+    ],
+)
+def test_a_malformed_table_is_refused_by_its_variable(impl, check, table, word):
+    """What is wrong is named."""
+    answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={TABLE: table})
+    refused(check, answer, INVALID, TABLE, word)

@@ -1,0 +1,230 @@
+"""When the messages of a collective travel: links, credits, chunks, trace (collectives specification, 4.2, 4.3, 6)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from fractions import Fraction
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
+from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
+from tessera_conformance.chapters.runtime.kit.traces import number, overlapping, slices
+from tessera_conformance.marks import clause, feature
+
+SECOND = 10**12
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+
+
+def with_credits(credits, **made):
+    """The JSON text of a machine whose links all have so many credits."""
+    document = machine(**made)
+    for link in document["links"]:
+        link["credits"] = credits if isinstance(credits, int) else credits.get(link["kind"], link["credits"])
+    return json.dumps(document)
+
+
+def asked(impl, check, **given):
+    """The transfers of a collective on every device of a machine."""
+    usual = {"operation": "all_reduce", "algorithm": "ring", "count": 4003, "element_bytes": 4, "chunk": 250}
+    return check.returns(impl.collectives.transfers(**{**usual, **given}))
+
+
+def ways(topology, devices, transfer):
+    """The links of a transfer, each with the end at which it is entered."""
+    links = {each["name"]: each for each in json.loads(topology)["links"]}
+    end = devices[transfer["source"]]
+    for name in transfer["links"]:
+        yield name, end
+        end = links[name]["b"] if links[name]["a"] == end else links[name]["a"]
+
+
+def most_in_flight(topology, devices, transfers):
+    """The most transfers at one time on each link each way: from their start up to their end."""
+    changes = defaultdict(list)
+    for each in transfers:
+        for way in ways(topology, devices, each):
+            changes[way] += [(each["start"], 1), (each["end"], -1)]
+    most = {}
+    for way, found in changes.items():
+        now = 0
+        for _, change in sorted(found):
+            now += change
+            most[way] = max(most.get(way, 0), now)
+    return most
+
+
+@feature("link-credits")
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("nvlink", marks=clause("COLL-04.2-01")), pytest.param("rdma", marks=clause("COLL-04.2-02"))],
+)
+@pytest.mark.parametrize("credits", [1, 2, 5])
+@pytest.mark.parametrize("algorithm", ["ring", "direct", "tree"])
+def test_a_link_carries_as_many_chunks_as_it_has_credits(impl, check, kind, credits, algorithm):
+    """Each link and each NIC queue has its own, each way; no more are in flight, and as many where enough wait."""
+    nodes, each = (1, 4) if kind == "nvlink" else (4, 1)
+    topology, devices = with_credits({kind: credits}, nodes=nodes, each=each), devices_of(nodes, each)
+    transfers = asked(impl, check, topology=topology, algorithm=algorithm)["transfers"]
+    kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
+    most = {way: n for way, n in most_in_flight(topology, devices, transfers).items() if kinds[way[0]] == kind}
+    check.true(len(most) > 1, f"chunks travel over links of kind {kind}", sorted(map(str, most)))
+    for way, found in most.items():
+        check.true(found <= credits, f"at most {credits} in flight on {way}", found)
+    check.equal(max(most.values()), credits, "credits are used where chunks wait")
+
+
+@feature("link-credits")
+@clause("COLL-04.2-03")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_credit_is_exceeded_or_lost(impl, check, operation, algorithm):
+    """At any time, on any link, under every algorithm; and all that is to travel arrives, so that none was kept."""
+    for nodes, each, credits in ((1, 5, 1), (2, 2, 1), (2, 3, 2)):
+        topology, devices = with_credits(credits, nodes=nodes, each=each), devices_of(nodes, each)
+        given = {"operation": operation, "algorithm": algorithm, "topology": topology}
+        if algorithm == "hierarchical" and nodes == 1:
+            given["devices"] = devices
+        found = asked(impl, check, **given)
+        for way, most in most_in_flight(topology, devices, found["transfers"]).items():
+            check.true(most <= credits, f"at most {credits} in flight on {way}", most)
+        free = asked(impl, check, **{**given, "topology": with_credits(1000, nodes=nodes, each=each)})
+        check.equal(pieces(found["transfers"]), pieces(free["transfers"]), "the same messages, whatever the credits")
+        check.true(found["duration"] >= free["duration"], "credits make nothing faster", found["duration"])
+
+
+def pieces(transfers):
+    """What travels, in order of step, source, target and place."""
+    keys = ("step", "source", "target", "first", "count")
+    return sorted([each[key] for key in keys] for each in transfers)
+
+
+@feature("link-credits")
+@clause("COLL-04.2-04")
+def test_what_waits_for_a_credit_holds_up_nothing_else(impl, check):
+    """A root sends to its own node while its chunks to the other node wait for the only credit of its NIC."""
+    topology = with_credits({"rdma": 1}, nodes=2, each=2)
+    given = {"operation": "broadcast", "algorithm": "direct", "root": 2, "topology": topology}
+    found = asked(impl, check, **given, count=16_000, chunk=1000)["transfers"]
+    kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
+    from_root = [each for each in found if each["source"] == 2]
+    inside = [each for each in from_root if all(kinds[name] == "nvlink" for name in each["links"])]
+    across = [each for each in from_root if any(kinds[name] == "rdma" for name in each["links"])]
+    check.true(len(across) > 1 and len(inside) > 1, "the root sends to both nodes", len(from_root))
+    last_inside, last_across = max(each["start"] for each in inside), max(each["start"] for each in across)
+    check.true(last_inside < last_across, "the last chunk inside leaves first", [last_inside, last_across])
+    first_arrival = min(each["end"] for each in across)
+    early = [each for each in inside if each["start"] < first_arrival]
+    check.true(len(early) > 1, "chunks inside leave while the credit is out", len(early))
+
+
+@feature("link-credits")
+@clause("COLL-04.3-01", "COLL-04.3-02")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_messages_advance_until_the_last_has_arrived(impl, check, operation, algorithm):
+    """Each leaves when what it needs has come, and none is left; the collective ends with the last (AMB-COLL-60)."""
+    topology = with_credits(3, nodes=2, each=3)
+    for chunk in (300, 1000, 100_000):
+        found = asked(impl, check, operation=operation, algorithm=algorithm, topology=topology, chunk=chunk)
+        transfers = found["transfers"]
+        check.true(len(transfers) > 0, "messages travel", len(transfers))
+        check.equal(found["duration"], max(each["end"] for each in transfers), "the end of the collective")
+        arrived = defaultdict(list)
+        for each in transfers:
+            arrived[each["target"], each["first"] // chunk].append(each)
+        for each in transfers:
+            check.true(each["start"] < each["end"], "a message takes time", each)
+            for before in arrived[each["source"], each["first"] // chunk]:
+                if before["step"] < each["step"]:
+                    check.true(before["end"] <= each["start"], f"{each} leaves after {before} has come")
+
+
+@feature("link-credits")
+@clause("COLL-04.3-01", "COLL-03.3-03", "COLL-03.3-06")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_link_is_faster_than_it_is(impl, check, algorithm):
+    """A message takes the latencies of its links and its bytes' time at least; a link, the time of all its bytes."""
+    topology, devices = with_credits(4, nodes=2, each=2), devices_of(2, 2)
+    given = {"algorithm": algorithm, "topology": topology, "count": 4007, "element_bytes": 4096}
+    transfers = asked(impl, check, **given)["transfers"]
+    links = {each["name"]: each for each in json.loads(topology)["links"]}
+    loads = defaultdict(list)
+    for each in transfers:
+        took = sum(links[name]["latency"] for name in each["links"])
+        took += Fraction(4096 * each["count"] * SECOND, min(links[name]["bandwidth"] for name in each["links"]))
+        check.true(each["end"] - each["start"] >= took, f"{each} takes {float(took):.0f} ps at least")
+        for way in ways(topology, devices, each):
+            loads[way].append(each)
+    for (name, _), carried in loads.items():
+        bytes_time = Fraction(4096 * sum(each["count"] for each in carried) * SECOND, links[name]["bandwidth"])
+        span = max(each["end"] for each in carried) - min(each["start"] for each in carried)
+        check.true(span >= bytes_time, f"{name} needs {float(bytes_time):.0f} ps for its bytes", span)
+
+
+@feature("link-credits")
+@clause("COLL-02.3-04")
+def test_chunks_make_a_pipeline(impl, check):
+    """Up a tree and down again, a buffer in chunks is done sooner than in one piece."""
+    for ranks in (2, 4):
+        given = {"algorithm": "tree", "topology": with_credits(16, nodes=1, each=ranks), "count": 4_000_000}
+        whole = asked(impl, check, **given, chunk=4_000_000)["duration"]
+        cut = asked(impl, check, **given, chunk=500_000)["duration"]
+        check.true(cut < whole, f"an all-reduce of {ranks} ranks in eight chunks is done sooner", [cut, whole])
+
+
+@feature("link-credits", "hierarchical")
+@clause("COLL-04.4-02", "COLL-04.4-03", "COLL-03.1-03")
+def test_hierarchical_goes_over_nvlink_within_nodes_and_rdma_between(impl, check):
+    """Where both are there."""
+    topology, each_node = with_credits(8, nodes=3, each=2), 2
+    kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
+    transfers = asked(impl, check, algorithm="hierarchical", topology=topology)["transfers"]
+    for each in transfers:
+        used = {kinds[name] for name in each["links"]}
+        inside = each["source"] // each_node == each["target"] // each_node
+        if inside:
+            check.equal(sorted(used), ["nvlink"], f"kinds of the links of {each}")
+        else:
+            check.true("rdma" in used and "network" not in used, f"{each} goes by RDMA", sorted(used))
+
+
+@feature("link-credits")
+@clause("COLL-04.2-03")
+def test_devices_that_are_cut_off_are_named(impl, check):
+    """TESS_ERR_LAUNCH_FAILED; a link that is down is gone around where there is another way."""
+    topology = with_credits(2, nodes=1, each=3)
+    around = asked(impl, check, topology=topology, down=["nv11"])["transfers"]
+    check.true(all("nv11" not in each["links"] for each in around), "no message takes the link that is down")
+    usual = {"operation": "all_reduce", "algorithm": "ring", "count": 8, "element_bytes": 4, "topology": topology}
+    observed = impl.collectives.transfers(**usual, down=["nv11", "pcie11", "rdma11"])
+    check.status(observed, "TESS_ERR_LAUNCH_FAILED")
+
+
+@feature("link-credits", "chunk-trace")
+@clause("COLL-06-01", "COLL-06-08", "COLL-08-19")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
+    """A slice on the device that sends it, at its time and of its bytes; no two of a row cross."""
+    topology = with_credits(2, nodes=2, each=2)
+    found = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=100, trace=True)
+    events = json.loads(found["trace"])["traceEvents"]
+    sends = slices(events, "send")
+    recorded = sorted(
+        [round(each["ts"] * 10**6), round(each["dur"] * 10**6), int(number(check, each["args"], "rank"))]
+        for each in distinct(sends)
+    )
+    told = sorted((each["start"], each["end"] - each["start"], each["source"]) for each in found["transfers"])
+    check.equal(recorded, [list(each) for each in told], "the slices of what is sent")
+    check.equal(overlapping(check, events), [], "slices that cross on a row")
+    flows = [sorted(each["id"] for each in events if each["ph"] == phase) for phase in "sf"]
+    check.equal(flows[0], flows[1], "every flow that begins ends")
+    check.equal(len(flows[0]), len(told), "a flow from the sender to the receiver of each message")
+    volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
+    check.equal(volume, 4 * sum(each["count"] for each in found["transfers"]), "bytes of all records")
+
+
+def distinct(sends):
+    """One slice for each name and time: a link's row shows it again."""
+    return {(each["name"], each["ts"]): each for each in sends}.values()

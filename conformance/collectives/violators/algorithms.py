@@ -1,0 +1,244 @@
+"""Algorithms that lose, double, misdirect or reorder what ranks bring (collectives specification, 2.2 to 4.4, 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi import Failure
+from tessera_reference.adapter import collectives
+from tessera_reference.collectives import operations, orders, schedules
+from tessera_reference.collectives.operations import Sent
+from tessera_reference.collectives.schedules import Algorithm, Message, Step
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.trees import Tree
+
+from ...ir.violators.changes import changed
+
+AFTERWARDS, SENT, GROUPS = operations._afterwards, operations._sent, operations._groups
+
+OF_ALGORITHM = {
+    "ring": "RT-13-03",
+    "tree": "RT-13-04",
+    "hierarchical": "RT-13-05",
+    "halving_doubling": "COLL-03.1-02",
+    "direct": "COLL-03.1-04",
+}
+
+
+def afterwards(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
+    """Another result: `change` gets the usual results and all that they were made from."""
+
+    def others(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Any) -> Sequence[Array]:
+        usual = list(AFTERWARDS(operation, brought, op, root, trees))
+        changed_to: Sequence[Array] = change(usual, operation, brought, root)
+        return changed_to
+
+    return changed(clause, name, description, (operations, "_afterwards", others))
+
+
+def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
+    """Other messages than those that bring the results."""
+    return changed(clause, name, description, (operations, "_sent", lambda *given: change(SENT(*given))))
+
+
+def only(wanted: str, change: Callable[..., Any]) -> Callable[..., Any]:
+    """A change of one operation alone."""
+
+    def chosen(usual: list[Array], operation: str, brought: Sequence[Array], root: int) -> Sequence[Array]:
+        result: Sequence[Array] = change(usual, brought, root) if operation == wanted and len(brought) > 1 else usual
+        return result
+
+    return chosen
+
+
+def stale_last(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """The last rank keeps what it brought."""
+    return [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]
+
+
+def neighbours(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """Every rank gets what the next one should have."""
+    return [*usual[1:], usual[0]]
+
+
+def reverse(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """The shares from the last rank to the first."""
+    gathered = np.concatenate([each.values.reshape(-1) for each in brought[::-1]])
+    return [Array(usual[0].dtype, gathered)] * len(usual)
+
+
+def transposed(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """Blocks stay with their senders."""
+    return list(brought)
+
+
+def wrong_root(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """The rank after the root broadcasts."""
+    return [brought[(root + 1) % len(brought)]] * len(brought)
+
+
+def of(name: str, change: Callable[[Algorithm], Algorithm]) -> tuple[Any, str, Any]:
+    """Another form of one algorithm."""
+    usual = schedules.ALGORITHMS[name]
+    made = {**schedules.ALGORITHMS, name: lambda ranks, per_node: change(usual(ranks, per_node))}
+    return schedules, "ALGORITHMS", made
+
+
+def without_last_step(used: Algorithm) -> Algorithm:
+    """The last step in which shares spread is missing."""
+    return replace(used, spreading=used.spreading[:-1])
+
+
+def without_first_message(used: Algorithm) -> Algorithm:
+    """A contribution is never sent."""
+    return replace(used, combining=(used.combining[0][1:], *used.combining[1:]) if used.combining else ())
+
+
+def twice(used: Algorithm) -> Algorithm:
+    """The first step is done twice."""
+    return replace(used, combining=(*used.combining[:1], *used.combining))
+
+
+def backwards(step: Step) -> Step:
+    """Messages to the rank before."""
+    return tuple(Message(m.source, (m.source - 1) % len(step), *m[2:]) for m in step)
+
+
+def merged(messages: list[Sent]) -> list[Sent]:
+    """Chunks of a message go together again."""
+    found: list[Sent] = []
+    for each in messages:
+        before = found[-1] if found else None
+        if before is not None and replace(before, first=each.first, count=each.count) == each:
+            found[-1] = replace(before, count=before.count + each.count)
+        else:
+            found.append(each)
+    return found
+
+
+def off_by_one(messages: list[Sent]) -> list[Sent]:
+    """Chunks lose their last element where they have more than one."""
+    return [replace(each, count=each.count - 1) if each.count > 1 else each for each in messages]
+
+
+def any_ring(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, ...]:
+    """Every algorithm combines as a fold."""
+    return (Tree("fold"),) * ranks
+
+
+def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:
+    """The declared order of another algorithm."""
+    return lambda name, *given: usual("tree" if name == "ring" else "ring", *given)
+
+
+def in_order(given: Any, ranks: int) -> Any:
+    """Groups with their ranks in ascending order."""
+    return [sorted(group) for group in GROUPS(given, ranks)]
+
+
+def whole(given: Any, ranks: int) -> Any:
+    """Groups are all ranks."""
+    GROUPS(given, ranks)
+    return [range(ranks)]
+
+
+def lenient(given: Any, ranks: int) -> Any:
+    """Groups that are no partition are ignored."""
+    try:
+        return GROUPS(given, ranks)
+    except Failure:
+        return [range(ranks)]
+
+
+def flat(ranks: int, per_node: int) -> Algorithm:
+    """Hierarchical that is a ring through all nodes."""
+    return replace(schedules.ring(ranks, per_node), name="hierarchical")
+
+
+def by_one(ranks: int, per_node: int) -> Algorithm:
+    """Hierarchical in which one rank of a node speaks for all: a node's whole buffer is collected at its first rank."""
+    usual = schedules.hierarchical(ranks, 1) if per_node == 1 else schedules.tree(ranks, per_node)
+    return replace(usual, name="hierarchical")
+
+
+def in_chunks_of(chunk: int | None) -> Callable[..., Any]:
+    """Chunks of one length whatever is asked for."""
+    return lambda *given: SENT(*given[:-1], chunk)
+
+
+def by_chunks(operation: str, buffers: Sequence[Array], *, chunk: int | None = None, **given: Any) -> Any:
+    """Every chunk is a collective of its own, in which shares begin anew."""
+    usual = operations.run(operation, buffers, chunk=chunk, **given)
+    if operation != "all_reduce" or chunk is None or buffers[0].values.ndim != 1:
+        return usual
+    starts = range(0, buffers[0].values.size, chunk)
+    parts = [
+        operations.run(operation, [Array(x.dtype, x.values[at : at + chunk]) for x in buffers], **given).outputs
+        for at in starts
+    ]
+    together = [np.concatenate([part[rank].values for part in parts]) for rank in range(len(buffers))]
+    return replace(usual, outputs=[Array(buffers[0].dtype, values) for values in together])
+
+
+def lost_tail(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+    """The last element is not combined on the first rank."""
+    values = usual[0].values.copy()
+    if values.size > 1 and values.shape == brought[0].shape:
+        values.reshape(-1)[-1] = brought[0].values.reshape(-1)[-1]
+    return [Array(usual[0].dtype, np.asarray(values)), *usual[1:]]
+
+
+VIOLATIONS: list[Violation] = [
+    afterwards("RT-13-01", "lost_tail", "does not combine the last element on rank 0", only("all_reduce", lost_tail)),
+    afterwards("RT-13-01", "shares_of_neighbours", "gives shares to ranks before", only("reduce_scatter", neighbours)),
+    afterwards("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders", only("all_to_all", transposed)),
+    afterwards("COLL-07.2-02", "blocks_of_neighbours", "gives blocks to ranks before", only("all_to_all", neighbours)),
+    afterwards("RT-13-03", "wrong_root", "broadcasts from the rank after the root", only("broadcast", wrong_root)),
+    afterwards("RT-13-04", "stale_broadcast", "leaves the last rank without it", only("broadcast", stale_last)),
+    afterwards("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", only("all_gather", reverse)),
+    *(
+        changed(clause, f"{name}_{wrong.__name__}", f"{name}: {wrong.__doc__}", of(name, wrong))
+        for name, clause in OF_ALGORITHM.items()
+        for wrong in (without_last_step, without_first_message, twice)
+    ),
+    changed("RT-13-03", "ring_backwards", "sends to the rank before", of("ring", lambda used: replace(
+        used, spreading=tuple(map(backwards, used.spreading))
+    ))),
+    sent("COLL-02.3-01", "chunks_together", "sends the chunks of a message together", merged),
+    sent("COLL-02.3-01", "chunks_off_by_one", "leaves out the last element of a chunk", off_by_one),
+    changed("COLL-02.3-01", "fixed_chunks", "takes chunks of 16 elements", (operations, "_sent", in_chunks_of(16))),
+    changed("COLL-02.3-01", "no_chunks", "ignores chunks", (operations, "_sent", in_chunks_of(None))),
+    changed("COLL-02.3-01", "chunk_order", "combines chunks in another order", (collectives, "run", by_chunks)),
+    changed("LANG-09-05", "declares_another", "declares the order of another algorithm", (
+        orders, "orders", reordered(orders.orders)
+    )),
+    changed("RT-06-04", "always_folds", "combines in the order of the ranks", (operations, "orders", any_ring)),
+    changed("LANG-09-06", "strict_by_algorithm", "combines in the algorithm's own order under strict", (
+        operations, "PAIRWISE", Tree("fold")
+    )),
+    changed("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order", (
+        operations, "_groups", in_order
+    )),
+    changed("COLL-02.2-03", "no_groups", "takes all ranks for one group", (operations, "_groups", whole)),
+    changed("COLL-02.2-03", "any_groups", "accepts groups that are no partition", (operations, "_groups", lenient)),
+    changed("COLL-04.4-02", "flat_hierarchy", "goes around all ranks, across nodes", (
+        schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat}
+    )),
+    changed("COLL-04.4-03", "flat_between_nodes", "goes around between nodes, not by a tree", (
+        schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat}
+    )),
+    changed("COLL-03.1-03", "one_rank_for_a_node", "sends everything between nodes from one rank", (
+        schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": by_one}
+    )),
+    changed("COLL-04.4-04", "refuses_hierarchical", "does not know hierarchical", (
+        schedules, "ALGORITHMS", {k: v for k, v in schedules.ALGORITHMS.items() if k != "hierarchical"}
+    )),
+    changed("LANG-09-04", "shapes_may_differ", "lets ranks bring other shapes", (operations, "_require_fit", (
+        lambda operation, used, brought, root: None
+    ))),
+]  # fmt: skip

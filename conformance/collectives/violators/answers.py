@@ -1,0 +1,82 @@
+"""Declaring violators of the methods on topology, transports, selection, costs and the autotuner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Rejected
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import ReferenceAdapter
+
+from ...ir.violators.changes import changed
+
+Answer: TypeAlias = dict[str, Any]
+
+
+def answered(clause: str, name: str, description: str, method: str, change: Callable[[Answer], Any]) -> Violation:
+    """A method that changes its answer, in place or by returning another one."""
+    usual = getattr(ReferenceAdapter, f"collectives_{method}")
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        answer: Answer = usual(self, **given)
+        return change(answer) or answer
+
+    return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+
+
+def asked(clause: str, name: str, description: str, method: str, change: Callable[[Answer], Answer]) -> Violation:
+    """A method that answers another question."""
+    usual = getattr(ReferenceAdapter, f"collectives_{method}")
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        answer: Answer = usual(self, **change(given))
+        return answer
+
+    return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+
+
+def lenient(
+    clause: str, name: str, description: str, method: str, words: str, instead: Callable[[Answer], Answer]
+) -> Violation:
+    """A method that answers another question where it should refuse, with these words in the message."""
+    usual = getattr(ReferenceAdapter, f"collectives_{method}")
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        try:
+            answer: Answer = usual(self, **given)
+        except Refusal as refusal:
+            if words not in refusal.outcome.message:
+                raise
+            answer = usual(self, **instead(given))
+        return answer
+
+    return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+
+
+def refusing(
+    clause: str, name: str, description: str, method: str, words: str, change: Callable[[Rejected], Refusal]
+) -> Violation:
+    """A method whose refusals with these words in the message are others."""
+    usual = getattr(ReferenceAdapter, f"collectives_{method}")
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        try:
+            answer: Answer = usual(self, **given)
+        except Refusal as refusal:
+            outcome = refusal.outcome
+            raise change(outcome) if isinstance(outcome, Rejected) and words in outcome.message else refusal from None
+        return answer
+
+    return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+
+
+def silent(rejected: Rejected) -> Refusal:
+    """The same status without a word."""
+    return Refusal(rejected.code, rejected.phase, "refused")
+
+
+def left_out(*names: str) -> Callable[[Answer], Answer]:
+    """The question without some of its parameters."""
+    return lambda given: {name: value for name, value in given.items() if name not in names}

@@ -1,0 +1,223 @@
+"""Chunks that lose or repeat elements, miss tile boundaries, or have another unit (collectives spec 2.3 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.abi.status import Failure
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import payloads as adapter
+from tessera_reference.collectives import chunk_sizes, chunks
+from tessera_reference.collectives.chunk_sizes import ChunkSize, read_chunk_size
+from tessera_reference.collectives.chunks import Chunk, chunks_of
+
+from ...ir.violators.changes import changed
+
+Chunks: TypeAlias = list[Chunk]
+
+
+# Elements
+
+
+def sliced(clause: str, name: str, description: str, change: Callable[[Chunks], Chunks]) -> Violation:
+    """Other chunks of the same tensor."""
+
+    def slices(*arguments: Any) -> Chunks:
+        return change(chunks_of(*arguments))
+
+    return changed(clause, name, description, (adapter, "chunks_of", slices))
+
+
+def without_tail(found: Chunks) -> Chunks:
+    """The last chunk is left out where it is short."""
+    return found[:-1] if len(found) > 1 and found[-1].count < found[0].count else found
+
+
+def overlapping(found: Chunks) -> Chunks:
+    """Every chunk but the last takes the next one's first element too."""
+    return [replace(each, count=each.count + 1) for each in found[:-1]] + found[-1:]
+
+
+def one_short(found: Chunks) -> Chunks:
+    """Every chunk but the last leaves its last element out."""
+    return [replace(each, count=max(each.count - 1, 1)) for each in found[:-1]] + found[-1:]
+
+
+def padded(found: Chunks) -> Chunks:
+    """The last chunk is as long as the others."""
+    return [replace(each, count=found[0].count) for each in found]
+
+
+def tail_first(found: Chunks) -> Chunks:
+    """The short chunk comes first, where the tensor begins."""
+    if len(found) < 2 or found[0].runs > 1:
+        return found
+    counts = [found[-1].count, *(each.count for each in found[:-1])]
+    return [replace(each, first=sum(counts[:i]), count=counts[i]) for i, each in enumerate(found)]
+
+
+ELEMENTS = [
+    sliced("COLL-02.3-01", "lost_tail", "leaves a short last chunk out", without_tail),
+    sliced("COLL-02.3-01", "overlapping_chunks", "sends the element after each chunk with it", overlapping),
+    sliced("COLL-02.3-01", "short_chunks", "leaves out the last element of each chunk", one_short),
+    sliced("COLL-02.3-01", "tail_first", "puts the short chunk first", tail_first),
+    sliced("COLL-02.3-01", "descending_chunks", "gives the last chunk first", lambda found: found[::-1]),
+    sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others", padded),
+    sliced("COLL-08-09", "one_chunk", "does not slice", lambda found: [
+        Chunk(0, sum(each.count * each.runs for each in found), 1, 1)
+    ] if found else []),
+    sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
+]  # fmt: skip
+
+
+# Boundaries
+
+
+def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
+    """Another size of chunks for an amount and a tile."""
+    return changed(clause, name, description, (chunks, "_aligned", aligned))
+
+
+BOUNDARIES = [
+    stepped("COLL-02.3-03", "tile_ignored", "ends chunks off the tile", lambda amount, tile: max(amount, 1)),
+    stepped("COLL-02.3-03", "rounded_up", "rounds a chunk up to whole tiles", lambda amount, tile: (
+        -(-amount // tile) * tile or tile
+    )),
+    stepped("COLL-02.3-03", "nearest_tile", "rounds a chunk to the nearest number of tiles", lambda amount, tile: (
+        max((amount + tile // 2) // tile, 1) * tile
+    )),
+    stepped("COLL-02.3-03", "less_than_a_tile", "sends less than a tile where so much was asked for", (
+        lambda amount, tile: amount // tile * tile or max(amount, 1)
+    )),
+    stepped("COLL-02.3-03", "off_by_one", "ends chunks an element behind the tile", lambda amount, tile: (
+        max(amount // tile, 1) * tile + (tile > 1)
+    )),
+    stepped("COLL-02.3-03", "one_tile", "sends tile by tile", lambda amount, tile: (
+        tile if tile > 1 else max(amount, 1)
+    )),
+]  # fmt: skip
+
+
+def with_tile(change: Callable[[tuple[int, int]], tuple[int, int]]) -> Callable[..., Chunks]:
+    """Chunks of another tile."""
+    return lambda function, shape, dtype, size, tile: chunks_of(function, shape, dtype, size, change(tile))
+
+
+TILES = [
+    changed("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
+            (adapter, "chunks_of", with_tile(lambda tile: (tile[1], tile[0])))),
+    changed("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
+            (adapter, "chunks_of", with_tile(lambda tile: (1, tile[1])))),
+]  # fmt: skip
+
+
+# Rows and columns
+
+
+def measured(clause: str, name: str, description: str, change: Callable[[ChunkSize, Any], ChunkSize]) -> Violation:
+    """Another size, given the shape."""
+
+    def slices(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
+        return chunks_of(function, shape, dtype, change(size, shape), tile)
+
+    return changed(clause, name, description, (adapter, "chunks_of", slices))
+
+
+def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
+    """The first axis alone holds the rows, so that they are longer than the last axis."""
+    if size.measure == "rows" and len(shape) > 2:
+        flat = [shape[0], 1]
+        for extent in shape[1:]:
+            flat[1] *= extent
+        return chunks_of(function, flat, dtype, size, tile)
+    return chunks_of(function, shape, dtype, size, tile)
+
+
+MEASURES = [
+    measured("COLL-02.3-02", "rows_for_columns", "takes a number of columns for rows", lambda size, shape: (
+        ChunkSize("rows", size.amount) if size.measure == "columns" else size
+    )),
+    measured("COLL-02.3-02", "columns_for_rows", "takes a number of rows for columns", lambda size, shape: (
+        ChunkSize("columns", size.amount) if size.measure == "rows" else size
+    )),
+    measured("COLL-02.3-02", "rows_as_bytes", "takes a number of rows for bytes", lambda size, shape: (
+        ChunkSize("bytes", size.amount) if size.measure == "rows" else size
+    )),
+    changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
+            (adapter, "chunks_of", first_axis)),
+    sliced("COLL-02.3-02", "first_row_of_columns", "sends columns of the first row alone", lambda found: [
+        replace(each, runs=1) for each in found
+    ]),
+    sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements", lambda found: [
+        replace(each, stride=each.count) for each in found
+    ]),
+    sliced("COLL-02.3-02", "rows_too_far_apart", "takes rows for an element longer", lambda found: [
+        replace(each, stride=each.stride + (each.runs > 1)) for each in found
+    ]),
+]  # fmt: skip
+
+
+# Sizes as they are written
+
+
+def unit(clause: str, name: str, description: str, **units: int) -> Violation:
+    """Other units."""
+    return changed(clause, name, description, (chunk_sizes, "UNITS", chunk_sizes.UNITS | units))
+
+
+UNITS = [
+    unit("COLL-02.3-07", "kilobytes", "takes KiB for 1000 bytes", KiB=1000),
+    unit("COLL-02.3-07", "megabytes", "takes MiB for 1000000 bytes", MiB=10**6),
+    unit("COLL-02.3-07", "gigabytes", "takes GiB for 1000000000 bytes", GiB=10**9),
+    unit("COLL-02.3-07", "kb_accepted", "accepts KB", KB=1024),
+]
+
+
+def read(clause: str, name: str, description: str, reading: Callable[..., ChunkSize]) -> Violation:
+    """Another reading of chunk and chunk_bytes."""
+    return changed(clause, name, description, (adapter, "read_chunk_size", reading))
+
+
+def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+    """What is impossible becomes the smallest chunk."""
+    try:
+        return read_chunk_size(function, chunk, chunk_bytes)
+    except Failure:
+        return ChunkSize("bytes", 1)
+
+
+def chunk_first(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+    """`chunk` governs where both are given."""
+    return read_chunk_size(function, chunk) if chunk is not None else read_chunk_size(function, None, chunk_bytes)
+
+
+def name_unknown(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+    """`chunk` is not an attribute."""
+    return read_chunk_size(function, None, chunk_bytes) if chunk_bytes else ChunkSize("bytes", 1 << 20)
+
+
+def first_of_both(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+    """Rows govern beside columns and bytes."""
+    if isinstance(chunk, dict) and "rows" in chunk:
+        return read_chunk_size(function, {"rows": chunk["rows"]})
+    return read_chunk_size(function, chunk, chunk_bytes)
+
+
+READINGS = [
+    read("COLL-02.3-01", "impossible_chunk_accepted", "takes an impossible chunk for the smallest", lenient),
+    read("COLL-08-01", "chunk_over_chunk_bytes", "lets chunk govern over another chunk_bytes", chunk_first),
+    read("COLL-08-01", "chunk_ignored", "does not know the attribute chunk", name_unknown),
+    read("COLL-02.3-02", "rows_over_others", "lets rows govern beside columns and bytes", first_of_both),
+]
+
+
+@violates("COLL-02.3-01", "counts a chunk in elements")
+class ElementsForBytes(ReferenceAdapter):
+    """Elements of one byte."""
+
+    def collectives_chunks(self, *, dtype: str, **call: Any) -> dict[str, Any]:
+        """The chunks of as many bytes."""
+        return super().collectives_chunks(dtype="int8", **call)

@@ -1,0 +1,286 @@
+"""Compressed tensors of another dtype, rounding, block or scale (collectives spec 2.5 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.adapter import payloads as adapter
+from tessera_reference.collectives import compression
+from tessera_reference.collectives.compression import Compressed, Compression, compress, read_compression
+from tessera_reference.numerics import quantization
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.quantization import Quantized, quantize
+from tessera_reference.numerics.rounding import cast, round_to
+
+from ...ir.violators.changes import changed
+
+Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+# Wires
+
+
+def wires(clause: str, name: str, description: str, **others: DType) -> Violation:
+    """Other wire dtypes."""
+    return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
+
+
+def without(clause: str, wire: str) -> Violation:
+    """A wire dtype is not known."""
+    left = {name: each for name, each in compression.WIRES.items() if name != wire}
+    return changed(clause, f"no_{wire}", f"does not know the wire {wire}", (compression, "WIRES", left))
+
+
+def cast_by(clause: str, name: str, description: str, rounded: Callable[[Array, DType], Array]) -> Violation:
+    """Another cast to the wire."""
+    return changed(clause, name, description, (compression, "cast", rounded))
+
+
+def towards_zero(x: Array, target: DType) -> Array:
+    """What is not representable becomes the neighbour nearer to zero."""
+    found = cast(x, target)
+    if not target.is_narrow or x.dtype.bits <= target.bits:
+        return found
+    with np.errstate(all="ignore"):
+        away = np.abs(found.values.astype(np.float64)) > np.abs(x.values.astype(np.float64))
+        step = np.abs(found.values) * np.float32(2.0 ** -(target.fraction_bits + 1))
+        nearer = np.where(np.isfinite(found.values), found.values - np.copysign(step, found.values), target.max_finite)
+    return Array(target, np.where(away, round_to(nearer.astype(np.float32), target), found.values))
+
+
+def through_fp32(x: Array, target: DType) -> Array:
+    """fp64 is rounded twice."""
+    return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" and target.bits < 32 else cast(x, target)
+
+
+def flushed(x: Array, target: DType) -> Array:
+    """Subnormal results become zeros."""
+    found = cast(x, target)
+    if not target.is_narrow:
+        return found
+    subnormal = np.abs(found.values) < target.min_normal
+    return Array(target, np.where(subnormal, np.copysign(np.float32(0), found.values), found.values))
+
+
+def nan_lost(x: Array, target: DType) -> Array:
+    """NaN becomes 0."""
+    return cast(Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), target)
+
+
+def beyond_is_nan(x: Array, target: DType) -> Array:
+    """fp8 does not saturate."""
+    return cast(x, target, "nonfinite") if target.bits == 8 else cast(x, target)
+
+
+def ties_away(x: Array, target: DType) -> Array:
+    """Ties go to the larger magnitude."""
+    found = cast(x, target)
+    if not target.is_narrow or x.dtype.bits <= target.bits:
+        return found
+    with np.errstate(all="ignore"):
+        given, sent = x.values.astype(np.float64), found.values.astype(np.float64)
+        mirrored = round_to(given + (given - sent) * 1.5, target)
+        tie = (mirrored.astype(np.float64) + sent) / 2 == given
+    return Array(target, np.where(tie & (np.abs(mirrored) > np.abs(found.values)), mirrored, found.values))
+
+
+E5M2, E4M3 = DTYPES["fp8_e5m2"], DTYPES["fp8_e4m3"]
+NAMED = {"bf16": "COLL-02.5-06", "fp16": "COLL-02.5-07", "fp8": "COLL-02.5-08"}
+
+WIRES = [
+    *(without(clause, wire) for wire, clause in NAMED.items()),
+    without("COLL-02.5-08", "fp8_e5m2"),
+    wires("COLL-02.5-08", "fp8_is_e5m2", "sends e5m2 where fp8 is asked for", fp8=E5M2),
+    wires("COLL-02.5-08", "one_fp8", "sends e4m3 where e5m2 is asked for", fp8_e5m2=E4M3),
+    wires("COLL-02.5-06", "fp16_for_bf16", "sends fp16 where bf16 is asked for", bf16=DTYPES["fp16"]),
+    wires("COLL-02.5-07", "bf16_for_fp16", "sends bf16 where fp16 is asked for", fp16=DTYPES["bf16"]),
+    wires("COLL-02.5-01", "fp32_wire", "accepts the wire fp32", fp32=DTYPES["fp32"]),
+    wires("COLL-02.5-01", "other_names", "accepts a wire by another library's name", fp8_e4m3fn=E4M3, e4m3=E4M3),
+    *(
+        cast_by(clause, f"{wire}_towards_zero", "rounds toward zero", towards_zero)
+        for wire, clause in NAMED.items()
+    ),
+    cast_by("COLL-02.5-06", "ties_away", "rounds ties away from zero", ties_away),
+    cast_by("COLL-02.5-06", "rounded_twice", "rounds fp64 to fp32 first", through_fp32),
+    cast_by("COLL-02.5-07", "subnormals_flushed", "sends subnormal numbers as zeros", flushed),
+    cast_by("COLL-02.5-06", "nan_lost", "sends NaN as 0", nan_lost),
+    cast_by("COLL-02.5-08", "fp8_overflow", "does not saturate fp8", beyond_is_nan),
+    cast_by("COLL-08-05", "dtype_ignored", "sends the data as they are", lambda x, target: x),
+]  # fmt: skip
+
+
+# Attributes
+
+
+def read(clause: str, name: str, description: str, reading: Callable[..., Compression]) -> Violation:
+    """Another reading of the attributes."""
+    return changed(clause, name, description, (adapter, "read_compression", reading))
+
+
+def any_wire(function: str, dtype: Any, *others: Any) -> Compression:
+    """An unknown wire is taken for bf16."""
+    return read_compression(function, dtype if dtype in compression.WIRES else "bf16", *others)
+
+
+def unsupported_wire(function: str, dtype: Any, *others: Any) -> Compression:
+    """An unknown wire is told as unsupported."""
+    if dtype not in compression.WIRES:
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"wire dtype {dtype}", "another")
+    return read_compression(function, dtype, *others)
+
+
+def any_scheme(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
+    """An unknown scheme is taken for none."""
+    return read_compression(function, dtype, *((qscheme, block) if qscheme == "blockwise" else ()))
+
+
+def any_block(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
+    """A block has at least one element, whatever is asked for."""
+    return read_compression(function, dtype, qscheme, max(block, 1) if type(block) is int else block)
+
+
+def no_scheme(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
+    """blockwise is not known."""
+    if qscheme is not None:
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"qscheme {qscheme}", "none")
+    return read_compression(function, dtype, None, block)
+
+
+READINGS = [
+    read("COLL-02.5-01", "any_wire", "takes an unknown wire for bf16", any_wire),
+    read("COLL-02.5-01", "unsupported_wire", "refuses a wire with another status", unsupported_wire),
+    read("COLL-02.5-02", "any_scheme", "takes an unknown scheme for none", any_scheme),
+    read("COLL-02.5-02", "any_block", "takes an impossible block for one element", any_block),
+    read("COLL-02.5-02", "no_blockwise", "does not know the scheme blockwise", no_scheme),
+    read("COLL-02.5-02", "scheme_ignored", "does not scale blocks", lambda function, dtype, *others: (
+        read_compression(function, dtype)
+    )),
+]  # fmt: skip
+
+
+# Blocks
+
+
+def quantized(
+    clause: str, name: str, description: str, blockwise: Callable[[Array, DType, int], Quantized]
+) -> Violation:
+    """Other codes and scales."""
+    return changed(clause, name, description, (quantization, "quantize", blockwise))
+
+
+def scaled(clause: str, name: str, description: str, change: Callable[[Values, DType], Values]) -> Violation:
+    """Codes under other scales, which travel."""
+    usual = quantization._scales
+
+    def scales(values: Values, wire: DType, block: int) -> Values:
+        with np.errstate(all="ignore"):
+            return change(usual(values, wire, block), wire).astype(np.float32)
+
+    return changed(clause, name, description, (quantization, "_scales", scales))
+
+
+def truncated(values: Values, wire: DType) -> Values:
+    """Codes toward zero."""
+    return towards_zero(Array(DTYPES["fp32"], values), wire).values
+
+
+def of_another_block(x: Array, wire: DType, block: int) -> Quantized:
+    """The scale of the block before travels with each block."""
+    usual = quantize(x, wire, block)
+    return Quantized(usual.codes, Array(usual.scales.dtype, np.roll(usual.scales.values, 1)), usual.block)
+
+
+def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
+    """One scale for all blocks."""
+    usual = quantize(x, wire, max(x.values.size, 1))
+    return Quantized(
+        usual.codes, Array(usual.scales.dtype, np.repeat(usual.scales.values, -(-x.values.size // block))), block
+    )
+
+
+def by_rows(function: str, x: Array, given: Compression) -> Compressed:
+    """Blocks begin anew at every row."""
+    if given.block is None or x.rank < 2 or 0 in x.shape:
+        return compress(function, x, given)
+    found = quantization.quantize(x, given.wire, given.block)
+    restored = quantization.dequantize(found.codes, found.scales, given.block)
+    return Compressed(found.codes, Array(found.scales.dtype, found.scales.values.reshape(-1)), restored)
+
+
+def by_columns(function: str, x: Array, given: Compression) -> Compressed:
+    """Blocks run along the first axis."""
+    if given.block is None or x.rank != 2:
+        return compress(function, x, given)
+    flipped = compress(function, Array(x.dtype, x.values.T.copy()), given)
+    return replace(
+        flipped,
+        payload=Array(flipped.payload.dtype, flipped.payload.values.T.copy()),
+        restored=Array(x.dtype, flipped.restored.values.T.copy()),
+    )
+
+
+def whole_blocks(function: str, x: Array, given: Compression) -> Compressed:
+    """The elements behind the last whole block arrive as zeros."""
+    found = compress(function, x, given)
+    if given.block is None:
+        return found
+    restored = found.restored.values.copy().reshape(-1)
+    restored[restored.size // given.block * given.block :] = 0
+    return replace(found, restored=Array(x.dtype, restored.reshape(x.shape)))
+
+
+def without_nan(function: str, x: Array, given: Compression) -> Compressed:
+    """NaN is quantized as 0, infinities as the largest number."""
+    if given.block is None:
+        return compress(function, x, given)
+    return compress(function, Array(x.dtype, np.nan_to_num(x.values)), given)
+
+
+def of_any_data(function: str, x: Array, given: Compression) -> Compressed:
+    """Other dtypes become fp32."""
+    if given.block is None or x.dtype.kind == "complex":
+        return compress(function, x, given)
+    return compress(function, cast(x, DTYPES["fp32"]), given)
+
+
+def unscaled_integers(function: str, x: Array, given: Compression) -> Compressed:
+    """Integers and truth values are sent as floats."""
+    if x.dtype.kind not in ("int", "bool"):
+        return compress(function, x, given)
+    payload = cast(x, given.wire)
+    return Compressed(payload, None, cast(payload, x.dtype))
+
+
+def compressed(clause: str, name: str, description: str, compressing: Callable[..., Compressed]) -> Violation:
+    """Another compression of a tensor."""
+    return changed(clause, name, description, (adapter, "compress", compressing))
+
+
+BLOCKS = [
+    quantized("COLL-06-06", "scale_of_another_block", "sends the scale of the block before", of_another_block),
+    quantized("COLL-06-06", "one_scale", "takes the maximum of the tensor for that of the block", of_the_tensor),
+    scaled("COLL-06-06", "scale_of_half_the_maximum", "takes half of the maximum", lambda scales, wire: scales / 2),
+    scaled("COLL-06-06", "scale_of_zero", "sends a scale of 0 for a block of small numbers", lambda scales, wire: (
+        np.where(scales < np.float32(2.0**-126), 0, scales)
+    )),
+    changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero", (quantization, "round_to", truncated)),
+    compressed("COLL-06-06", "tail_lost", "restores the elements behind the last whole block as zeros", whole_blocks),
+    compressed("COLL-02.5-02", "blocks_by_row", "begins blocks anew at every row", by_rows),
+    compressed("COLL-02.5-02", "blocks_by_column", "runs blocks along the first axis", by_columns),
+    compressed("COLL-02.5-02", "nan_quantized", "quantizes NaN as 0", without_nan),
+    compressed("COLL-02.5-02", "any_data_scaled", "scales data of other dtypes", of_any_data),
+    compressed("COLL-02.5-02", "scales_kept", "keeps the scales back", lambda *given: replace(
+        compress(*given), scales=None
+    )),
+    compressed("COLL-02.5-02", "payload_restored", "sends the restored data", lambda *given: replace(
+        compress(*given), payload=compress(*given).restored
+    )),
+    compressed("COLL-02.5-01", "integers_sent", "sends integers as floats", unscaled_integers),
+]  # fmt: skip

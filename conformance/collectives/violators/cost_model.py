@@ -1,0 +1,107 @@
+"""Costs without one of their terms, and scores that reward idling (COLL 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_choices as adapter
+from tessera_reference.collectives import cost_model
+from tessera_reference.collectives.cost_model import estimate, overlap_score
+
+from ...ir.violators.changes import changed
+from .answers import asked, lenient
+
+SECOND = 10**12
+
+
+def costing(name: str, description: str, cost: Callable[[int, int, int, int], int]) -> Violation:
+    """Another cost, of what is refused none."""
+
+    def instead(alpha: int, hops: int, bytes: int, bandwidth: int) -> int:
+        estimate(alpha, hops, bytes, bandwidth)
+        return cost(alpha, hops, bytes, bandwidth)
+
+    return changed("COLL-05.2-01", name, description, (adapter, "estimate", instead))
+
+
+COSTS = [
+    costing("no_latency", "drops the latency", lambda a, h, n, b: -(-n * SECOND // b)),
+    costing("no_hops", "counts one hop", lambda a, h, n, b: a + -(-n * SECOND // b)),
+    costing("one_hop_more", "counts a hop too many", lambda a, h, n, b: a * (h + 1) + -(-n * SECOND // b)),
+    costing("no_bytes", "drops the bytes", lambda a, h, n, b: a * h),
+    costing("bytes_each_hop", "sends the bytes anew at each hop", lambda a, h, n, b: (a + -(-n * SECOND // b)) * h),
+    costing("rounded_down", "rounds down", lambda a, h, n, b: a * h + n * SECOND // b),
+    costing("rounded", "rounds to the nearest", lambda a, h, n, b: a * h + (2 * n * SECOND + b) // (2 * b)),
+    costing("in_floats", "computes in floating point", lambda a, h, n, b: a * h + int(-(-n * 1e12 // b))),
+    costing("nanoseconds", "computes in nanoseconds", lambda a, h, n, b: a * h + 1000 * -(-n * 10**9 // b)),
+    costing("bits", "takes bytes for bits", lambda a, h, n, b: a * h + -(-n * SECOND // (8 * b))),
+    lenient("COLL-05.2-01", "no_bandwidth", "takes no bandwidth for one byte a second", "estimate", "bandwidth",
+            lambda given: given | {"bandwidth": 1}),
+    lenient("COLL-05.2-01", "negative", "takes negative numbers for 0", "estimate", "; expected 0",
+            lambda given: {name: max(value, 0) for name, value in given.items()}),
+]  # fmt: skip
+
+
+# Overlap
+
+Queue = Sequence[Sequence[int]]
+
+
+def scoring(
+    clause: str, name: str, description: str, score: Callable[[Fraction, int, int, int], Fraction | int]
+) -> Violation:
+    """Another score, from the usual one and the busy times of compute, of communication and of either."""
+
+    def instead(compute: Queue, communication: Queue) -> Fraction:
+        usual = overlap_score(compute, communication)
+        busy = [cost_model._busy("", each) for each in (compute, communication, [*compute, *communication])]
+        return Fraction(score(usual, *(cost_model._length(each) for each in busy)))
+
+    return changed(clause, name, description, (adapter, "overlap_score", instead))
+
+
+def touching(clause: str, name: str, description: str) -> Violation:
+    """The times of overlapping intervals of one queue, added."""
+
+    def instead(compute: Queue, communication: Queue) -> Fraction:
+        overlap_score(compute, communication)
+        times = sum(end - start for queue in (compute, communication) for start, end in queue)
+        either = cost_model._length(cost_model._busy("", [*compute, *communication]))
+        return Fraction(times - either, either) if either else Fraction(1)
+
+    return changed(clause, name, description, (adapter, "overlap_score", instead))
+
+
+def turned(given: dict[str, Any]) -> dict[str, Any]:
+    """Intervals with their ends in order."""
+    return {name: [sorted(each) for each in queue] for name, queue in given.items()}
+
+
+SCORES = [
+    *(
+        violation
+        for clause, queue in (("COLL-05.2-02", "compute"), ("COLL-05.2-03", "communication"))
+        for violation in (
+            scoring(clause, f"constant_{queue}", "is always 1", lambda usual, *times: 1),
+            scoring(clause, f"rewards_idle_{queue}", "rewards idle time", lambda usual, *times: 1 - usual),
+            touching(clause, f"added_{queue}", "adds the times of overlapping intervals"),
+            lenient(clause, f"turned_{queue}", "turns intervals round", "overlap_score", queue, turned),
+            asked(clause, f"first_interval_{queue}", "looks at the first interval of each queue", "overlap_score",
+                  lambda given: {name: each[:1] for name, each in given.items()}),
+        )
+    ),
+    scoring("COLL-05.2-02", "idle_compute_free", "lets compute idle for nothing",
+            lambda usual, compute, communication, either: (
+                Fraction(compute + communication - either, compute) if compute else 1
+            )),
+    scoring("COLL-05.2-03", "idle_communication_free", "lets communication idle for nothing",
+            lambda usual, compute, communication, either: (
+                Fraction(compute + communication - either, communication) if communication else 1
+            )),
+    scoring("COLL-05.2-02", "busy_compute", "scores the time of compute", lambda usual, compute, *others: compute),
+    scoring("COLL-05.2-03", "busy_communication", "scores the time of communication",
+            lambda usual, compute, communication, either: communication),
+]  # fmt: skip

@@ -1,0 +1,210 @@
+"""Algorithms against size, topology, hint, environment and autotuner (COLL 1, 3.1, 3.2 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Rejected
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives import selection, thresholds
+from tessera_reference.collectives.thresholds import Row, parse_table
+from tessera_reference.mesh.topology import Topology
+
+from ...ir.violators.changes import changed
+from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
+
+ALGO, TABLE = selection.ALGORITHM_VARIABLE, selection.TABLE_VARIABLE
+
+USUAL = thresholds.tables()
+
+
+def by_table(clause: str, name: str, description: str, text: str) -> Violation:
+    """Another table, for every collective."""
+    other = dict.fromkeys(USUAL, parse_table(text, name))
+    return changed(clause, name, description, (selection, "tables", lambda: other))
+
+
+def on_nodes(clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **given: bool) -> Violation:
+    """Hierarchical by another rule on how many ranks the nodes have."""
+
+    def table_for(table: tuple[Row, ...], ranks: int, topology: Topology | None) -> tuple[Row, ...]:
+        if topology is None or table[-1].algorithm != "ring":
+            return table
+        devices = [each.id for each in topology.devices]
+        counted = topology.by_node(devices if given.get("all") else devices[:ranks])
+        if not spans([len(each) for each in counted]):
+            return table
+        return (*table[:-1], replace(table[-1], algorithm="hierarchical"))
+
+    return changed(clause, name, description, (selection, "_for", table_for))
+
+
+def beyond(table: Sequence[Row], bytes: int) -> Row:
+    """A row whose size belongs to the next row."""
+    return next(row for row in table if row.up_to is None or bytes < row.up_to)
+
+
+def sized(factor: dict[str, int]) -> dict[str, int]:
+    """Other units."""
+    return thresholds.UNITS | factor
+
+
+def first_row(answer: Answer) -> None:
+    """The table ends with its first row."""
+    answer["table"] = answer["table"][:1]
+
+
+def as_hint(given: Answer) -> Answer:
+    """The environment's algorithm as a hint."""
+    name = given.get("environment", {}).get(ALGO)
+    return given | {"algorithm": name} if name else given
+
+
+def over_hints(given: Answer) -> Answer:
+    """No hint where the environment has a say."""
+    return left_out("algorithm")(given) if given.get("environment") else given
+
+
+def tuned_first(given: Answer) -> Answer:
+    """No environment where the autotuner has a say."""
+    return left_out("environment")(given) if given.get("tuned") else given
+
+
+def hint_for_large(given: Answer) -> Answer:
+    """No hint for small messages."""
+    return given if given["bytes"] > 1 << 16 else left_out("algorithm")(given)
+
+
+def unsorted(text: str, where: str) -> tuple[Row, ...]:
+    """Rows that are put in order."""
+    *rows, last = text.split(",")
+    try:
+        rows.sort(key=lambda row: parse_table(f"{row},:ring", where)[0].up_to or 0)
+    except Exception:  # a malformed row is told as usual
+        return parse_table(text, where)
+    return parse_table(",".join(dict.fromkeys([*rows, last])), where)
+
+
+def unended(text: str, where: str) -> tuple[Row, ...]:
+    """Ring where the last row has a size."""
+    last = text.rpartition(",")[2]
+    return parse_table(text if last.startswith(":") or ":" not in last else f"{text},:ring", where)
+
+
+def refused_as(code: str) -> Callable[[Rejected], Refusal]:
+    """Another status."""
+    return lambda rejected: Refusal(code, rejected.phase, rejected.message)
+
+
+SIZES = [
+    by_table("COLL-01-03", "ring_always", "takes ring at every size", ":ring"),
+    by_table("COLL-01-03", "backwards", "takes ring for tiny messages", "16KiB:ring,1MiB:tree,:direct"),
+    asked("COLL-01-03", "no_topology", "ignores the topology", "select", left_out("topology")),
+    asked("COLL-01-03", "no_autotuner", "ignores the autotuner", "select", left_out("tuned")),
+    lenient("COLL-01-03", "any_ranks", "accepts more ranks than devices", "select", "ranks",
+            lambda given: given | {"ranks": 2}),
+    by_table("COLL-03.1-01", "tree_for_large", "takes tree for large messages", "16KiB:direct,:tree"),
+    by_table("COLL-03.1-01", "direct_for_largest", "sends the largest messages directly",
+             "16KiB:direct,1MiB:tree,1GiB:ring,:direct"),
+    asked("COLL-03.1-01", "ring_for_few", "takes ring for at most seven ranks", "select",
+          lambda given: given | {"algorithm": "tree"} if given["ranks"] > 7 else given),
+    by_table("COLL-03.1-02", "no_middle", "has no trees", "64KiB:direct,:ring"),
+    by_table("COLL-03.1-02", "tree_first", "takes tree before direct", "16KiB:tree,1MiB:direct,:ring"),
+    by_table("COLL-03.1-04", "tree_for_tiny", "takes tree for tiny messages", "1MiB:tree,:ring"),
+    by_table("COLL-03.1-04", "nothing_by_ring", "takes ring for no bytes", "0:ring,16KiB:direct,1MiB:tree,:ring"),
+    by_table("COLL-03.1-04", "nothing_alone", "sends no bytes alone directly", "0:direct,1MiB:tree,:ring"),
+    changed("COLL-08-12", "size_excluded", "counts a row's size to the next row", (selection, "row_of", beyond)),
+    answered("COLL-08-12", "first_row", "tells the first row alone", "select", first_row),
+    answered("COLL-08-12", "sizes_of_others", "tells other sizes than it goes by", "select", lambda answer: (
+        answer | {"table": [row | {"up_to": row["up_to"] and 2 * row["up_to"]} for row in answer["table"]]}
+    )),
+    answered("COLL-08-12", "never_default", "tells the table as a hint", "select", lambda answer: (
+        answer | {"source": answer["source"].replace("default", "hint")}
+    )),
+]  # fmt: skip
+
+NODES = [
+    on_nodes("COLL-03.1-03", "never_hierarchical", "never chooses hierarchical", lambda counts: False),
+    on_nodes("COLL-03.1-03", "uneven", "chooses hierarchical over uneven nodes", lambda counts: len(counts) > 1),
+    on_nodes("COLL-03.1-03", "one_each", "chooses hierarchical for one rank on each node",
+             lambda counts: len(counts) > 1 and len(set(counts)) == 1),
+    on_nodes("COLL-03.1-03", "two_nodes", "chooses hierarchical on two nodes alone",
+             lambda counts: len(counts) == 2 and counts[0] == counts[1] > 1),
+    on_nodes("COLL-03.1-03", "whole_machine", "counts devices that take no part",
+             lambda counts: len(counts) > 1 and len(set(counts)) == 1 and counts[0] > 1, all=True),
+    on_nodes("COLL-03.1-03", "one_node", "chooses hierarchical on one node",
+             lambda counts: len(set(counts)) == 1 and counts[0] > 1),
+]  # fmt: skip
+
+HINTS = [
+    asked("COLL-03.2-04", "hint_ignored", "ignores the hint", "select", left_out("algorithm")),
+    asked("COLL-03.2-04", "hint_for_large", "ignores the hint for small messages", "select", hint_for_large),
+    asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select", lambda given: (
+        left_out("algorithm")(given) if given.get("tuned") else given
+    )),
+    asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select", lambda given: (
+        given | {"algorithm": "ring"} if given.get("algorithm") == "auto" else given
+    )),
+    lenient("COLL-03.2-04", "unknown_hint_ignored", "takes an unknown algorithm for auto", "select", "algorithm ",
+            left_out("algorithm")),
+    refusing("COLL-03.2-04", "nearest_not_told", "does not tell the nearest name", "select", "did you mean", silent),
+    lenient("COLL-03.2-04", "unfit_hint_ignored", "passes over a hint that the ranks cannot follow", "select",
+            "algorithm hierarchical", left_out("algorithm")),
+    refusing("COLL-03.2-04", "unfit_hint_invalid", "tells such a hint as an invalid value", "select",
+             "algorithm hierarchical", refused_as("TESS_ERR_INVALID_VALUE")),
+    answered("COLL-03.2-04", "hint_as_default", "tells a hint as the default", "select", lambda answer: (
+        answer | {"source": answer["source"].replace("hint", "default")}
+    )),
+]  # fmt: skip
+
+
+def only(*names: str) -> Callable[[Answer], Answer]:
+    """The environment with some variables alone."""
+
+    def change(given: Answer) -> Answer:
+        found = {name: value for name, value in given.get("environment", {}).items() if name in names}
+        return given | {"environment": found}
+
+    return change
+
+
+ENVIRONMENT = [
+    asked("COLL-03.2-06", "algorithm_ignored", "ignores the algorithm of the environment", "select", only(TABLE)),
+    asked("COLL-03.2-06", "environment_first", "lets the environment win over the hint", "select", over_hints),
+    asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
+          tuned_first),
+    asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
+    lenient("COLL-03.2-06", "unknown_ignored", "ignores an unknown override", "select", ALGO, left_out("environment")),
+    refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
+    changed("COLL-03.2-06", "another_variable", "reads another variable",
+            (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),
+    asked("COLL-08-17", "table_ignored", "ignores the table of the environment", "select", only(ALGO)),
+    asked("COLL-08-17", "table_over_hints", "lets the table win over the hint", "select", over_hints),
+    asked("COLL-08-17", "autotuner_before_table", "lets the autotuner win over the table", "select", tuned_first),
+    asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",
+          lambda given: only(TABLE)(given) if TABLE in given.get("environment", {}) else given),
+    changed("COLL-08-17", "size_of_the_next_row", "counts a row's size to the next row", (selection, "row_of", beyond)),
+    changed("COLL-08-17", "decimal_units", "takes KiB for 1000 bytes",
+            (thresholds, "UNITS", sized({"KiB": 1000, "MiB": 10**6}))),
+    changed("COLL-08-17", "unsorted", "puts rows in order", (selection, "parse_table", unsorted)),
+    changed("COLL-08-17", "unended", "accepts a table without a last row", (selection, "parse_table", unended)),
+    lenient("COLL-08-17", "malformed_ignored", "ignores a malformed table", "select", TABLE, left_out("environment")),
+    refusing("COLL-08-17", "table_not_told", "does not name the variable", "select", TABLE, silent),
+    answered("COLL-08-17", "usual_table_told", "tells the usual table", "select", lambda answer: answer | {"table": [
+        {"up_to": row.up_to, "algorithm": row.algorithm} for row in USUAL["all_reduce"]
+    ]}),
+]  # fmt: skip
+
+
+def nodes_of_tables(answer: Answer) -> Any:
+    """Hierarchical for ring in every table."""
+    last = answer["table"][-1]
+    if answer["source"] == "environment" and last["algorithm"] == "ring":
+        return answer | {"table": [*answer["table"][:-1], last | {"algorithm": "hierarchical"}]}
+    return None
+
+
+REWRITTEN = answered("COLL-08-17", "rewritten", "changes the last row of the table", "select", nodes_of_tables)

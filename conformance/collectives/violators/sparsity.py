@@ -1,0 +1,219 @@
+"""Top-k messages with other elements, in another order, or read in another way (collectives spec 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi.status import Failure
+from tessera_reference.adapter import payloads as adapter
+from tessera_reference.collectives.sparsity import Sparse, densify, sparsify
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES
+
+from ...ir.violators.changes import changed
+
+Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def choosing(clause: str, name: str, description: str, choose: Callable[[Values, int], Values]) -> Violation:
+    """Other elements of the flat tensor, in any order."""
+
+    def sparse(function: str, x: Array, k: int) -> Sparse:
+        sparsify(function, x, k)
+        with np.errstate(all="ignore"):
+            return _message(x, choose(x.values.reshape(-1), k))
+
+    return changed(clause, name, description, (adapter, "sparsify", sparse))
+
+
+def told(clause: str, name: str, description: str, change: Callable[[Array, Sparse], Sparse]) -> Violation:
+    """The same elements, told in another way."""
+
+    def sparse(function: str, x: Array, k: int) -> Sparse:
+        return change(x, sparsify(function, x, k))
+
+    return changed(clause, name, description, (adapter, "sparsify", sparse))
+
+
+def largest(sizes: Callable[[Values], Values], *, backwards: bool = False) -> Callable[[Values, int], Values]:
+    """The k elements that are largest by a measure; of ties the lower, or the higher, index."""
+
+    def choose(values: Values, k: int) -> Values:
+        measure = sizes(values).tolist()
+        places = range(values.size - 1, -1, -1) if backwards else range(values.size)
+        return np.array(sorted(sorted(places, key=lambda place: -measure[place])[:k]), np.int64)
+
+    return choose
+
+
+def exact_sizes(values: Values) -> Values:
+    """Magnitudes as Python numbers."""
+    return np.array([abs(each) for each in values.tolist()], object)
+
+
+def in_order_of_size(values: Values, k: int) -> Values:
+    """The largest element first."""
+    sizes = exact_sizes(values).tolist()
+    return np.array(sorted(range(values.size), key=lambda place: -sizes[place])[:k], np.int64)
+
+
+def of_each_row(function: str, x: Array, k: int) -> Sparse:
+    """The k largest of the tensor, as many as there are in the first row."""
+    if x.rank < 2 or not x.values.size:
+        return sparsify(function, x, k)
+    return _message(x, largest(exact_sizes)(x.values.reshape(-1)[: x.shape[-1]], k))
+
+
+def at_most_all(function: str, x: Array, k: int) -> Sparse:
+    """k above the number of elements sends all of them, below 0 none."""
+    return sparsify(function, x, min(max(k, 0), x.values.size))
+
+
+def without_nan(function: str, x: Array, k: int) -> Sparse:
+    """NaN is the smallest magnitude."""
+    if x.dtype.kind != "float":
+        return sparsify(function, x, k)
+    return sparsify(function, Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), k)
+
+
+def nan_first(function: str, x: Array, k: int) -> Sparse:
+    """NaN is the largest magnitude."""
+    if x.dtype.kind != "float" or not np.isnan(x.values).any():
+        return sparsify(function, x, k)
+    infinite = np.where(np.isnan(x.values), x.values.dtype.type(x.dtype.max_finite), x.values)
+    return _message(x, sparsify(function, Array(x.dtype, infinite), k).indices.values)
+
+
+def of_bool(function: str, x: Array, k: int) -> Sparse:
+    """Truth values are numbers, complex numbers their real parts."""
+    if x.dtype.kind in ("float", "int"):
+        return sparsify(function, x, k)
+    return sparsify(function, Array(DTYPES["fp64"], x.values.real.astype(np.float64)), k)
+
+
+def sparse(clause: str, name: str, description: str, sparsifying: Callable[[str, Array, int], Sparse]) -> Violation:
+    """Another message of a tensor."""
+    return changed(clause, name, description, (adapter, "sparsify", sparsifying))
+
+
+def _message(x: Array, places: Values) -> Sparse:
+    flat = x.values.reshape(-1)
+    rest = flat.copy()
+    rest[places] = 0
+    return Sparse(Array(DTYPES["int64"], places), Array(x.dtype, flat[places]), Array(x.dtype, rest.reshape(x.shape)))
+
+
+CHOSEN = [
+    choosing("COLL-02.5-05", "later_ties", "keeps the higher index of equal magnitudes", largest(
+        exact_sizes, backwards=True
+    )),
+    choosing("COLL-02.5-05", "largest_values", "keeps the largest values, not magnitudes", largest(lambda x: x)),
+    choosing("COLL-02.5-05", "smallest_magnitudes", "keeps the smallest magnitudes", largest(lambda x: (
+        -exact_sizes(x)
+    ))),
+    choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative", largest(
+        np.abs
+    )),
+    choosing("COLL-02.5-05", "magnitudes_in_fp32", "compares magnitudes in fp32", largest(
+        lambda x: np.abs(x.astype(np.float32))
+    )),
+    choosing("COLL-02.5-05", "first_elements", "keeps the first elements", lambda x, k: np.arange(k)),
+    choosing("COLL-02.5-05", "one_too_few", "keeps k - 1 elements", lambda x, k: largest(exact_sizes)(x, k - 1)),
+    sparse("COLL-02.5-05", "first_row", "looks at the first row alone", of_each_row),
+    sparse("COLL-02.5-05", "any_k", "sends all elements where k is larger", at_most_all),
+    sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
+    sparse("COLL-02.5-05", "nan_sent", "takes NaN for the largest magnitude", nan_first),
+    sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_bool),
+    told("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
+        sent, rest=x
+    )),
+    told("COLL-02.5-05", "rest_lost", "leaves nothing behind", lambda x, sent: replace(
+        sent, rest=Array(x.dtype, np.zeros_like(x.values))
+    )),
+    choosing("COLL-02.5-09", "by_size", "gives the largest element first", in_order_of_size),
+    told("COLL-02.5-09", "descending", "gives indices in descending order", lambda x, sent: replace(
+        sent, indices=Array(sent.indices.dtype, sent.indices.values[::-1].copy()),
+        values=Array(sent.values.dtype, sent.values.values[::-1].copy()),
+    )),
+    told("COLL-02.5-09", "int32_indices", "gives indices as int32", lambda x, sent: replace(
+        sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32))
+    )),
+    told("COLL-02.5-09", "indices_from_one", "counts indices from 1", lambda x, sent: replace(
+        sent, indices=Array(sent.indices.dtype, sent.indices.values + 1)
+    )),
+    told("COLL-02.5-09", "magnitudes_sent", "sends magnitudes", lambda x, sent: replace(
+        sent, values=Array(sent.values.dtype, np.abs(sent.values.values))
+    )),
+    told("COLL-02.5-09", "shifted_values", "gives each index the value of the next", lambda x, sent: replace(
+        sent, values=Array(sent.values.dtype, np.roll(sent.values.values, -1))
+    )),
+]  # fmt: skip
+
+
+# What a receiver makes of a message
+
+
+def dense(clause: str, name: str, description: str, densifying: Callable[..., Array]) -> Violation:
+    """Another tensor of a message."""
+    return changed(clause, name, description, (adapter, "densify", densifying))
+
+
+def with_negative_zeros(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """-0 where no index points."""
+    found = densify(function, indices, values, shape)
+    if found.dtype.kind != "float":
+        return found
+    flat = np.full(found.values.size, -0.0, found.values.dtype)
+    flat[indices.values] = values.values
+    return Array(found.dtype, flat.reshape(found.shape))
+
+
+def added(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """Indices in any order, whose values add up."""
+    try:
+        return densify(function, indices, values, shape)
+    except Failure:
+        flat = np.zeros(int(np.prod(shape)), values.dtype.carrier)
+        if indices.shape != values.shape or indices.dtype.name != "int64" or (abs(indices.values) >= flat.size).any():
+            raise
+        np.add.at(flat, indices.values, values.values)
+        return Array(values.dtype, flat.reshape(tuple(shape)))
+
+
+def within_the_shape(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """Indices outside of the shape are passed over."""
+    kept = (indices.values >= 0) & (indices.values < int(np.prod(shape)))
+    if indices.shape != values.shape:
+        return densify(function, indices, values, shape)
+    return densify(
+        function, Array(indices.dtype, indices.values[kept]), Array(values.dtype, values.values[kept]), shape
+    )
+
+
+def as_many_as_both(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """The indices and values that both lists have."""
+    count = min(indices.values.size, values.values.size)
+    first = [Array(each.dtype, each.values.reshape(-1)[:count]) for each in (indices, values)]
+    return densify(function, first[0], first[1], shape)
+
+
+def by_any_index(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """Indices of any dtype."""
+    return densify(function, Array(DTYPES["int64"], indices.values.astype(np.int64)), values, shape)
+
+
+DENSE = [
+    dense("COLL-02.5-09", "omitted_is_negative_zero", "puts -0 where no index points", with_negative_zeros),
+    dense("COLL-02.5-09", "duplicates_add_up", "adds up the values of one index, in any order", added),
+    dense("COLL-02.5-09", "outside_passed_over", "passes over indices outside of the shape", within_the_shape),
+    dense("COLL-02.5-09", "shorter_list", "takes as many entries as both lists have", as_many_as_both),
+    dense("COLL-02.5-09", "any_indices", "takes indices of any dtype", by_any_index),
+    dense("COLL-02.5-09", "flat_output", "gives a flat tensor", lambda function, indices, values, shape: Array(
+        values.dtype, densify(function, indices, values, shape).values.reshape(-1)
+    )),
+]  # fmt: skip

@@ -1,0 +1,161 @@
+"""Graphs that lose or change what the topology holds, and checks of chunks against other bounds (COLL 3.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Rejected
+from tessera_reference.adapter import collective_choices as adapter
+from tessera_reference.collectives import chunk_limits
+from tessera_reference.collectives.chunk_limits import ChunkLimits
+from tessera_reference.mesh.topology import Topology, load, named
+
+from ...ir.violators.changes import changed, nothing
+from .answers import Answer, answered, lenient, refusing, silent
+
+
+def told(kind: str, as_: str | None) -> Callable[[Answer], None]:
+    """Nodes of a kind told as another one, or left out."""
+
+    def change(answer: Answer) -> None:
+        answer["nodes"] = [
+            each | {"kind": as_} if each["kind"] == kind else each
+            for each in answer["nodes"]
+            if as_ is not None or each["kind"] != kind
+        ]
+
+    return change
+
+
+def each_edge(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
+    """A change of every edge."""
+
+    def over(answer: Answer) -> None:
+        for edge in answer["edges"]:
+            change(edge)
+
+    return over
+
+
+def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
+    """The topology with a member of links raised."""
+
+    def change(given: Answer) -> Answer:
+        document = json.loads(given["topology"])
+        for each in document["links"]:
+            each[member] = max(each[member], least)
+        return given | {"topology": json.dumps(document)}
+
+    return change
+
+
+def without_its_name(rejected: Rejected) -> Refusal:
+    """The path of the link alone."""
+    return Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])
+
+
+def unchecked(text: str) -> Topology:
+    """Whether devices can be reached is not asked."""
+    return load(text) if text.startswith("{") else named(text)
+
+
+GRAPH = [
+    changed("COLL-03.3-01", "unreachable_accepted", "accepts a device that no links join to the others",
+            (adapter, "topology_of", unchecked)),
+    answered("COLL-03.3-01", "last_link_lost", "loses the last link", "topology",
+             lambda answer: answer["edges"].pop() and None),
+    answered("COLL-03.3-01", "ends_of_the_first_link", "gives every link the ends of the first one", "topology",
+             lambda answer: each_edge(lambda edge: edge.update(a=answer["edges"][0]["a"]))(answer)),
+    answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology",
+             lambda answer: answer.update(nodes=[each for each in answer["nodes"]
+                                                 if each["kind"] != "gpu" or each is answer["nodes"][0]])),
+    answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
+             each_edge(lambda edge: edge.update(credits=1))),
+    refusing("COLL-03.3-01", "wordless", "says nothing of what is wrong", "topology", "", silent),
+    answered("COLL-03.3-02", "no_nics", "has no NICs", "topology", told("nic", None)),
+    answered("COLL-03.3-02", "no_switches", "has no switches", "topology", told("switch", None)),
+    answered("COLL-03.3-02", "nics_as_switches", "takes NICs for switches", "topology", told("nic", "switch")),
+    answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology", told("host", "gpu")),
+    answered("COLL-03.3-03", "bits_a_second", "tells bandwidths in bits", "topology",
+             each_edge(lambda edge: edge.update(bandwidth=8 * edge["bandwidth"]))),
+    answered("COLL-03.3-03", "one_bandwidth", "gives every link the bandwidth of the first one", "topology",
+             lambda answer: each_edge(lambda edge: edge.update(bandwidth=answer["edges"][0]["bandwidth"]))(answer)),
+    lenient("COLL-03.3-03", "no_bandwidth", "accepts links without bandwidth", "topology", ".bandwidth",
+            at_least("bandwidth", 1)),
+    refusing("COLL-03.3-03", "nameless_bandwidth", "does not name the link without bandwidth", "topology",
+             ".bandwidth", without_its_name),
+    answered("COLL-03.3-06", "nanoseconds", "tells latencies in nanoseconds", "topology",
+             each_edge(lambda edge: edge.update(latency=edge["latency"] // 1000))),
+    answered("COLL-03.3-06", "no_latency", "gives no link a latency", "topology",
+             each_edge(lambda edge: edge.update(latency=0))),
+    lenient("COLL-03.3-06", "negative_latency", "accepts negative latencies", "topology", ".latency",
+            at_least("latency", 0)),
+    refusing("COLL-03.3-06", "nameless_latency", "does not name the link of negative latency", "topology",
+             ".latency", without_its_name),
+]  # fmt: skip
+
+
+# Chunks
+
+
+def checking(
+    clause: str,
+    name: str,
+    description: str,
+    *,
+    inflight: Callable[[Topology], int] = lambda topology: min((link.credits for link in topology.links), default=1),
+    largest: Callable[[Topology, int], int] = lambda topology, inflight: (
+        min(device.memory_bytes for device in topology.devices) // inflight
+    ),
+    least: int = 1,
+) -> Any:
+    """Other bounds."""
+
+    def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
+        require = chunk_limits.require_within
+        most = inflight(topology)
+        require("check_chunks", "max_inflight", max_inflight, least, most)
+        limit = largest(topology, max(max_inflight, 1))
+        require("check_chunks", "chunk_bytes", chunk_bytes, least, limit)
+        return ChunkLimits(limit, most)
+
+    return changed(clause, name, description, (adapter, "check_chunks", check))
+
+
+def memory(topology: Topology) -> list[int]:
+    """That of every device."""
+    return [device.memory_bytes for device in topology.devices]
+
+
+OF_CHUNKS = partial(checking, "COLL-03.3-04")
+OF_INFLIGHT = partial(checking, "COLL-03.3-05")
+
+CHUNKS = [
+    changed("COLL-03.3-04", "any_chunk", "accepts every chunk size", (chunk_limits, "require_within", nothing)),
+    OF_CHUNKS("one_byte_more", "accepts a byte too much", largest=lambda t, n: min(memory(t)) // n + 1),
+    OF_CHUNKS("one_byte_less", "refuses the largest chunk", largest=lambda t, n: min(memory(t)) // n - 1),
+    OF_CHUNKS("one_chunk_fits", "forgets that several are in flight", largest=lambda t, n: min(memory(t))),
+    OF_CHUNKS("largest_device", "takes the largest device", largest=lambda t, n: max(memory(t)) // n),
+    OF_CHUNKS("first_device", "takes the first device", largest=lambda t, n: memory(t)[0] // n),
+    OF_CHUNKS("rounded_up", "rounds the room up", largest=lambda t, n: -(-min(memory(t)) // n)),
+    OF_CHUNKS("nothing_accepted", "accepts a chunk of no bytes", least=0),
+    refusing("COLL-03.3-04", "range_not_told", "does not tell the allowed range", "check_chunks", "chunk_bytes",
+             silent),
+    changed("COLL-03.3-05", "any_inflight", "accepts every number in flight",
+            (chunk_limits, "require_within", nothing)),
+    OF_INFLIGHT("most_credits", "takes the link of most credits", inflight=lambda t: (
+        max((link.credits for link in t.links), default=1)
+    )),
+    OF_INFLIGHT("all_credits", "adds the credits of links", inflight=lambda t: sum(link.credits for link in t.links)),
+    OF_INFLIGHT("first_link", "takes the first link", inflight=lambda t: t.links[0].credits if t.links else 1),
+    OF_INFLIGHT("one_more", "accepts one too many", inflight=lambda t: (
+        min((link.credits for link in t.links), default=1) + 1
+    )),
+    OF_INFLIGHT("none_in_flight", "accepts none in flight", least=0),
+    refusing("COLL-03.3-05", "inflight_range_not_told", "does not tell the allowed range", "check_chunks",
+             "max_inflight", silent),
+]  # fmt: skip

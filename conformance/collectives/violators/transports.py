@@ -1,0 +1,129 @@
+"""Routes over the wrong transport, over cut links, or against attribute and environment (COLL 1 and 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.observations import Rejected
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives import transports
+from tessera_reference.collectives.transports import Route
+from tessera_reference.mesh.routes import Link
+from tessera_reference.mesh.topology import Topology
+
+from ...ir.violators.changes import changed, nothing
+from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
+
+VARIABLE = transports.PATH_VARIABLE
+
+
+def preferring(clause: str, name: str, description: str, list_: str, *order: str) -> Violation:
+    """Another order of transports."""
+    return changed(clause, name, description, (transports, list_, order))
+
+
+def by_latency(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+    """The quickest way of all, whatever the transport."""
+    way = topology.route(source, target, down)
+    return None if way is None else tuple(link.name for link in way)
+
+
+def whole_machine(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+    """The way over links that are cut."""
+    return WAY(topology, source, target, path, frozenset())
+
+
+def first_cut_alone(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+    """Links that are cut, where both devices are on one node."""
+    within = topology.device(source).node == topology.device(target).node
+    return WAY(topology, source, target, path, down if within else frozenset())
+
+
+def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
+    """RDMA through the memory of hosts."""
+    for link in topology.links:
+        if link.kind == path or link.kind == "pcie":
+            yield link
+
+
+def over_any(topology: Topology, source: int, target: int, down: frozenset[str]) -> Route:
+    """A way over links that are cut, where there is no other."""
+    return Route("mixed", tuple(link.name for link in topology.route(source, target) or ()), True)
+
+
+def environment_first(path: str, environment: Mapping[str, str]) -> str:
+    """The environment, then the attribute."""
+    override = environment.get(VARIABLE) or "auto"
+    WANTED(path, environment)
+    return path if override == "auto" else override
+
+
+def lowered(given: Answer) -> Answer:
+    """The environment as an attribute."""
+    path = given.get("environment", {}).get(VARIABLE, "")
+    return given | {"path": path} if path and given.get("path", "auto") == "auto" else given
+
+
+def unsupported(rejected: Rejected) -> Refusal:
+    """Another status."""
+    return Refusal("TESS_ERR_UNSUPPORTED", rejected.phase, rejected.message)
+
+
+WAY, WANTED = transports._way, transports._wanted
+
+POLICY = [
+    preferring("COLL-01-06", "rdma_everywhere", "takes RDMA within a node", "WITHIN_A_NODE", "rdma", "nvlink", "pcie"),
+    preferring("COLL-01-06", "network_everywhere", "takes the network between nodes", "BETWEEN_NODES", "network"),
+    changed("COLL-01-06", "cut_links_used", "uses links that are cut", (transports, "_way", whole_machine)),
+    changed("COLL-01-06", "cut_off_connected", "connects what is cut off", (transports, "_mixed", over_any)),
+    refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
+             unsupported),
+    preferring("COLL-03.2-01", "pcie_before_nvlink", "prefers PCIe", "WITHIN_A_NODE", "pcie", "nvlink", "rdma"),
+    changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (transports, "_way", by_latency)),
+    asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
+          lambda given: given | {"down": [each for each in given.get("down", []) if not each.startswith("nv")]}),
+    answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
+             lambda answer: answer | {"fallback": True}),
+    preferring("COLL-03.2-02", "rdma_before_pcie", "falls back to RDMA", "WITHIN_A_NODE", "nvlink", "rdma", "pcie"),
+    preferring("COLL-03.2-02", "no_pcie", "knows no PCIe", "WITHIN_A_NODE", "nvlink", "rdma"),
+    answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
+             lambda answer: answer | {"fallback": False}),
+    preferring("COLL-03.2-03", "network_before_rdma", "prefers the network", "BETWEEN_NODES", "network", "rdma"),
+    preferring("COLL-03.2-03", "no_network", "knows no network", "BETWEEN_NODES", "rdma", "nvlink"),
+    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (transports, "_carrying", past_hosts)),
+    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (transports, "_way", first_cut_alone)),
+    answered("COLL-03.2-03", "first_link_lost", "leaves out the first link", "route",
+             lambda answer: answer | {"links": answer["links"][1:]}),
+]  # fmt: skip
+
+ATTRIBUTE = [
+    asked("COLL-03.2-05", "path_ignored", "ignores the path", "route", left_out("path")),
+    lenient("COLL-03.2-05", "unknown_path_ignored", "takes an unknown path for auto", "route", "path ",
+            left_out("path")),
+    changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
+            (transports, "_require_present", nothing)),
+    refusing("COLL-03.2-05", "what_is_there_not_told", "does not tell which paths are there", "route", "path ", silent),
+    refusing("COLL-03.2-05", "unknown_path_unsupported", "tells an unknown path as unsupported", "route", "path ",
+             unsupported),
+    changed("COLL-03.2-05", "asked_for_is_a_fallback", "tells the path asked for as a fallback",
+            (transports, "_wanted", lambda path, environment: WANTED("auto", environment))),
+    lenient("COLL-03.2-05", "unknown_link_ignored", "ignores an unknown link that is down", "route", "link ",
+            left_out("down")),
+    changed("COLL-03.2-05", "auto_unknown", "does not know auto", (transports, "PATHS", ("nvlink", "pcie"))),
+]  # fmt: skip
+
+ENVIRONMENT = [
+    asked("COLL-03.2-07", "environment_ignored", "ignores the environment", "route", left_out("environment")),
+    changed("COLL-03.2-07", "environment_first", "lets the environment win over the attribute",
+            (transports, "_wanted", environment_first)),
+    changed("COLL-03.2-07", "another_variable", "reads a variable of another name",
+            (transports, "PATH_VARIABLE", "COLL_PATH")),
+    asked("COLL-03.2-07", "absent_override_refused", "refuses an override that is not there", "route", lowered),
+    lenient("COLL-03.2-07", "unknown_override_ignored", "ignores an unknown override", "route", VARIABLE,
+            left_out("environment")),
+    refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),
+    answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
+             lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),
+]  # fmt: skip

@@ -1,0 +1,163 @@
+"""Messages that exceed credits or keep them, wait for nothing or for too much, and leave no trace.
+
+Collectives specification, 4 and 6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_travel
+from tessera_reference.collectives import travel as progress
+from tessera_reference.collectives.operations import Sent
+from tessera_reference.collectives.travel import Transfer
+
+from ...ir.violators.changes import changed
+
+TRAVEL, TRACE, WAY, LANE = (
+    collective_travel.travel,
+    collective_travel.chunk_trace,
+    progress._way,
+    progress._Lane,
+)
+
+
+def travelling(
+    clause: str, name: str, description: str, change: Callable[[list[Transfer]], list[Transfer]]
+) -> Violation:
+    """Other transfers than those that took place."""
+
+    def others(*given: Any, **options: Any) -> list[Transfer]:
+        return change(TRAVEL(*given, **options))
+
+    return changed(clause, name, description, (collective_travel, "travel", others))
+
+
+def credits(clause: str, name: str, description: str, of: Callable[[int], int]) -> Violation:
+    """Another number of credits than the topology gives."""
+
+    def lane(count: int) -> Any:
+        return LANE(of(count))
+
+    return changed(clause, name, description, (progress, "_Lane", lane))
+
+
+def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *given: Any, **options: Any) -> Any:
+    """No message waits for those of earlier steps."""
+    usual = TRAVEL(topology, devices, [replace(each, step=0) for each in sent], *given, **options)
+    steps = {str(replace(each, step=0)): each.step for each in sent}
+    return [replace(each, sent=replace(each.sent, step=steps[str(each.sent)])) for each in usual]
+
+
+def in_order(self: Any, units: Iterable[Any], now: int) -> None:
+    """Whatever cannot leave holds up all that comes after it from the same rank."""
+    held: set[int] = set()
+    for unit in sorted(units, key=lambda each: each.number):
+        lanes = [self._lanes[direction] for direction in unit.way.directions]
+        waiting = (each for lane in self._lanes.values() for each in lane.waiting.values())
+        before = any(each.sent.source == unit.sent.source and each.number < unit.number for each in waiting)
+        if before or unit.sent.source in held:
+            for lane in lanes:
+                lane.waiting[unit.number] = unit
+            continue
+        LET_GO(self, [unit], now)
+        if any(unit.number in lane.waiting for lane in lanes):
+            held.add(unit.sent.source)
+
+
+LET_GO = progress._Progress._let_go
+
+
+def whole_buffer(*given: Any, chunk: int | None = None, **options: Any) -> Any:
+    """A rank sends nothing on before it has all chunks."""
+    return TRAVEL(*given, chunk=None, **options)
+
+
+def without_latency(*given: Any) -> Any:
+    """Links without latency."""
+    return replace(WAY(*given), latency=-progress.FIXED)
+
+
+def wide(*given: Any) -> Any:
+    """Links of the widest bandwidth."""
+    return replace(WAY(*given), bandwidth=10**15)
+
+
+def ignoring_down(*given: Any, down: Any = (), **options: Any) -> Any:
+    """Links that are down are taken."""
+    return TRAVEL(*given, **options)
+
+
+def by_host(topology: Any, source: int, target: int, down: frozenset[str]) -> Any:
+    """Routes that avoid NVLink and RDMA."""
+    other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
+    return WAY(topology, source, target, down | other)
+
+
+def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
+    """Another trace."""
+
+    def made(*given: Any) -> str:
+        trace = json.loads(TRACE(*given))
+        return json.dumps({**trace, "traceEvents": change(trace["traceEvents"])})
+
+    return made
+
+
+def first_chunk(events: list[Any]) -> list[Any]:
+    """The first chunk alone."""
+    return [each for each in events if each["ph"] != "X" or "elements 0 to" in each["name"]]
+
+
+def shifted(events: list[Any]) -> list[Any]:
+    """Slices that begin a microsecond late."""
+    return [{**each, "ts": each["ts"] + 1} if each["ph"] == "X" else each for each in events]
+
+
+def without_flows(events: list[Any]) -> list[Any]:
+    """No flow ends."""
+    return [each for each in events if each["ph"] != "f"]
+
+
+VIOLATIONS: list[Violation] = [
+    credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has", lambda count: count + 1),
+    credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
+    credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda count: 1),
+    credits("COLL-04.2-03", "no_limit", "issues chunks without credits", lambda count: 10**6),
+    travelling("COLL-04.2-03", "leaked_credit", "loses the last chunk for want of a credit", lambda found: found[:-1]),
+    changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it", (
+        progress._Progress, "_let_go", in_order
+    )),
+    changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
+        collective_travel, "travel", all_at_once
+    )),
+    travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message", lambda found: [
+        *found[:-1], replace(found[-1], end=found[-1].start)
+    ]),
+    changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there", (
+        collective_travel, "travel", whole_buffer
+    )),
+    changed("COLL-03.3-06", "no_latency", "has links without latency", (progress, "_way", without_latency)),
+    changed("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", (progress, "_way", wide)),
+    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (
+        collective_travel, "travel", ignoring_down
+    )),
+    changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "_way", by_host)),
+    changed("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", (
+        progress, "_way", by_host
+    )),
+    changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "_way", by_host)),
+    *(
+        changed(clause, name, description, (collective_travel, "chunk_trace", traced(change)))
+        for clause, name, description, change in [
+            ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
+            ("COLL-06-08", "late_slices", "records slices a microsecond late", shifted),
+            ("COLL-06-08", "flows_without_end", "writes flows without their ends", without_flows),
+            ("COLL-08-19", "no_records", "records nothing", lambda events: []),
+        ]
+    ),
+]  # fmt: skip

@@ -1,0 +1,211 @@
+"""What each rank has after a collective over groups of ranks, and the messages by which it travelled.
+
+Collectives spec 2.1, 2.2, 3.1; language spec 9; runtime spec 4.6. Values are combined in the accumulator over a tree
+and rounded once, so that how a collective travels never changes what it computes (AMB-COLL-04, AMB-COLL-29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..abi.status import Failure, Status
+from ..numerics import reductions
+from ..numerics.array import Array
+from ..numerics.errors import shown
+from ..numerics.trees import PAIRWISE, Tree
+from .argument_checks import require_known
+from .groups import share_of
+from .orders import orders
+from .schedules import Algorithm, algorithm, steps
+
+__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
+
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
+
+Reduce = Callable[[Array, Tree], Array]
+
+OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
+    "sum": (("float", "int", "complex"), lambda x, tree: reductions.sum(x, 0, tree=tree)),
+    "prod": (("float", "int", "complex"), lambda x, tree: reductions.prod(x, 0, tree=tree)),
+    "mean": (("float", "complex"), lambda x, tree: reductions.mean(x, 0, tree=tree)),
+    "max": (("float", "int", "bool"), lambda x, tree: _ordered(x, reductions.max)),
+    "min": (("float", "int", "bool"), lambda x, tree: _ordered(x, reductions.min)),
+}
+"""The kinds of dtypes that each operator takes (AMB-RT-28, AMB-RT-57, AMB-COLL-31), and what it does, ranks first."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """`count` elements from `first` on of a buffer, sent in a step from one rank to another."""
+
+    step: int
+    source: int
+    target: int
+    first: int
+    count: int
+    combines: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every rank has afterwards, and what was sent for it."""
+
+    outputs: list[Array]
+    sent: list[Sent]
+
+
+def run(
+    operation: str,
+    buffers: Sequence[Array],
+    *,
+    op: str | None = None,
+    root: int | None = None,
+    name: str = "ring",
+    groups: Sequence[Sequence[int]] | None = None,
+    per_node: int | None = None,
+    chunk: int | None = None,
+    level: str = "strict",
+) -> Result:
+    """Run a collective among the ranks of each group, `chunk` elements of a buffer at a time.
+
+    Arrays are taken as flat buffers. A reduce-scatter gives each rank its share, an all-gather takes the shares of all
+    (`share_of`), an all-to-all exchanges blocks of one size; the others keep the shape. `root` is a place in the group.
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names, a root, groups or blocks that do not fit,
+    TESS_ERR_COLLECTIVE_MISMATCH where buffers of a group differ, TESS_ERR_UNSUPPORTED for an operator that a dtype does
+    not have and an algorithm that the ranks cannot run.
+    """
+    require_known("collective", "operation", operation, OPERATIONS)
+    _require_operator(operation, op, buffers)
+    outputs: dict[int, Array] = {}
+    sent: list[Sent] = []
+    for group in _groups(groups, len(buffers)):
+        brought = [buffers[rank] for rank in group]
+        used = algorithm(name, len(group), per_node)
+        _require_fit(operation, used, brought, root)
+        trees = orders(name, len(group), per_node) if level != "strict" else (PAIRWISE,) * len(group)
+        for rank, output in zip(group, _afterwards(operation, brought, op, root or 0, trees), strict=True):
+            outputs[rank] = output
+        count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
+        sent += _sent(operation, used, group, root or 0, count, chunk)
+    return Result([outputs[rank] for rank in range(len(buffers))], sorted(sent, key=lambda each: each.step))
+
+
+def _afterwards(
+    operation: str, brought: Sequence[Array], op: str | None, root: int, trees: Sequence[Tree]
+) -> Sequence[Array]:
+    """What the ranks of a group have afterwards, in their order."""
+    ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
+    flat = [each.values.reshape(-1) for each in brought]
+    count = flat[0].size
+    if operation == "broadcast":
+        return [brought[root]] * ranks
+    if operation == "all_gather":
+        return [Array(dtype, np.concatenate(flat))] * ranks
+    if operation == "all_to_all":
+        blocks = np.stack(flat).reshape(ranks, ranks, count // ranks)
+        return [Array(dtype, blocks[:, rank].reshape(shape)) for rank in range(ranks)]
+    assert op is not None, "required before"
+    stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
+    shares = [share_of(count, rank, ranks) for rank in range(ranks)]
+    if len(set(trees)) == 1:
+        whole = reduce(Array(dtype, stacked), trees[0]).values
+        reduced = [Array(dtype, whole[share]) for share in shares]
+    else:
+        reduced = [reduce(Array(dtype, stacked[:, share]), tree) for share, tree in zip(shares, trees, strict=True)]
+    if operation == "reduce_scatter":
+        return reduced
+    return [Array(dtype, np.concatenate([each.values for each in reduced]).reshape(shape))] * ranks
+
+
+def messages(
+    operation: str,
+    name: str,
+    ranks: int,
+    count: int,
+    *,
+    root: int = 0,
+    per_node: int | None = None,
+    chunk: int | None = None,
+    group: Sequence[int] | None = None,
+) -> list[Sent]:
+    """The messages of a group in elements of a buffer of `count`, cut where its chunks end. Raises `Failure`."""
+    return _sent(operation, algorithm(name, ranks, per_node), group or range(ranks), root, count, chunk)
+
+
+def _sent(
+    operation: str, used: Algorithm, group: Sequence[int], root: int, count: int, chunk: int | None
+) -> list[Sent]:
+    """The messages of a group in elements, cut where chunks of the buffer end."""
+    ranks, length = used.ranks, chunk or max(count, 1)
+    found = []
+    for number, step in enumerate(steps(operation, used, root)):
+        for message in step:
+            first = share_of(count, message.first, ranks).start
+            last = share_of(count, message.last, ranks).start
+            while first < last:
+                end = min(last, (first // length + 1) * length)
+                source, target = group[message.source], group[message.target]
+                found.append(Sent(number, source, target, first, end - first, message.combines))
+                first = end
+    return found
+
+
+def _ordered(stacked: Array, reduce: Callable[[Array, int], Array]) -> Array:
+    """The largest or smallest contribution; of bool, or and and."""
+    if stacked.dtype.kind == "bool":
+        some = stacked.values.any(axis=0) if reduce is reductions.max else stacked.values.all(axis=0)
+        return Array(stacked.dtype, np.asarray(some))
+    return reduce(stacked, 0)
+
+
+def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequence[int]]:
+    """The groups, in which every rank has to stand once (AMB-COLL-32)."""
+    if groups is None:
+        return [range(ranks)]
+    if sorted(rank for group in groups for rank in group) != list(range(ranks)) or not all(groups):
+        raise Failure(
+            Status.TESS_ERR_INVALID_VALUE, "collective", f"groups {shown(groups)}", f"each of 0 to {ranks - 1} once"
+        )
+    return groups
+
+
+def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) -> None:
+    """An operator where values are combined, and none elsewhere; one that the dtypes have."""
+    combines = operation in ("all_reduce", "reduce_scatter")
+    if combines != (op is not None):
+        allowed = "no operator" if op is not None else f"one of {', '.join(OPERATORS)}"
+        given = "no operator" if op is None else f"operator {shown(op)}"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, allowed)
+    if op is None:
+        return
+    require_known(operation, "operator", op, tuple(OPERATORS))
+    kinds, _ = OPERATORS[op]
+    for buffer in buffers:
+        if buffer.dtype.kind not in kinds:
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"{op} of {buffer.dtype}", f"{' or '.join(kinds)}")
+
+
+def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root: int | None) -> None:
+    """Buffers of one dtype and shape, shares of a whole where they are gathered, a root where there is one."""
+    ranks, first = len(brought), brought[0]
+    total = sum(each.values.size for each in brought)
+    for rank, buffer in enumerate(brought):
+        own = share_of(total, rank, ranks)
+        wanted: object = (own.stop - own.start,) if operation == "all_gather" else first.shape
+        found: object = (buffer.values.size,) if operation == "all_gather" else buffer.shape
+        if (buffer.dtype, found) != (first.dtype, wanted):
+            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"{first.dtype}{list(wanted)}"  # type: ignore[call-overload]
+            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, operation, given, expected)
+    if (operation == "broadcast") != (root is not None) or not 0 <= (root or 0) < ranks:
+        allowed = f"0 to {ranks - 1} for a broadcast, none for the others"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, f"root {shown(root)}", allowed)
+    if operation == "all_to_all" and first.values.size % ranks:
+        given = f"{first.values.size} elements for {ranks} ranks"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, "blocks of one size (AMB-COLL-34)")
+    if operation == "all_to_all" and used.name not in ("ring", "direct"):
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"algorithm {used.name!r}", "ring or direct")

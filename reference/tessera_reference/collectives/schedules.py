@@ -1,0 +1,189 @@
+"""The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
+
+A buffer is cut into as many shares as there are ranks. An algorithm says which rank owns each share, in which steps
+contributions are combined there, and in which steps shares go from their owners to every rank. All messages of a step
+read what their senders hold when it begins; a rank combines those that it gets in the order in which they are listed.
+Every algorithm takes any number of ranks; hierarchical takes as many ranks on each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from ..abi.status import Failure, Status
+from .argument_checks import require_known
+
+__all__ = ["ALGORITHMS", "Algorithm", "Message", "Step", "algorithm", "steps"]
+
+
+class Message(NamedTuple):
+    """The shares from `first` up to `last`, sent from one rank to another, which combines them with its own or keeps
+    them in their place."""
+
+    source: int
+    target: int
+    first: int
+    last: int
+    combines: bool
+
+
+Step: TypeAlias = tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """How so many ranks combine shares at their owners, and how shares get from there to every rank."""
+
+    name: str
+    ranks: int
+    owners: tuple[int, ...]
+    combining: tuple[Step, ...]
+    spreading: tuple[Step, ...]
+
+
+def ring(ranks: int, per_node: int) -> Algorithm:
+    """Every rank passes one share a step on to the next rank; share s begins at rank s + 1 and ends at rank s."""
+
+    def around(step: int, ahead: int, combines: bool) -> Step:
+        shares = [(rank - step - ahead) % ranks for rank in range(ranks)]
+        return tuple(Message(rank, (rank + 1) % ranks, s, s + 1, combines) for rank, s in enumerate(shares))
+
+    combining = tuple(around(step, 1, True) for step in range(ranks - 1))
+    spreading = tuple(around(step, 0, False) for step in range(ranks - 1))
+    return Algorithm("ring", ranks, tuple(range(ranks)), combining, spreading)
+
+
+def tree(ranks: int, per_node: int) -> Algorithm:
+    """A binomial tree whose root is rank 0: the distance between the ranks of a pair doubles from step to step."""
+    combining = tuple(_level(range(ranks), distance, 0, ranks) for distance in _powers(ranks))
+    return Algorithm("tree", ranks, (0,) * ranks, combining, _reversed(combining))
+
+
+def halving_doubling(ranks: int, per_node: int) -> Algorithm:
+    """Recursive halving and doubling: partners at half the distance exchange half of what they have left.
+
+    Ranks beyond a power of two hand all they have to a partner first, and get everything from it at the end.
+    """
+    power = 1 << (ranks.bit_length() - 1)
+    folded = tuple(Message(power + extra, extra, 0, ranks, True) for extra in range(ranks - power))
+    combining = [folded] if folded else []
+    ranges = [(0, ranks)] * power
+    distance = power // 2
+    while distance:
+        step, kept = [], []
+        for rank, (first, last) in enumerate(ranges):
+            middle = (first + last) // 2
+            lower, upper = (first, middle), (middle, last)
+            keeps, gives = (upper, lower) if rank & distance else (lower, upper)
+            kept.append(keeps)
+            step.append(Message(rank, rank ^ distance, *gives, True))
+        combining.append(tuple(step))
+        ranges, distance = kept, distance // 2
+    owners = tuple(next(rank for rank, (first, last) in enumerate(ranges) if first <= s < last) for s in range(ranks))
+    return Algorithm("halving_doubling", ranks, owners, tuple(combining), _reversed(combining))
+
+
+def hierarchical(ranks: int, per_node: int) -> Algorithm:
+    """Within a node ranks exchange shares directly; between nodes, ranks of one place in their nodes form a tree.
+
+    COLL-04.4-02, -03; the first stage, within a device, has no messages between ranks (AMB-COLL-33). Raises `Failure`
+    with TESS_ERR_UNSUPPORTED where the ranks do not fill their nodes.
+    """
+    if ranks % per_node:
+        given = f"hierarchical with {ranks} ranks, {per_node} on a node"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, "collective", given, "as many ranks on each node, or ring")
+    nodes = ranks // per_node
+    inside = tuple(
+        Message(node * per_node + source, node * per_node + target, target * nodes, (target + 1) * nodes, True)
+        for ahead in range(1, per_node)
+        for node in range(nodes)
+        for source, target in _pairs(per_node, ahead)
+    )
+    across = tuple(
+        tuple(
+            message
+            for place in range(per_node)
+            for message in _level(range(place, ranks, per_node), distance, place * nodes, (place + 1) * nodes)
+        )
+        for distance in _powers(nodes)
+    )
+    combining = (inside, *across) if inside else across
+    owners = tuple(share // nodes for share in range(ranks))
+    return Algorithm("hierarchical", ranks, owners, combining, _reversed(combining))
+
+
+def direct(ranks: int, per_node: int) -> Algorithm:
+    """Every rank sends each share to its owner, and every owner its share to every rank."""
+    pairs = [pair for ahead in range(1, ranks) for pair in _pairs(ranks, ahead)]
+    combining = (tuple(Message(source, target, target, target + 1, True) for source, target in pairs),)
+    spreading = (tuple(Message(source, target, source, source + 1, False) for source, target in pairs),)
+    return Algorithm("direct", ranks, tuple(range(ranks)), *((combining, spreading) if pairs else ((), ())))
+
+
+ALGORITHMS: Mapping[str, Callable[[int, int], Algorithm]] = {
+    each.__name__: each for each in (ring, tree, halving_doubling, hierarchical, direct)
+}
+"""By name, from the number of ranks and of ranks on a node."""
+
+
+def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
+    """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
+    require_known("collective", "algorithm", name, tuple(ALGORITHMS))
+    return ALGORITHMS[name](ranks, per_node or ranks)
+
+
+def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
+    """The messages of an operation, in order of its steps; steps without a message are left out.
+
+    Shares are those of the ranks: a reduce-scatter ends, and an all-gather begins, with share r on rank r. A broadcast
+    hands the shares of the root to their owners first.
+    """
+    ranks = range(used.ranks)
+    moved = [Message(used.owners[share], share, share, share + 1, False) for share in ranks]
+    if operation == "all_to_all":
+        every = [_exchanges(used.ranks, ahead) for ahead in range(1, used.ranks)]
+        yield from [tuple(message for step in every for message in step)] if used.name == "direct" and every else every
+        return
+    if operation in ("all_reduce", "reduce_scatter"):
+        yield from used.combining
+    if operation == "reduce_scatter":
+        yield from _step(moved)
+    elif operation == "all_gather":
+        yield from _step([each._replace(source=each.target, target=each.source) for each in moved])
+    elif operation == "broadcast":
+        yield from _step([Message(root, used.owners[share], share, share + 1, False) for share in ranks])
+    if operation != "reduce_scatter":
+        yield from used.spreading
+
+
+def _exchanges(ranks: int, ahead: int) -> Step:
+    """Each rank sends the block of the rank so many places ahead to it."""
+    return tuple(Message(source, target, target, target + 1, False) for source, target in _pairs(ranks, ahead))
+
+
+def _pairs(ranks: int, ahead: int) -> Iterator[tuple[int, int]]:
+    """Each rank with the rank so many places ahead, so that no two send to the same one."""
+    return ((rank, (rank + ahead) % ranks) for rank in range(ranks))
+
+
+def _step(messages: Sequence[Message]) -> Iterator[Step]:
+    if sent := tuple(each for each in messages if each.source != each.target):
+        yield sent
+
+
+def _powers(count: int) -> list[int]:
+    """1, 2, 4, ... below a number."""
+    return [1 << exponent for exponent in range(max(count - 1, 0).bit_length())]
+
+
+def _level(members: Sequence[int], distance: int, first: int, last: int) -> Step:
+    """The messages of one level of a binomial tree: from every second rank left to the one before it."""
+    pairs = zip(members[distance :: 2 * distance], members[:: 2 * distance], strict=False)
+    return tuple(Message(child, parent, first, last, True) for child, parent in pairs)
+
+
+def _reversed(combining: Sequence[Step]) -> tuple[Step, ...]:
+    """The way back: who got shares to combine returns them, from the last step to the first."""
+    return tuple(tuple(Message(b, a, first, last, False) for a, b, first, last, _ in step) for step in combining[::-1])
