@@ -121,7 +121,7 @@ def test_the_stated_type_is_the_one_that_results(impl, check, stated):
 def test_a_reduction_says_what_it_computes(impl, check, collective):
     """op is required, and one of those that there are."""
     gives = PART if collective == "reduce_scatter" else T
-    for op in ("sum", "max", "min"):
+    for op in ("sum", "prod", "max", "min", "mean"):
         check.accepts(impl.language.verify_ir(text=awaited(f'op="{op}"', collective, gives)))
     for attributes in ("chunk=1MiB", 'op="summ"', "op=1"):
         text = awaited(attributes, collective, gives)
@@ -216,6 +216,7 @@ KIB = 1024
 KEPT = [
     *keeps(("COLL-08-01", "COLL-02.3-07"), "chunk", ("512KiB", 512 * KIB), ("1KiB", KIB)),
     *keeps(("COLL-08-01",), "chunk", ("1MiB", KIB**2), ("2MiB", 2 * KIB**2), ("1000", 1000), ("1048577", 1048577)),
+    *keeps(("COLL-08-01",), "chunk", ("1.5MiB", 3 * KIB**2 // 2), ("1GiB", KIB**3), ("512B", 512)),
     *keeps(("COLL-08-01",), "chunk_bytes", ("512KiB", 512 * KIB), ("4096", 4096)),
     *keeps(("COLL-08-02",), "algo", *words("auto", "ring", "tree")),
     *keeps(("COLL-03.2-04",), "algo", *words("auto", "ring"), features=["auto-algorithm"]),
@@ -254,7 +255,17 @@ def refused(clauses, *attributes, features=()):
     return [pytest.param(text, marks=marks, id=name) for text, name in zip(attributes, ids, strict=True)]
 
 
-WORD = ["chunk=0", "chunk=-4096", "chunk=0KiB", "chunk=1MB", "chunk=1kib", "chunk=1.5", 'chunk="big"', "chunk=true"]
+WORD = [
+    "chunk=0",
+    "chunk=-4096",
+    "chunk=0KiB",
+    "chunk=1MB",
+    "chunk=1kib",
+    "chunk=1.5",
+    "chunk=0.3KiB",
+    'chunk="big"',
+    "chunk=true",
+]
 BOTH = ["chunk=4096, chunk_bytes=4KB", "chunk=1MiB, chunk_bytes=1MB", "chunk=1MiB, chunk_bytes=1000000"]
 WIRES = ["int8", "fp32", "fp64", "fp4", "BF16", "fp8_e3m4"]
 SCOPES = ["nodes", "NODE", "", "intra_sm, node"]

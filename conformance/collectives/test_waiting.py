@@ -3,6 +3,7 @@
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.programs import (
+    FIRST_LINE,
     awaits,
     binary,
     branch,
@@ -108,6 +109,25 @@ def test_extremes_keep_signs_of_zeros_and_nans(impl, check, op):
     text = program(issue("%f", "%x", f'op="{op}"'), awaits("%y", "%f"), returns("%y"), mesh="dp=2")
     for (found,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows, op=op), strict=True):
         check.bits(found, value, op)
+
+
+@clause("COLL-02.1-04", "COLL-02.1-05")
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter"])
+@pytest.mark.parametrize(("op", "values"), [("prod", [6, -60, 0, 6, 6, 24]), ("mean", [2, 1, 1, 2, 2, 3])])
+def test_products_and_means_are_those_of_all_ranks(impl, check, collective, op, values):
+    """Over three ranks, rounded once (AMB-COLL-31); a mean of integers is refused."""
+    rows = [[1, 2, 0, 1, 1, 2], [2, -5, 1, 2, 2, 3], [3, 6, 2, 3, 3, 4]]
+    gives = "tensor<6xfp32>" if collective == "all_reduce" else "tensor<2xfp32>"
+    for dtype in ("fp32", "int32") if op == "mean" else ("fp32",):
+        held, result = "tensor<6xfp32>".replace("fp32", dtype), gives.replace("fp32", dtype)
+        lines = [issue("%f", "%x", f'op="{op}"', collective, held), awaits("%y", "%f"), returns("%y", result)]
+        text = program(*lines, takes=f"%x: {held}", gives=result, mesh="dp=3")
+        if dtype == "int32":
+            check.rejects(impl.language.verify_ir(text=text), category=("types", "distributed"), at_line=FIRST_LINE)
+            continue
+        for rank, (found,) in enumerate(on_ranks(impl, check, text, given([tensor_of("fp32", row) for row in rows]))):
+            mine = values if collective == "all_reduce" else values[2 * rank : 2 * rank + 2]
+            check.bits(found, tensor_of("fp32", mine), f"{op}: rank {rank}")
 
 
 @clause("COLL-02.1-05")

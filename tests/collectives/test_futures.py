@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
+from tessera_reference.collectives import schedules, transports
 from tessera_reference.collectives.programs import find_function, run_program
-from tessera_reference.graph.collective_hints import WIRES, loses
+from tessera_reference.graph.collective_hints import ALGORITHMS, PATHS, WIRES, loses
 from tessera_reference.graph.execution import InputMismatch, UnknownFunction, execute_on_mesh
 from tessera_reference.ir.attributes import attribute_text
 from tessera_reference.ir.byte_count import ByteCount
@@ -231,3 +232,9 @@ def numbers(name: str) -> frozenset[Fraction | float]:
     codes = np.arange(1 << found.bits, dtype=f"uint{found.bits}")
     values = Array.from_bits(found, (len(codes),), codes.tobytes()).values.astype(np.float64).tolist()
     return frozenset(Fraction(each) if isfinite(each) else each for each in values if each == each)
+
+
+def test_the_dialect_knows_the_algorithms_and_paths_of_the_schedules() -> None:
+    """One list of each, though the dialect stands below them."""
+    assert ("auto", *schedules.ALGORITHMS) == ALGORITHMS
+    assert ("auto", *transports.PATHS) == PATHS

@@ -182,6 +182,12 @@ def by_scope(self: FutureCollective, contributions: Sequence[Array]) -> Any:
     return self.plain().combine(turned if self.scope in ("intra_sm", "node") else contributions)
 
 
+def sum_for_mean(self: Any, contributions: Sequence[Array]) -> Any:
+    """The sum, whatever is asked for."""
+    mean = getattr(self, "op", "") == "mean"
+    return (replace(self, op="sum") if mean else self).plain().combine(contributions)
+
+
 def root_0(self: Any, contributions: Sequence[Array]) -> Any:
     """Rank 0 is the root."""
     return (contributions[0],) * len(contributions)
@@ -234,6 +240,7 @@ def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: i
 
 DATA = [
     combining("COLL-02.2-02", "scope_orders", "adds in another order within a node", FutureCollective, by_scope),
+    combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", FutureCollective, sum_for_mean),
     combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
     combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
     combining("COLL-09.2-02", "backwards", "gathers in descending order", IssueAllGather, backwards),

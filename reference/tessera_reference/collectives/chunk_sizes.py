@@ -12,14 +12,12 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from ..abi.status import Failure, invalid
+from ..ir.byte_count import UNITS
 from ..numerics.errors import shown
 
 __all__ = ["MOST", "UNITS", "ChunkSize", "Measure", "read_chunk_size"]
 
 Measure: TypeAlias = Literal["bytes", "rows", "columns"]
-
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-"""Bytes of each unit of a chunk that is written as text."""
 
 MOST = (1 << 63) - 1
 """The largest number of bytes, rows or columns."""

@@ -171,22 +171,26 @@ class Reducing(Collective):
 
     op: Attribute[str]
 
+    operators: ClassVar[tuple[str, ...]] = OPERATORS
+
     def infer(self) -> Numeric:
-        """`op` is one of three and defined on the operand's dtype."""
+        """`op` is one of those that there are and defined on the operand's dtype."""
         kind = self.x.dtype.kind
         require(
-            self.op in OPERATORS,
+            self.op in self.operators,
             "distributed",
             f"op is {self.op!r}",
-            f"one of {', '.join(OPERATORS)}",
+            f"one of {', '.join(self.operators)}",
             "AMB-LANG-76",
-            did_you_mean(self.op, OPERATORS),
+            did_you_mean(self.op, self.operators),
         )
+        lacking = {"sum": ("bool",), "prod": ("bool",), "mean": ("bool", "int")}.get(self.op, ("complex",))
+        instead = {"bool": "max (or) or min (and)", "int": "sum, and a division"}
         require(
-            kind != ("bool" if self.op == "sum" else "complex"),
+            kind not in lacking,
             "types",
             f"{self.op} is not defined on {self.x.dtype}",
-            "max (or) or min (and)" if kind == "bool" else "sum, since complex numbers have no order",
+            instead.get(kind, "sum, since complex numbers have no order"),
             "LANG-11-01",
         )
         return super().infer()
@@ -342,8 +346,8 @@ def _reduced(op: str, contributions: Sequence[Array]) -> Array:
     first = contributions[0]
     # Flat, since numpy takes no more axes than it takes of an operand.
     stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
-    if op == "sum":
-        values = reductions.sum(stack, 0).values
+    if op in ("sum", "prod", "mean"):
+        values = {"sum": reductions.sum, "prod": reductions.prod, "mean": reductions.mean}[op](stack, 0).values
     elif first.dtype.kind == "bool":
         values = np.asarray(stack.values.any(axis=0) if op == "max" else stack.values.all(axis=0))
     else:

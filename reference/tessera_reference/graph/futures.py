@@ -26,7 +26,16 @@ from ..ir.operation import (
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
 from .collective_hints import ALGORITHMS, PATHS, SCOPES, require_chunk, require_known, require_wire
-from .collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast, resolve_axis
+from .collectives import (
+    OPERATORS,
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Collective,
+    ReduceScatter,
+    RootBroadcast,
+    resolve_axis,
+)
 
 NOTHING = Shard()
 """No ranks: of an operation whose place is not known."""
@@ -120,6 +129,20 @@ class FutureCollective(Collective):
         return own | ({} if self.chunk_size is None else {"chunk": self.chunk_size})
 
 
+@dataclass(frozen=True)
+class AllReduceOfAny(AllReduce):
+    """An all_reduce with the operators of the collectives (AMB-COLL-31)."""
+
+    operators = (*OPERATORS, "prod", "mean")
+
+
+@dataclass(frozen=True)
+class ReduceScatterOfAny(ReduceScatter):
+    """A reduce_scatter with the operators of the collectives."""
+
+    operators = AllReduceOfAny.operators
+
+
 @operation("tessera.collective.all_reduce", clauses=(*_COMMON, "COLL-02.3-07", "COLL-09.1-01"))
 class IssueAllReduce(FutureCollective):
     """Every rank of the group will have the combination of what all bring."""
@@ -128,7 +151,7 @@ class IssueAllReduce(FutureCollective):
 
     def plain(self) -> Collective:
         """`tessera.graph.all_reduce`."""
-        return AllReduce(self.x, op=self.op, **self.along())
+        return AllReduceOfAny(self.x, op=self.op, **self.along())
 
 
 @operation("tessera.collective.reduce_scatter", clauses=(*_COMMON, "COLL-02.1-04"))
@@ -141,7 +164,7 @@ class IssueReduceScatter(FutureCollective):
 
     def plain(self) -> Collective:
         """`tessera.graph.reduce_scatter`."""
-        return ReduceScatter(self.x, op=self.op, dim=self.dim, **self.along())
+        return ReduceScatterOfAny(self.x, op=self.op, dim=self.dim, **self.along())
 
 
 @operation("tessera.collective.all_gather", clauses=(*_COMMON, "COLL-09.2-02"))

@@ -9,6 +9,7 @@ the parse.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from .attributes import float_of_bits, string_of
@@ -205,9 +206,7 @@ class _Parser:
             case "int":
                 return self.number()
             case "float":
-                value = float(tokens.advance())
-                self.suffix()
-                return value
+                return self.fraction()
             case "symbol":
                 return tokens.advance()[1:]
             case "word" if tokens.text in ("true", "false"):
@@ -264,14 +263,26 @@ class _Parser:
             tokens.reject("syntax", "parse", "a double has 64 bits", span, "16 digits at most", "AMB-LANG-31", "")
         return float_of_bits(value)
 
-    def bytes_of(self, number: int) -> ByteCount:
-        """`KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01)."""
+    def fraction(self) -> float | ByteCount:
+        """A float, or a number of bytes such as `1.5MiB`."""
+        text = self.tokens.advance()
+        if self.tokens.kind == "word" and self.tokens.start == self.tokens.previous_end and "e" not in text.lower():
+            return self.bytes_of(Fraction(text.rstrip(".")))
+        self.suffix()
+        return float(text)
+
+    def bytes_of(self, number: Fraction | int) -> ByteCount:
+        """`B`, `KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01, AMB-COLL-35)."""
         unit = self.tokens.text
         if unit not in UNITS:
             remedy = did_you_mean(unit, UNITS)
             self.tokens.refuse(f"{unit!r} is no unit of bytes", f"one of {', '.join(UNITS)}", "AMB-COLL-01", remedy)
+        try:
+            found = ByteCount.of(number, unit)
+        except ValueError as no_bytes:
+            self.tokens.refuse(str(no_bytes), "a whole number of bytes", "AMB-COLL-35")
         self.tokens.advance()
-        return ByteCount.of(number, unit)
+        return found
 
     def integer(self) -> int:
         tokens = self.tokens
