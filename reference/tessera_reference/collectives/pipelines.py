@@ -6,12 +6,23 @@ Every unit awaits what it uses, at its use and not before (COLL-02.1-02). What o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ..numerics.formats import DTYPES
 from .argument_checks import require_within
 from .work import Collective, Compute, Unit
 
-__all__ = ["MOST_LAYERS", "PIPELINES", "chunk_bytes", "data_parallel", "moe", "prefetch"]
+__all__ = [
+    "INFLIGHT",
+    "MOST_LAYERS",
+    "PIPELINES",
+    "chunk_bytes",
+    "data_parallel",
+    "in_sequence",
+    "moe",
+    "prefetch",
+    "require_sizes",
+]
 
 MOST_LAYERS = 256
 
@@ -91,6 +102,12 @@ def require_sizes(layers: int, bytes: int, picoseconds: int) -> None:
     require_within("pipeline", "layers", layers, 1, MOST_LAYERS)
     require_within("pipeline", "bytes", bytes, 0, 1 << 40)
     require_within("pipeline", "picoseconds", picoseconds, 0, 10**15)
+
+
+def in_sequence(units: Sequence[Unit]) -> list[Unit]:
+    """The same work with a barrier after every unit, to compare with; each has to stand after what it awaits."""
+    before = ((), *((each.id,) for each in units))
+    return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
 
 
 def _ring(operation: str, name: str, bytes: int, ranks: Sequence[int], after: tuple[str, ...]) -> Collective:
