@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from conformance.adapters.orders import are_known
 
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.tensors import Tensor
@@ -69,4 +70,19 @@ def hello(name: str, version: str) -> dict[str, Any]:
         "documents": [],
         "capabilities": {},
         "arithmetic": {"level": "fast"},
+    }
+
+
+def hello_of_engine(engine: str, version: str, features: tuple[str, ...], name: str = "") -> dict[str, Any]:
+    """Identity and claims of one that carries out collectives: the documents that speak of what these compute.
+
+    Of these documents it answers the chapter `conformance/collectives` alone. The level is deterministic where the
+    orders of this very version were found, and fast where they are unknown. `name` is that of the implementation,
+    where it is not the engine's.
+    """
+    level = "deterministic" if are_known(engine, version) else "fast"
+    return hello(name or engine, version) | {
+        "documents": ["runtime_abi", "language_ir", "collectives"],
+        "capabilities": dict.fromkeys(("operation-access", *features), "enforced"),
+        "arithmetic": {"level": level},
     }
