@@ -27,28 +27,14 @@ except (ImportError, RuntimeError) as error:
     raise SystemExit(INSTALL.format(problem=f"mpi4py cannot be used: {error}")) from None
 
 import numpy as np  # noqa: E402
-from conformance.adapters.collective_requests import Request, all_reduce_of, request_of  # noqa: E402
-from conformance.adapters.exchange import hello_of_engine  # noqa: E402
+from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of  # noqa: E402
+from conformance.adapters.exchange import hello_of_engine, rank_array, rank_outputs  # noqa: E402
 from conformance.adapters.orders import declared  # noqa: E402
 from conformance.adapters.rank_collectives import Array, taken_part  # noqa: E402
 
 from tessera_conformance.adapter import NotSupported  # noqa: E402
 from tessera_conformance.server import serve  # noqa: E402
 from tessera_conformance.tensors import Tensor  # noqa: E402
-
-NUMPY_TYPES = {
-    "fp16": "float16",
-    "fp32": "float32",
-    "fp64": "float64",
-    "int8": "int8",
-    "int16": "int16",
-    "int32": "int32",
-    "int64": "int64",
-    "bool": "bool",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
-"""The dtypes that numpy and MPI share."""
 
 ENGINES = {"MPICH": "mpich", "Open MPI": "openmpi"}
 NAP = 0.0002
@@ -98,8 +84,16 @@ def _datatype(kind: np.dtype[Any]) -> MPI.Datatype:
     return MPI.Datatype.fromcode(kind.char)
 
 
+def _is_known(kind: np.dtype[Any]) -> bool:
+    """Whether MPI has the type at all; bf16 it does not."""
+    try:
+        return bool(_datatype(kind) != MPI.DATATYPE_NULL)
+    except ValueError:
+        return False
+
+
 def _buffer(array: Array) -> list[Any]:
-    return [array, array.size, _datatype(array.dtype)]
+    return [array, _datatype(array.dtype)]
 
 
 def _operator(op: str, kind: np.dtype[Any]) -> MPI.Op:
@@ -184,24 +178,11 @@ class MpiAdapter:
         return self._carried_out(request_of(operation, inputs, self._ranks.size, **arguments), inputs)
 
     def _carried_out(self, request: Request, inputs: list[Tensor]) -> dict[str, Any]:
-        dtype = inputs[0].dtype
-        outputs = self._ranks.lead(request, [_array(tensor) for tensor in inputs])
-        keeps = request.operation not in ("all_gather", "reduce_scatter")
-        shapes = [tensor.shape if keeps else output.shape for tensor, output in zip(inputs, outputs, strict=True)]
-        pairs = zip(shapes, outputs, strict=True)
-        return {"outputs": [Tensor(dtype, shape, output.tobytes()) for shape, output in pairs]}
-
-
-def _array(tensor: Tensor) -> Array:
-    """A tensor's numbers.
-
-    Raises:
-        NotSupported: numpy and MPI do not both have the dtype.
-    """
-    kind = NUMPY_TYPES.get(tensor.dtype)
-    if kind is None or _datatype(np.dtype(kind)) == MPI.DATATYPE_NULL:
-        raise NotSupported(f"dtype {tensor.dtype}")
-    return np.frombuffer(tensor.data, kind).reshape(tensor.shape)
+        combining = request.operation in COMBINING
+        arrays = [rank_array(tensor, combining) for tensor in inputs]
+        if combining and not _is_known(arrays[0].dtype):
+            raise NotSupported(f"dtype {inputs[0].dtype} in MPI")
+        return rank_outputs(request, inputs, self._ranks.lead(request, arrays))
 
 
 def _end_with_parent() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from conformance.adapters.collective_requests import Request, share_sizes
+from conformance.adapters.collective_requests import COMBINING, Request, share_sizes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,20 +38,26 @@ class Group(Protocol):
 
 
 def taken_part(group: Group, request: Request, own: Array) -> Array:
-    """What this rank has afterwards, flat; `own` is what it brings, of any shape."""
-    flat = np.ascontiguousarray(own).reshape(-1)
-    if request.operation == "all_gather":
-        return group.all_gather(flat, _counts_of_shares(group, flat))
-    if request.operation == "broadcast":
-        return _in_chunks(flat, request.chunk, lambda part: group.broadcast(part, request.root))
-    if request.operation == "all_to_all":
-        return group.all_to_all(flat)
+    """What this rank has afterwards; `own` is what it brings, both flat. What is only moved travels as bytes."""
+    if request.operation not in COMBINING:
+        return _moved(group, request, own)
     engine_op = "sum" if request.op == "mean" else request.op
     if request.operation == "reduce_scatter":
-        result = group.reduce_scatter(flat, engine_op, share_sizes(flat.size, group.size))
+        result = group.reduce_scatter(own, engine_op, share_sizes(own.size, group.size))
     else:
-        result = _in_chunks(flat, request.chunk, lambda part: group.all_reduce(part, engine_op))
+        result = _in_chunks(own, request.chunk, lambda part: group.all_reduce(part, engine_op))
     return result / result.dtype.type(group.size) if request.op == "mean" else result
+
+
+def _moved(group: Group, request: Request, own: Array) -> Array:
+    width, data = own.dtype.itemsize, own.view(np.uint8)
+    if request.operation == "all_gather":
+        result = group.all_gather(data, _bytes_of_shares(group, data))
+    elif request.operation == "broadcast":
+        result = _in_chunks(data, request.chunk * width, lambda part: group.broadcast(part, request.root))
+    else:
+        result = group.all_to_all(data)
+    return result.view(own.dtype)
 
 
 def _in_chunks(flat: Array, chunk: int, carry: Any) -> Array:
@@ -61,8 +67,8 @@ def _in_chunks(flat: Array, chunk: int, carry: Any) -> Array:
     return np.concatenate([carry(flat[first : first + chunk]) for first in range(0, flat.size, chunk)])
 
 
-def _counts_of_shares(group: Group, own: Array) -> list[int]:
-    """How many elements each place brings; every rank learns it, as users of all-gather must."""
+def _bytes_of_shares(group: Group, own: Array) -> list[int]:
+    """How many each place brings; every rank learns it, as users of all-gather must."""
     brought = np.zeros(group.size, np.int64)
     brought[group.place] = own.size
     return [int(each) for each in group.all_reduce(brought, "sum")]
