@@ -51,9 +51,11 @@ def orders(session: Session, most_ranks: int) -> Iterator[dict[str, Any]]:
 
 def _entry(finding: Finding, ranks: int, elements: int) -> dict[str, Any] | None:
     """The entry of a sum that has one order and arithmetic for each element, on all ranks alike."""
-    whole = finding.arithmetic is not None and all(group.tree is not None for group in finding.groups)
-    if finding.arithmetic is None or not whole or not finding.ranks_agree:
+    trees = [group.tree for group in finding.groups if group.tree is not None]
+    if finding.arithmetic is None or len(trees) < len(finding.groups) or not finding.ranks_agree:
         return None
+    if finding.seen is not None and finding.seen.start == "+0":
+        trees = [tree.with_start(ranks) for tree in trees]
     name, _, version = finding.implementation.rpartition(" ")
     return {
         "engine": ENGINES.get(name, name),
@@ -62,7 +64,10 @@ def _entry(finding: Finding, ranks: int, elements: int) -> dict[str, Any] | None
         "elements": elements,
         "dtype": finding.subject.dtype,
         "arithmetic": finding.arithmetic.model.to_json(),
-        "orders": [group.to_json() for group in finding.groups],
+        "orders": [
+            {"first": group.first, "last": group.last, "tree": tree.to_text()}
+            for group, tree in zip(finding.groups, trees, strict=True)
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""Eight processes that gloo connects: each holds one rank's input, and gloo carries out the collectives between them."""
+"""Eight processes that gloo connects: each holds one rank's input; collectives run between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime
 import multiprocessing
 import os
 import tempfile
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ class GlooRanks:
     """The processes, started at once; they end with the one that started them.
 
     Raises:
-        RuntimeError: from `carry_out`, where a rank has died.
+        RuntimeError: from `carry_out`, where a rank has died or gloo has failed; then all are to be started anew.
     """
 
     def __init__(self) -> None:
@@ -113,18 +113,20 @@ class GlooRanks:
 
     def carry_out(self, request: Request, arrays: list[Array]) -> list[Array]:
         """What the ranks have afterwards that have an input."""
-        used = list(enumerate(zip(self._pipes, arrays, strict=False)))
-        for rank, (pipe, array) in used:
+        waiting = {}
+        for rank, (pipe, array) in enumerate(zip(self._pipes, arrays, strict=False)):
             with _naming(rank):
                 pipe.send((request, array))
-        outputs = []
-        for rank, (pipe, _) in used:
-            with _naming(rank):
-                outputs.append(pipe.recv())
-        wrong = [str(output) for output in outputs if isinstance(output, Exception)]
-        if wrong:
-            raise RuntimeError(wrong[0])
-        return outputs
+            waiting[pipe] = rank
+        outputs: dict[int, Array] = {}
+        while waiting:  # for all at once: those that wait for a dead rank would wait until gloo's limit
+            for pipe in wait(list(waiting)):
+                rank = waiting.pop(pipe)
+                with _naming(rank):
+                    outputs[rank] = pipe.recv()
+                if isinstance(outputs[rank], Exception):
+                    raise RuntimeError(str(outputs[rank]))
+        return [outputs[rank] for rank in range(len(arrays))]
 
 
 @contextlib.contextmanager

