@@ -1,6 +1,6 @@
 """JAX on the CPU behind the protocol: `--impl=py:conformance.adapters.jax_adapter:make`.
 
-Operations are compiled, as JAX programs are; all-reduce is a `psum` over eight virtual devices.
+Operations are compiled, as JAX programs are; collectives run over eight virtual devices.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of  # noqa: E402
 from conformance.adapters.exchange import (  # noqa: E402
     UNARY,
     array_of,
-    hello,
+    hello_of_engine,
+    rank_array,
+    rank_outputs,
     refuse_trees,
     result_type,
     tensor_of,
 )
-from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+from conformance.adapters.jax_collectives import carried_out  # noqa: E402
+from conformance.adapters.orders import declared  # noqa: E402
 
 from tessera_conformance.adapter import NotSupported  # noqa: E402
 from tessera_conformance.tensors import Tensor  # noqa: E402
@@ -41,7 +45,7 @@ class JaxAdapter:
 
     def hello(self) -> dict[str, Any]:
         """Identity."""
-        return hello("jax", jax.__version__)
+        return hello_of_engine("jax", jax.__version__, ("all-to-all", "subgroups"))
 
     def numerics_evaluate(
         self, *, operation: str, inputs: list[Tensor], attributes: dict[str, Any], level: str = "fast", **rest: Any
@@ -59,17 +63,26 @@ class JaxAdapter:
             return {"outputs": [tensor_of(_elementary(operation)(*arrays))]}
         raise NotSupported(f"numerics.evaluate {operation}")
 
+    def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
+        """The order of a sum over ranks, as it was found."""
+        return declared("jax", jax.__version__, operation, **question)
+
     def collectives_all_reduce(
-        self, *, inputs: list[Tensor], op: str, level: str = "fast", **rest: Any
+        self, *, inputs: list[Tensor], op: str, level: str = "deterministic", **rest: Any
     ) -> dict[str, Any]:
-        """The sum over eight virtual devices."""
-        if op != "sum" or len(inputs) != RANKS:
-            raise NotSupported(f"all_reduce {op} over {len(inputs)} ranks")
-        if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
-            raise NotSupported(f"all_reduce in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
-        compiled, sharding = _sum_over_ranks()
-        ranks = jax.device_put(np.stack([array_of(tensor) for tensor in inputs]), sharding)
-        return {"outputs": [tensor_of(row) for row in np.asarray(compiled(ranks))]}
+        """A `psum`, `pmax` or `pmin` over as many virtual devices as there are inputs."""
+        return _carried_out(all_reduce_of(inputs, op, RANKS, level, rest), inputs)
+
+    def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
+        """One collective among the ranks of each group."""
+        return _carried_out(request_of(operation, inputs, RANKS, **arguments), inputs)
+
+
+def _carried_out(request: Request, inputs: list[Tensor]) -> dict[str, Any]:
+    if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
+        raise NotSupported(f"collectives in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
+    arrays = [rank_array(tensor, request.operation in COMBINING) for tensor in inputs]
+    return rank_outputs(request, inputs, carried_out(request, arrays))
 
 
 @cache
@@ -85,14 +98,6 @@ def _reduction(operation: str, axis: int, keepdims: bool) -> Any:
 @cache
 def _elementary(operation: str) -> Any:
     return jax.jit(jnp.power if operation == "pow" else getattr(jnp, operation))
-
-
-@cache
-def _sum_over_ranks() -> tuple[Any, Any]:
-    mesh = Mesh(np.array(jax.devices()[:RANKS]), ("rank",))
-    across = PartitionSpec("rank")
-    summed = jax.shard_map(lambda x: jax.lax.psum(x, "rank"), mesh=mesh, in_specs=across, out_specs=across)
-    return jax.jit(summed), NamedSharding(mesh, across)
 
 
 def make() -> JaxAdapter:

@@ -1,26 +1,33 @@
 """PyTorch on the CPU behind the protocol: `--impl=py:conformance.adapters.torch_adapter:make`.
 
-All-reduce is gloo's, over eight process groups inside one process.
+Collectives are gloo's, between eight processes.
 """
 
 from __future__ import annotations
 
-import atexit
-import datetime
-import threading
 from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as distributed
-from conformance.adapters.exchange import NUMPY_TYPES, UNARY, array_of, hello, refuse_trees, result_type, tensor_of
+from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, kind_of, request_of
+from conformance.adapters.exchange import (
+    NUMPY_TYPES,
+    UNARY,
+    array_of,
+    hello_of_engine,
+    rank_array,
+    rank_outputs,
+    refuse_trees,
+    result_type,
+    tensor_of,
+)
+from conformance.adapters.gloo_ranks import RANKS, GlooRanks, given, taken
+from conformance.adapters.orders import declared
 
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.tensors import Tensor
 
-RANKS = 8
-TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}
 REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
 
 
@@ -32,27 +39,37 @@ class TorchAdapter:
 
     def hello(self) -> dict[str, Any]:
         """Identity."""
-        return hello("torch", torch.__version__)
+        return hello_of_engine("gloo", torch.__version__, ("all-to-all", "subgroups"), name="torch")
 
     def numerics_evaluate(
         self, *, operation: str, inputs: list[Tensor], attributes: dict[str, Any], level: str = "fast", **rest: Any
     ) -> dict[str, Any]:
         """One operation; what is not in this file is unsupported."""
         refuse_trees(attributes)
-        arrays = [_given(tensor) for tensor in inputs]
-        return {"outputs": [_taken(_evaluated(operation, arrays, attributes, inputs[0].dtype))]}
+        arrays = [given(array_of(tensor)) for tensor in inputs]
+        return {"outputs": [tensor_of(taken(_evaluated(operation, arrays, attributes, inputs[0].dtype)))]}
+
+    def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
+        """The order of a sum over ranks, as it was found."""
+        return declared("gloo", torch.__version__, operation, **question)
 
     def collectives_all_reduce(
-        self, *, inputs: list[Tensor], op: str, level: str = "fast", **rest: Any
+        self, *, inputs: list[Tensor], op: str, level: str = "deterministic", **rest: Any
     ) -> dict[str, Any]:
-        """The sum over eight gloo ranks."""
-        if op != "sum" or len(inputs) != RANKS:
-            raise NotSupported(f"all_reduce {op} over {len(inputs)} ranks")
-        buffers = [_given(tensor).clone() for tensor in inputs]
-        works = [group.allreduce([buffer]) for group, buffer in zip(_groups(), buffers, strict=True)]
-        for work in works:
-            work.wait()
-        return {"outputs": [_taken(buffer) for buffer in buffers]}
+        """The allreduce of gloo over as many ranks as there are inputs."""
+        return _carried_out(all_reduce_of(inputs, op, RANKS, level, rest), inputs)
+
+    def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
+        """One collective among the ranks of each group."""
+        return _carried_out(request_of(operation, inputs, RANKS, **arguments), inputs)
+
+
+def _carried_out(request: Request, inputs: list[Tensor]) -> dict[str, Any]:
+    combining, dtype = request.operation in COMBINING, inputs[0].dtype
+    if combining and (dtype == "int16" or (kind_of(dtype) == "complex" and request.op not in ("sum", "mean"))):
+        raise NotSupported(f"{request.op} of {dtype} in gloo")
+    arrays = [rank_array(tensor, combining) for tensor in inputs]
+    return rank_outputs(request, inputs, _ranks().carry_out(request, arrays))
 
 
 def _evaluated(operation: str, arrays: list[Any], attributes: dict[str, Any], dtype: str) -> Any:
@@ -67,35 +84,9 @@ def _evaluated(operation: str, arrays: list[Any], attributes: dict[str, Any], dt
     raise NotSupported(f"numerics.evaluate {operation}")
 
 
-def _given(tensor: Tensor) -> Any:
-    words = array_of(tensor)
-    if tensor.dtype == "bf16":
-        return torch.from_numpy(words.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(words.copy())
-
-
-def _taken(result: Any) -> Tensor:
-    if result.dtype == torch.bfloat16:
-        return tensor_of(result.contiguous().view(torch.int16).numpy().view(NUMPY_TYPES["bf16"]))
-    return tensor_of(result.contiguous().numpy())
-
-
 @cache
-def _groups() -> list[Any]:
-    """Eight ranks that find each other through a store in memory."""
-    store, groups = distributed.HashStore(), [None] * RANKS
-    limit = datetime.timedelta(seconds=20)
-
-    def join(rank: int) -> None:
-        groups[rank] = distributed.ProcessGroupGloo(store, rank, RANKS, limit)
-
-    threads = [threading.Thread(target=join, args=(rank,), daemon=True) for rank in range(RANKS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    atexit.register(_groups.cache_clear)  # the groups' own threads must end before the interpreter does
-    return groups
+def _ranks() -> GlooRanks:
+    return GlooRanks()
 
 
 def make() -> TorchAdapter:

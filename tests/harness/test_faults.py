@@ -23,6 +23,7 @@ PARSE = ("language.parse", {"source": "module m {}"})
         ("splits_a_message_over_lines", "protocol_error", "not JSON"),
         ("sends_text", "protocol_error", "not JSON: 'INFO: compiling ...'"),
         ("crashes_in_a_call", "crash", "signal SIGSEGV"),
+        ("dies_with_last_words", "crash", "ended with exit code 9"),
         ("returns_nothing", "protocol_error", "None is not of type 'object'"),
         ("answers_with_expectations", "protocol_error", "language.parse: message"),
         ("answers_with_malformed_tensors", "protocol_error", "takes 8 bytes, but 2 were given"),
@@ -39,6 +40,12 @@ def test_stderr_of_a_dead_implementation_is_kept(fake_session: OpenSession) -> N
     observation = fake_session("dies_at_start").call(*PARSE)
     assert isinstance(observation, Fault)
     assert "cannot find libacme.so.3" in observation.stderr
+
+
+def test_last_words_on_standard_output_are_kept(fake_session: OpenSession) -> None:
+    observation = fake_session("dies_with_last_words").call(*PARSE)
+    assert isinstance(observation, Fault)
+    assert "BAD TERMINATION\nEXIT CODE: 9" in observation.stderr
 
 
 def test_a_hang_is_ended_at_its_deadline(fake_session: OpenSession) -> None:

@@ -29,6 +29,8 @@ from tessera_conformance.transports import ImplementationUnavailable, TransportF
 MESSAGE_LIMIT = 256 * 1024 * 1024
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
+LAST_WORDS_GRACE = 0.5
+"""Seconds that a process has to end after it wrote what is no answer."""
 
 
 class RpcTransport:
@@ -182,6 +184,7 @@ class _Process:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
+            self._refuse_last_words(method, line)
             raise self._violation(f"{method}: the answer is not JSON: {_excerpt(line)}") from None
         if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
             raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {_excerpt(line)}")
@@ -204,6 +207,17 @@ class _Process:
 
     def _violation(self, detail: str) -> TransportFault:
         return TransportFault("protocol_error", detail, self._stderr_tail())
+
+    def _refuse_last_words(self, method: str, line: bytes) -> None:
+        """What ends with an error may have said so where answers belong, as launchers and virtual machines do."""
+        try:
+            failed = self._popen.wait(timeout=LAST_WORDS_GRACE) != 0
+        except subprocess.TimeoutExpired:
+            return
+        if failed:
+            self._read_available()
+            self._stderr += line + b"\n" + self._unread
+            raise self._death(method)
 
     def _death(self, method: str) -> TransportFault:
         """How the process ended, or that it closed its output while alive."""

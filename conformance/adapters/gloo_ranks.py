@@ -1,0 +1,161 @@
+"""Eight processes that gloo connects: each holds one rank's input; collectives run between them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import multiprocessing
+import os
+import tempfile
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+import torch.distributed as distributed
+from conformance.adapters.collective_requests import Request
+from conformance.adapters.rank_collectives import Array, taken_part
+
+RANKS = 8
+LIMIT = datetime.timedelta(seconds=20)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+OPERATORS = {
+    "sum": distributed.ReduceOp.SUM,
+    "prod": distributed.ReduceOp.PRODUCT,
+    "max": distributed.ReduceOp.MAX,
+    "min": distributed.ReduceOp.MIN,
+}
+
+
+class GlooGroup:
+    """A group of ranks as gloo has it."""
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        self.size, self.place = group.size(), group.rank()
+
+    def all_reduce(self, own: Array, op: str) -> Array:
+        """allreduce."""
+        buffer, options = given(own), distributed.AllreduceOptions()
+        options.reduceOp = OPERATORS[op]
+        self.group.allreduce([buffer], options).wait()
+        return taken(buffer)
+
+    def reduce_scatter(self, own: Array, op: str, counts: list[int]) -> Array:
+        """reduce_scatter, of shares of one size or not."""
+        options = distributed.ReduceScatterOptions()
+        options.reduceOp = OPERATORS[op]
+        whole = given(own)
+        result = torch.empty(counts[self.place], dtype=whole.dtype)
+        self.group.reduce_scatter([result], [list(torch.split(whole, counts))], options).wait()
+        return taken(result)
+
+    def all_gather(self, own: Array, counts: list[int]) -> Array:
+        """allgather, which has blocks of one size: shorter ones are filled up, and cut again."""
+        longest = max(counts)
+        filled = torch.zeros(longest, dtype=torch.uint8)
+        filled[: own.size] = given(own)
+        blocks = [torch.empty(longest, dtype=torch.uint8) for _ in counts]
+        self.group.allgather([blocks], [filled]).wait()
+        return np.concatenate([taken(block)[:count] for block, count in zip(blocks, counts, strict=True)])
+
+    def broadcast(self, own: Array, root: int) -> Array:
+        """broadcast."""
+        buffer, options = given(own), distributed.BroadcastOptions()
+        options.rootRank = root
+        self.group.broadcast([buffer], options).wait()
+        return taken(buffer)
+
+    def all_to_all(self, own: Array) -> Array:
+        """alltoall_base, of blocks of one size."""
+        result = torch.empty(own.size, dtype=torch.uint8)
+        self.group.alltoall_base(result, given(own), [], [], distributed.AllToAllOptions()).wait()
+        return taken(result)
+
+
+def given(array: Array) -> Any:
+    """A tensor of torch with a copy of the numbers, which torch may write to."""
+    if array.dtype == BFLOAT16:
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(array.copy())
+
+
+def taken(tensor: Any) -> Array:
+    """The numbers of a tensor of torch."""
+    if tensor.dtype == torch.bfloat16:
+        words: Array = tensor.contiguous().view(torch.int16).numpy().view(BFLOAT16)
+        return words
+    numbers: Array = tensor.contiguous().numpy()
+    return numbers
+
+
+class GlooRanks:
+    """The processes, started at once; they end with the one that started them.
+
+    Raises:
+        RuntimeError: from `carry_out`, where a rank has died or gloo has failed; then all are to be started anew.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tessera-gloo-")
+        context = multiprocessing.get_context("spawn")
+        self._pipes: list[Connection] = []
+        self.processes = []
+        for rank in range(RANKS):
+            here, there = context.Pipe()
+            process = context.Process(target=follow, args=(rank, self._folder.name, there), daemon=True)
+            process.start()
+            there.close()
+            self._pipes.append(here)
+            self.processes.append(process)
+
+    def carry_out(self, request: Request, arrays: list[Array]) -> list[Array]:
+        """What the ranks have afterwards that have an input."""
+        waiting = {}
+        for rank, (pipe, array) in enumerate(zip(self._pipes, arrays, strict=False)):
+            with _naming(rank):
+                pipe.send((request, array))
+            waiting[pipe] = rank
+        outputs: dict[int, Array] = {}
+        while waiting:  # for all at once: those that wait for a dead rank would wait until gloo's limit
+            for pipe in wait(list(waiting)):
+                rank = waiting.pop(pipe)
+                with _naming(rank):
+                    outputs[rank] = pipe.recv()
+                if isinstance(outputs[rank], Exception):
+                    raise RuntimeError(str(outputs[rank]))
+        return [outputs[rank] for rank in range(len(arrays))]
+
+
+@contextlib.contextmanager
+def _naming(rank: int) -> Any:
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        raise RuntimeError(f"rank {rank} has died: {error!r}") from error
+
+
+def follow(rank: int, folder: str, pipe: Connection) -> None:
+    """One rank's process: take part in what is asked for, until the asking process ends."""
+    os.dup2(2, 1)  # standard output belongs to the protocol
+    torch.set_num_threads(1)
+    groups: dict[tuple[int, ...], GlooGroup] = {}
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while True:
+            request, own = pipe.recv()
+            members = next(group for group in request.groups if rank in group)
+            try:
+                if members not in groups:
+                    groups[members] = _joined(rank, members, folder)
+                pipe.send(taken_part(groups[members], request, own))
+            except Exception as error:
+                pipe.send(RuntimeError(f"rank {rank}: {error}"))
+
+
+def _joined(rank: int, members: tuple[int, ...], folder: str) -> GlooGroup:
+    """The group of these ranks, which find each other through a file."""
+    name = "-".join(map(str, members))
+    store = distributed.FileStore(str(Path(folder) / name), len(members))
+    return GlooGroup(distributed.ProcessGroupGloo(store, members.index(rank), len(members), LIMIT))
