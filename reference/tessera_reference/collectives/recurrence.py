@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from .groups import share_of
 from .schedules import algorithm, steps
 from .ways import FIXED, Direction, Way, way_between
 
-__all__ = ["Irregular", "Times", "duration", "recurrence"]
+__all__ = ["Irregular", "Times", "recurrence"]
 
 Whole: TypeAlias = npt.NDArray[np.int64]
 
@@ -43,7 +43,7 @@ class Times(NamedTuple):
     source: Whole
     target: Whole
     first: Whole
-    count: Whole
+    elements: Whole
     start: Whole
     end: Whole
 
@@ -55,11 +55,6 @@ class _Step(NamedTuple):
     target: Whole
     first: Whole
     last: Whole
-
-
-def duration(*given: Any, **options: Any) -> int:
-    """When the last message of a collective has arrived. Takes and raises what `recurrence` does."""
-    return max((int(each.end.max()) for each in recurrence(*given, **options)), default=0)
 
 
 def recurrence(
@@ -267,7 +262,7 @@ class _Lanes:
         """
         slots = self._ends[lanes].argmin(axis=-1)
         opens = np.maximum(self._free[lanes], self._ends[lanes, slots])
-        start = np.maximum(ready, opens.max(axis=1, initial=0))
+        start: Whole = np.maximum(ready, opens.max(axis=1, initial=0))
         held = (opens == start[:, None]) & (self._closed_since[lanes] <= ready[:, None])
         if not ((start == ready) | held.any(axis=1)).all():
             raise Irregular("a message might leave before one that comes earlier")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 
 __all__ = ["KINDS", "End", "Link", "Routes"]
 
@@ -42,9 +43,14 @@ class Routes:
 
     def __init__(self, links: Iterable[Link]) -> None:
         self._at: dict[End, list[Link]] = {}
+        self._joining: dict[tuple[End, End], list[Link]] = {}
         for link in links:
             self._at.setdefault(link.a, []).append(link)
             self._at.setdefault(link.b, []).append(link)
+            self._joining.setdefault((link.a, link.b), []).append(link)
+            self._joining.setdefault((link.b, link.a), []).append(link)
+        for each in self._at.values():
+            each.sort(key=lambda link: link.latency)
         self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
 
     def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
@@ -74,9 +80,13 @@ class Routes:
         return links[0] if len(links) == 1 else None
 
     def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share."""
+        """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share.
+
+        Once a way is known, ends that are no nearer than it is long are left out: a switch may have thousands.
+        """
         waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
         done: set[End] = set()
+        known: tuple[int, int] | None = None
         while waiting:
             latency, hops, names, end, way = heappop(waiting)
             if end == b:
@@ -84,8 +94,14 @@ class Routes:
             if end in done:
                 continue
             done.add(end)
-            for link in self._at.get(end, ()):
-                if link.name not in down and link.other(end) not in done:
-                    reached = latency + link.latency, hops + 1, (*names, link.name)
-                    heappush(waiting, (*reached, link.other(end), (*way, link)))
+            last = [link for link in self._joining.get((end, b), ()) if link.name not in down]
+            for link in chain(last, self._at.get(end, ())):
+                reached = latency + link.latency, hops + 1
+                other = link.other(end)
+                if other == b and link.name not in down:
+                    known = min(known or reached, reached)
+                elif known is not None and reached >= known:
+                    break
+                if link.name not in down and other not in done:
+                    heappush(waiting, (*reached, (*names, link.name), other, (*way, link)))
         return None
