@@ -1,0 +1,71 @@
+"""Messages that are combined as they arrive, leave too early, overwrite or come twice (runtime spec 6 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives import delivery, operations
+from tessera_reference.collectives.delivery import Combine, Move, delivered
+from tessera_reference.numerics.array import Array
+
+from ...ir.violators.changes import changed
+
+Values = delivery.Values
+FINISH, GATHERED = delivery._finish, delivery._gathered
+
+
+def without(clause: str, name: str, description: str, rule: str) -> Violation:
+    """A message does not wait for the others of one rule."""
+    return changed(
+        clause,
+        name,
+        description,
+        (delivery, rule, lambda move, each: False),
+        (delivery, "_order", delivery._order.__wrapped__),
+    )
+
+
+def doubled(move: Move, value: Values, held: Values, combine: Combine) -> None:
+    """The first contribution of rank 1 is combined twice."""
+    FINISH(move, value, held, combine)
+    if move.combines and (move.step, move.source) == (0, 1):
+        FINISH(move, value, held, combine)
+
+
+def lost(move: Move, value: Values, held: Values, combine: Combine) -> None:
+    """The last place of a message to rank 0 does not arrive."""
+    short = move if move.target else replace(move, count=move.count - 1)
+    FINISH(short, value[..., : short.count], held, combine)
+
+
+def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
+    """The last place of what is gathered keeps what was in the buffer."""
+    stale = [each.values.copy() for each in GATHERED(brought, sent, seed)]
+    for values in stale[:-1]:
+        values[-1] = values[0]
+    return [Array(brought[0].dtype, values) for values in stale]
+
+
+def at_level(clause: str, name: str, description: str, level: str) -> Violation:
+    """Delivery as at one level, whichever is asked for."""
+
+    def change(*given: Any, **named: Any) -> Any:
+        return delivered(*given, **{**named, "level": level})
+
+    return changed(clause, name, description, (operations, "delivered", change))
+
+
+VIOLATIONS: list[Violation] = [
+    without("RT-06-04", "by_arrival", "combines contributions in the order of arrival", "_combines_after"),
+    without("LANG-09-05", "as_they_come", "combines contributions in the order of arrival", "_combines_after"),
+    without("RT-13-01", "stale_buffer", "sends a buffer before its input is there", "_leaves_after"),
+    without("RT-06-03", "too_early", "sends a buffer before its input is there", "_leaves_after"),
+    changed("RT-13-01", "delivers_twice", "delivers a message twice", (delivery, "_finish", doubled)),
+    changed("RT-13-01", "loses_a_tail", "loses the last place of a message", (delivery, "_finish", lost)),
+    changed("RT-13-01", "stale_gather", "leaves a place as it was", (delivery, "_gathered", unsent)),
+    at_level("LANG-09-06", "delivers_partial_sums", "combines on the way under strict", "deterministic"),
+    at_level("LANG-09-05", "delivers_contributions", "combines canonically under deterministic", "strict"),
+]
