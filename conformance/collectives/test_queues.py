@@ -103,8 +103,8 @@ def test_chunks_of_several_collectives_are_in_flight_together(impl, check):
 @clause("COLL-04.1-03", "COLL-04.2-03")
 @pytest.mark.parametrize("credits", [1, 2, 3])
 def test_credits_limit_the_chunks_in_flight(impl, check, credits):
-    """A broadcast of two ranks crosses each link once: no more chunks are in flight than it has credits."""
-    units = [comm("r", 20 * MIB, MIB, operation="broadcast", algorithm="direct")]
+    """A chunk of an exchange of two ranks crosses each link once each way: as many are in flight as it has credits."""
+    units = [comm("r", 20 * MIB, MIB, operation="all_to_all", algorithm="direct")]
     slots = simulated(impl, check, units, max_inflight=8, topology=topology(credits=credits))["timeline"]
     check.equal(most_at_once(of(slots, device=devices_of(1, 2)[1])), credits, "chunks in flight")
 
@@ -168,8 +168,8 @@ def test_a_collective_without_credits_lets_another_go(impl, check):
     document = machine(nodes=2, each=2)
     for link in document["links"]:
         link["credits"] = 1 if link["kind"] == "rdma" else 64
-    over = comm("over", 8 * MIB, MIB, operation="broadcast", algorithm="direct", ranks=[0, 2])
-    inside = comm("inside", 8 * MIB, MIB, operation="broadcast", algorithm="direct", ranks=[0, 1])
+    over = comm("over", 8 * MIB, MIB, operation="all_to_all", algorithm="direct", ranks=[0, 2])
+    inside = comm("inside", 8 * MIB, MIB, operation="all_to_all", algorithm="direct", ranks=[0, 1])
     given = {"topology": json.dumps(document), "max_inflight": 8}
     alone = simulated(impl, check, [inside], **given)["timeline"]
     timeline = simulated(impl, check, [over, inside], **given)["timeline"]
