@@ -8,7 +8,7 @@ comes back to it through another.
 """
 
 from abc import abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -341,13 +341,20 @@ class RootSum(Collective):
         return (build(RootBroadcast, at.dy, root=self.root, **self.along()),)
 
 
+_OVER_TREES: Mapping[str, Callable[[Array, int], Array]] = {
+    "sum": reductions.sum,
+    "prod": reductions.prod,
+    "mean": reductions.mean,
+}
+
+
 def _reduced(op: str, contributions: Sequence[Array]) -> Array:
     """All contributions in one, a sum over the canonical tree (LANG-09-05, LANG-09-06)."""
     first = contributions[0]
     # Flat, since numpy takes no more axes than it takes of an operand.
     stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
-    if op in ("sum", "prod", "mean"):
-        values = {"sum": reductions.sum, "prod": reductions.prod, "mean": reductions.mean}[op](stack, 0).values
+    if op in _OVER_TREES:
+        values = _OVER_TREES[op](stack, 0).values
     elif first.dtype.kind == "bool":
         values = np.asarray(stack.values.any(axis=0) if op == "max" else stack.values.all(axis=0))
     else:
