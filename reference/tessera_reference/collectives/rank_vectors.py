@@ -41,7 +41,7 @@ def _around(held: Values, starts: Sequence[int], node: Callable[[list[Any]], Val
     share = np.repeat(np.arange(ranks), np.diff(starts))
     flat = held.reshape(-1)
     place = (share + 1) % ranks * count + np.arange(count)
-    total = flat[place]
+    total: Values = flat[place]
     for _ in range(ranks - 1):
         place += count
         total = node([flat.take(place, mode="wrap"), total])

@@ -68,8 +68,9 @@ class Rendezvous:
     def _incomplete(self, work: Work) -> Failure:
         absent = [rank for rank in self.expected if rank not in self.contributions]
         given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
-        ranks = ", ".join(map(str, self.expected))
-        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, f"each of the ranks {ranks}")
+        whole = len(self.expected) == len(work.stream.mesh.devices)
+        allowed = "every rank of the mesh" if whole else f"each of the ranks {', '.join(map(str, self.expected))}"
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, allowed)
 
 
 def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
