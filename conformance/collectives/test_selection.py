@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.chapters.collectives.kit.machines import device, text
 from tessera_conformance.chapters.collectives.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.vectors.counter import counted
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 ALGO, TABLE = "TESSERA_COLL_ALGO", "TESSERA_COLL_TABLE"
@@ -291,3 +292,25 @@ def test_a_malformed_table_is_refused_by_its_variable(impl, check, table, word):
     """What is wrong is named."""
     answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={TABLE: table})
     refused(check, answer, INVALID, TABLE, word)
+
+
+@feature("operation-access", "collective-messages")
+@clause("COLL-01-03", "COLL-03.2-04")
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather"])
+def test_auto_runs_by_what_is_selected(impl, check, operation, ranks):
+    """The answer names an algorithm, which is that of its size, and the messages are those of that algorithm."""
+    seen = set()
+    for count in (1, 3000, 300_000):
+        inputs = [counted("int8", (count,), seed=970 + rank) for rank in range(ranks)]
+        given = {"operation": operation, "inputs": inputs, **({"op": "max"} if operation == "all_reduce" else {})}
+        found = check.returns(impl.collectives.run(**given, algorithm="auto", messages=True))
+        bytes = count * ranks if operation == "all_gather" else count
+        said = check.returns(impl.collectives.select(collective=operation, bytes=bytes, ranks=ranks))
+        check.equal(found.get("algorithm"), said["algorithm"], f"the algorithm for {bytes} bytes")
+        named = check.returns(impl.collectives.run(**given, algorithm=said["algorithm"], messages=True))
+        check.equal(found["messages"], named["messages"], f"the messages of {said['algorithm']}")
+        for rank, output in enumerate(found["outputs"]):
+            check.bits(output, named["outputs"][rank], f"rank {rank}")
+        seen.add(said["algorithm"])
+    check.true(len(seen) > 1, "sizes get different algorithms", sorted(seen))

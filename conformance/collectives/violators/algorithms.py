@@ -242,3 +242,14 @@ VIOLATIONS: list[Violation] = [
         lambda operation, used, brought, root: None
     ))),
 ]  # fmt: skip
+
+
+def always_ring(operation: str, inputs: Any, given: Any) -> str:
+    """Auto is a ring."""
+    return "ring"
+
+
+AUTO = [
+    changed("COLL-01-03", "auto_is_ring", "runs by a ring for auto", (collectives, "_chosen", always_ring)),
+    changed("COLL-03.2-04", "auto_unknown", "does not know auto", (collectives, "_chosen", lambda *given: "auto")),
+]

@@ -9,6 +9,7 @@ from typing import Any
 from tessera_conformance.tensors import Tensor
 
 from ..collectives import all_reduce, run
+from ..collectives.selection import select
 from .extensions import ExtensionMethods
 from .outcomes import array, tensor
 from .requests import checked
@@ -59,12 +60,13 @@ class CollectivesMethods(ExtensionMethods):
     ) -> dict[str, Any]:
         """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
+            chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
             result = run(
                 operation,
                 [array(each) for each in inputs],
                 op=op,
                 root=root,
-                name=algorithm,
+                name=chosen,
                 groups=groups,
                 per_node=per_node,
                 chunk=chunk,
@@ -75,4 +77,12 @@ class CollectivesMethods(ExtensionMethods):
                 seed=seed,
             )
         told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
-        return {"outputs": [tensor(each) for each in result.outputs], **told}
+        return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}
+
+
+def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:
+    """The algorithm for the full buffer of the first group; `run` says what is wrong with groups. Raises `Failure`."""
+    group = [rank for rank in (groups[0] if groups else range(len(inputs))) if rank < len(inputs)]
+    sizes = [len(inputs[rank].data) for rank in group]
+    bytes = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
+    return select(operation, bytes, max(len(group), 1)).algorithm
