@@ -7,13 +7,18 @@ speed. A rank that dies takes the whole job with it, as mpirun has it, and the h
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import os
+import queue
 import signal
 import sys
+import threading
 import time
 import traceback
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
 
 # Many ranks share few processors here: MPICH yields at once instead of after a thousand polls.
 os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
@@ -40,6 +45,8 @@ ENGINES = {"MPICH": "mpich", "Open MPI": "openmpi"}
 NAP = 0.0002
 """Seconds between two looks of a waiting rank."""
 PR_SET_PDEATHSIG = 1
+F_SETPIPE_SZ = 1031
+PIPE_BYTES = 1 << 20
 
 
 class Communicator:
@@ -185,6 +192,27 @@ class MpiAdapter:
         return rank_outputs(request, inputs, self._ranks.lead(request, arrays))
 
 
+def _requests() -> Iterator[bytes]:
+    """The lines of standard input, taken by a thread as they come.
+
+    The launcher of MPICH ends the job where the pipe to rank 0 is full: it does not wait for the rank to read.
+    """
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(0, F_SETPIPE_SZ, PIPE_BYTES)
+    chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def drain() -> None:
+        while chunk := os.read(0, PIPE_BYTES):
+            chunks.put(chunk)
+        chunks.put(b"")
+
+    threading.Thread(target=drain, daemon=True).start()
+    rest = b""
+    for chunk in iter(chunks.get, b""):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+
+
 def _end_with_parent() -> None:
     """Where mpirun is killed outright, a rank must not stay behind and spin; Linux only."""
     if sys.platform == "linux":
@@ -199,7 +227,7 @@ def main() -> int:
         if ranks.rank:
             ranks.follow()
             return 0
-        code = serve(MpiAdapter(ranks))
+        code = serve(MpiAdapter(ranks), cast(BinaryIO, _requests()))
         ranks.dismiss()
         return code
     except BaseException:

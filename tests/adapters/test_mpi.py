@@ -87,6 +87,12 @@ def test_collectives_between_processes(session: Session) -> None:
     assert outputs(run(session, rows, op="sum", chunk=4)) == [total] * RANKS
 
 
+def test_a_request_larger_than_a_pipe_arrives_whole(session: Session) -> None:
+    """The launcher of MPICH ends a job whose rank 0 does not read at once."""
+    inputs = [tensor_of("fp32", [rank + 1] * 16000) for rank in range(RANKS)]
+    assert outputs(run(session, inputs, op="prod")) == [tensor_of("fp32", [24] * 16000)] * RANKS
+
+
 def test_what_mpi_has_not_is_unsupported(session: Session) -> None:
     """More inputs than ranks, a dtype that numpy alone has, the canonical order."""
     for inputs, arguments, told in (

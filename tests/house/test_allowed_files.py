@@ -33,6 +33,7 @@ AMONG_THE_REPORTS = {
     "README.md",
     "benchmarks.txt",
     "coverage.json",
+    "engines",
     "kill-matrix.json",
     "kill-matrix.md",
     "probes",
