@@ -52,9 +52,10 @@ def test_fp32_and_the_wire_differ_on_these_inputs() -> None:
 
 @pytest.mark.parametrize("wire", ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2"])
 @pytest.mark.parametrize("data", ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2"])
-def test_a_wire_holds_a_dtype_when_every_value_comes_back(wire: str, data: str) -> None:
+def test_a_wire_holds_a_dtype_when_every_number_comes_back(wire: str, data: str) -> None:
     dtype = DTYPES[data]
-    every = Array(dtype, decode(np.arange(1 << dtype.bits).astype(code_dtype(dtype)), dtype))
+    values = decode(np.arange(1 << dtype.bits).astype(code_dtype(dtype)), dtype)
+    every = Array(dtype, values[~np.isinf(values)])
     back = cast(cast(every, DTYPES[wire]), dtype)
     assert holds(DTYPES[wire], dtype) == np.array_equal(encode(back.values, dtype), encode(every.values, dtype))
 
