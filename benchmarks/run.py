@@ -11,6 +11,7 @@ import sys
 
 import attention
 import clauses_check
+import collectives
 import elementary
 import exact_sum
 import harness_overhead
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "levels": levels.measure,
     "parse": parse.measure,
     "packing": packing.measure,
+    "collectives": collectives.measure,
     "runtime": runtime.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,

@@ -54,7 +54,7 @@ def _by_steps(
     """What the owners of all shares hold in the end."""
     used, held = algorithm(name, len(held), per_node), held.copy()
     for step in used.combining:
-        sent = held.copy() if len({each.target for each in step}) < len(step) or _passes_on(step) else held
+        sent = held.copy() if _passes_on(step) else held
         for message in step:
             place = slice(starts[message.first], starts[message.last])
             held[message.target, place] = node([held[message.target, place], sent[message.source, place]])

@@ -1,0 +1,150 @@
+"""Collectives: what all ranks compute, when half a million messages travel, and the recurrence over 4,096 ranks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from measurement import Measurement, NotMeasured, Outcome, in_turns
+
+from tessera_reference.collectives.operations import messages, run
+from tessera_reference.collectives.rank_vectors import combined
+from tessera_reference.collectives.recurrence import recurrence
+from tessera_reference.collectives.travel import travel
+from tessera_reference.mesh.uniform import uniform
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+
+RANKS, ELEMENTS = 8, 1 << 16
+MANY, MOST = 512, 4096
+NUMPY, STABLEHLO, ENGINE, RECURRENCE = 4, 200, 4, 0.5
+"""Times numpy's sum at most; times faster than the interpreter at least; seconds."""
+
+
+def measure() -> list[Outcome]:
+    """Processor time, also that of first calls, which find routes and schedules."""
+    values = np.random.Generator(np.random.Philox(14)).standard_normal((RANKS, ELEMENTS), np.float32)
+    buffers = [Array(dtype("fp32"), each) for each in values]
+    return [*_data(values, buffers), _against_stablehlo(values, buffers), *_engine(), *_recurrence(), _calls()]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    """Processor time of one call."""
+    started = time.process_time()
+    action()
+    return time.process_time() - started
+
+
+def _data(values: np.ndarray, buffers: list[Array]) -> list[Outcome]:
+    """Against the sum of the same numbers, which lie in one array already."""
+    ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
+    first = _seconds(ours)
+    mine, other = in_turns(ours, partial(np.sum, values, axis=0), 50)
+    name, peer = f"all_reduce, {RANKS} x 64 Ki fp32", "numpy.sum"
+    in_order = partial(run, "all_reduce", buffers, op="sum", name="ring", level="deterministic")
+    ring, again = in_turns(in_order, partial(np.sum, values, axis=0), 50)
+    return [
+        Measurement(name, mine, peer, other, mine / other, "x", NUMPY),
+        Measurement(f"{name}, first call", first, peer, other, first * 1e3, "ms", None),
+        Measurement("the same, order of a ring", ring, peer, again, ring / again, "x", None),
+    ]
+
+
+PROGRAM = f"""
+func.func @main(%x: tensor<{RANKS}x{ELEMENTS}xf32>) -> tensor<{ELEMENTS}xf32> {{
+  %zero = stablehlo.constant dense<-0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<{RANKS}x{ELEMENTS}xf32>, tensor<f32>) -> tensor<{ELEMENTS}xf32>
+  return %0 : tensor<{ELEMENTS}xf32>
+}}
+"""
+"""What an all-reduce adds. The interpreter's own waits for a thread of each rank, and aborts the process where there
+are fewer processors than ranks; it adds as many numbers, and takes no less."""
+
+
+def _against_stablehlo(values: np.ndarray, buffers: list[Array]) -> Outcome:
+    """StableHLO's interpreter adds the ranks' rows; reading its program is not counted."""
+    name = "all_reduce, times as fast"
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import stablehlo
+    except ImportError:
+        return NotMeasured(name, "pip install jaxlib")
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    with ir.Context() as context, ir.Location.unknown():
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        stablehlo.register_dialect(context)
+        module, given = ir.Module.parse(PROGRAM), [ir.DenseElementsAttr.get(values)]
+        ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
+        mine, other = in_turns(ours, lambda: stablehlo.eval_module(module, given), 5)
+    peer = "StableHLO's interpreter, reduce"
+    return Measurement(name, mine, peer, other, other / mine, "x", STABLEHLO, at_least=True)
+
+
+def _engine() -> list[Outcome]:
+    """A ring of 512 ranks: 523,264 messages on links with credits, against their list being written."""
+    topology, devices = uniform(1, MANY), range(MANY)
+    sent = messages("all_reduce", "ring", MANY, MANY * 1000)
+    first = _seconds(partial(travel, topology, devices, sent, 4))
+    ours = min(first, _seconds(partial(travel, topology, devices, sent, 4)))
+    writing = _seconds(partial(messages, "all_reduce", "ring", MANY, MANY * 1000))
+    name, peer = f"ring of {MANY} ranks, engine", "writing its messages"
+    return [
+        Measurement(name, ours, peer, writing, ours, "s", ENGINE),
+        Measurement(f"{name}, first call", first, peer, writing, first, "s", ENGINE),
+    ]
+
+
+def _recurrence() -> list[Outcome]:
+    """A ring of 4,096 ranks: the times of 33 million messages, and its sum of an element a share."""
+    count = MOST * 1000 + 1
+    small = [Array(dtype("fp32"), each) for each in np.ones((MOST, MOST), np.float32)]
+    found = []
+    for what, action in (
+        ("times", lambda: _last(count)),
+        ("values", lambda: combined(small, "sum", "ring")),
+    ):
+        first = _seconds(action)
+        ours = min(_seconds(action) for _ in range(3))
+        plain = _seconds(_additions)
+        name, peer = f"ring of {MOST} ranks, {what}", "8,190 additions of numpy"
+        found += [
+            Measurement(name, ours, peer, plain, ours, "s", RECURRENCE),
+            Measurement(f"{name}, first", first, peer, plain, first, "s", RECURRENCE),
+        ]
+    return [*found]
+
+
+def _last(count: int) -> int:
+    """When the last message has arrived, on a machine that is new."""
+    return max(
+        int(each.end.max()) for each in recurrence(uniform(1, MOST), range(MOST), "all_reduce", "ring", count, 4)
+    )
+
+
+def _additions() -> None:
+    total = np.zeros(MOST, np.int64)
+    for _ in range(2 * (MOST - 1)):
+        total = total + 1
+
+
+def _calls() -> Outcome:
+    """Calls of a collective of 8 ranks and 16 elements, which is all overhead."""
+    buffers = [Array(dtype("fp32"), np.ones(16, np.float32)) for _ in range(RANKS)]
+    stacked = np.ones((RANKS, 16), np.float32)
+
+    def ours() -> None:
+        for _ in range(100):
+            run("all_reduce", buffers, op="sum", name="tree")
+
+    def theirs() -> None:
+        for _ in range(100):
+            np.sum(stacked, axis=0)
+
+    mine, other = in_turns(ours, theirs, 5)
+    return Measurement("collectives.run, small", mine, "numpy.sum", other, 100 / mine, "calls/s", None, at_least=True)
