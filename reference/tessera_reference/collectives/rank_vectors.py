@@ -38,7 +38,7 @@ def combined(buffers: Sequence[Array], op: str, name: str, per_node: int | None 
 def _around(held: Values, starts: Sequence[int], node: Callable[[list[Any]], Values]) -> Values:
     """Share s is passed on from rank s + 1 to rank s; each rank adds what it gets to its own."""
     ranks, count = held.shape
-    share = np.repeat(np.arange(ranks), np.diff(starts))
+    share = np.repeat(np.arange(ranks), np.diff(starts))  # integers
     flat = held.reshape(-1)
     place = (share + 1) % ranks * count + np.arange(count)
     total: Values = flat[place]
@@ -58,7 +58,7 @@ def _by_steps(
         for message in step:
             place = slice(starts[message.first], starts[message.last])
             held[message.target, place] = node([held[message.target, place], sent[message.source, place]])
-    owners = np.repeat(np.array(used.owners), np.diff(starts))
+    owners = np.repeat(np.array(used.owners), np.diff(starts))  # integers
     result: Values = held[owners, np.arange(held.shape[1])]
     return result
 
