@@ -85,7 +85,7 @@ def recurrence(
     ):
         around = _around(ranks)
         lanes = ways.lanes(ways.of(around))
-        if len(np.unique(lanes[lanes > 0])) == np.count_nonzero(lanes):
+        if len(set(lanes[lanes > 0].tolist())) == np.count_nonzero(lanes):
             return _ring_times(operation, around, ways, lanes, starts, element_bytes)
     given = (_Step(*np.array(step).T[:4]) for step in steps(operation, algorithm(name, ranks, per_node), root))
     return _wave_times(given, ways, starts, element_bytes, chunk)
@@ -155,7 +155,8 @@ def _ring_times(
     Shares are of two sizes at most, so that a message takes the time of the smaller and, of a larger one, some more.
     """
     ranks, used = len(starts) - 1, ways.of(around)
-    sizes, shares = np.tile(np.diff(starts), 2), np.tile(starts[:-1], 2)
+    once = starts[1:] - starts[:-1]
+    sizes, shares = np.concatenate([once, once]), np.concatenate([starts[:-1], starts[:-1]])
     small = np.full(ranks, sizes.min())
     takes = ways.time(used, small * element_bytes)
     more = ways.time(used, (small + 1) * element_bytes) - takes
@@ -164,15 +165,15 @@ def _ring_times(
     total = (ranks - 1) * (2 if operation == "all_reduce" else 1)
     if total * int((takes + more + fixed).max()) >= _LONGEST:
         raise Irregular(f"{total} steps may take more than {_LONGEST} ps")
-    different = [(each, True if (credits == each).all() else credits == each) for each in np.unique(credits).tolist()]
+    different = [(each, True if (credits == each).all() else credits == each) for each in sorted(set(credits.tolist()))]
     ends = deque[Whole](maxlen=int(min(credits.max(), total)))
     ready = free = np.zeros(ranks, np.int64)
     for step in range(total):
         at = (-step if operation == "all_gather" else -step - 1) % ranks
-        start = np.maximum(ready, free)
+        start = np.maximum(ready, free)  # integers
         for each, where in different:
             if each <= len(ends):
-                np.maximum(start, ends[-each], out=start, where=where)
+                np.maximum(start, ends[-each], out=start, where=where)  # integers
         free = start + takes + more * larger[at : at + ranks] if larger.any() else start + takes
         end = free + fixed
         ends.append(end)
@@ -202,7 +203,7 @@ def _wave_times(
         end = start + lasts + fixed
         if int(end.max()) >= _LONGEST:
             raise Irregular(f"{int(end.max())} ps, more than {_LONGEST}")
-        np.maximum.at(arrived, (target, part), end)
+        np.maximum.at(arrived, (target, part), end)  # integers
         yield Times(number, source, target, first, count, start, end)
 
 
@@ -211,24 +212,23 @@ def _pieces(step: _Step, starts: Whole, chunk: int | None) -> tuple[Whole, Whole
     first, last = starts[step.first], starts[step.last]
     length = chunk or max(int(starts[-1]), 1)
     chunks = np.where(last > first, -(-last // length) - first // length, 0)
-    whose = np.repeat(np.arange(len(first)), chunks)
-    within = np.arange(len(whose)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
-    begin = np.maximum(first[whose], (first[whose] // length + within) * length)
-    end = np.minimum(last[whose], (first[whose] // length + within + 1) * length)
+    cut = [(message, chunk) for message, many in enumerate(chunks.tolist()) for chunk in range(many)]
+    whose, within = np.array(cut, np.int64).reshape(-1, 2).T
+    begin = np.maximum(first[whose], (first[whose] // length + within) * length)  # integers
+    end = np.minimum(last[whose], (first[whose] // length + within + 1) * length)  # integers
     return step.source[whose], step.target[whose], begin, end - begin
 
 
 def _waves(lanes: Whole) -> Iterator[Whole]:
     """The places of messages, cut so that no two of a wave share a lane and those that share one stay in order."""
-    left = np.arange(len(lanes))
-    while len(left):
-        flat = lanes[left].reshape(-1)
-        _, earliest = np.unique(flat, return_index=True)
-        first = np.zeros(len(flat), bool)
-        first[earliest] = True
-        now = (first | (flat == 0)).reshape(len(left), -1).all(axis=1)
-        yield left[now]
-        left = left[~now]
+    taken: dict[int, int] = {0: 0}
+    waves: list[list[int]] = []
+    for message, used in enumerate(lanes.tolist()):
+        wave = max((taken.get(lane, 0) for lane in used), default=0)
+        taken.update((lane, wave + 1) for lane in used if lane)
+        waves += [[]] if wave == len(waves) else []
+        waves[wave].append(message)
+    return map(np.array, waves)
 
 
 class _Lanes:
@@ -261,8 +261,8 @@ class _Lanes:
         It stays in order for sure where one of its lanes has not been open since before it was ready.
         """
         slots = self._ends[lanes].argmin(axis=-1)
-        opens = np.maximum(self._free[lanes], self._ends[lanes, slots])
-        start: Whole = np.maximum(ready, opens.max(axis=1, initial=0))
+        opens = np.maximum(self._free[lanes], self._ends[lanes, slots])  # integers
+        start: Whole = np.maximum(ready, opens.max(axis=1, initial=0))  # integers
         held = (opens == start[:, None]) & (self._closed_since[lanes] <= ready[:, None])
         if not ((start == ready) | held.any(axis=1)).all():
             raise Irregular("a message might leave before one that comes earlier")
