@@ -149,7 +149,7 @@ VIOLATIONS: list[Violation] = [
     )),
     changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "way_between", by_host)),
     changed("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", (
-        progress, "_way", by_host
+        progress, "way_between", by_host
     )),
     changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "way_between", by_host)),
     *(

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..abi.status import Failure, Status
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
+from ..numerics.formats import DType
 from ..numerics.trees import PAIRWISE, Tree
 from .argument_checks import require_known
 from .delivery import Sent, delivered
@@ -24,10 +27,11 @@ from .orders import orders
 from .schedules import Algorithm, algorithm, steps
 from .wire import over_wire, read_wire
 
-__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
+__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "added_in_pairs", "messages", "run"]
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
+Values = npt.NDArray[Any]
 Reduce = Callable[[Array, Tree], Array]
 
 OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
@@ -113,16 +117,41 @@ def _afterwards(
         blocks = np.stack(flat).reshape(ranks, ranks, count // ranks)
         return [Array(dtype, blocks[:, rank].reshape(shape)) for rank in range(ranks)]
     assert op is not None, "required before"
-    stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if len(set(trees)) == 1:
-        whole = reduce(Array(dtype, stacked), trees[0]).values
+        whole = _combined(dtype, flat, op, trees[0]).values
+        if operation == "all_reduce":
+            return [Array(dtype, whole.reshape(shape))] * ranks
         reduced = [Array(dtype, whole[share]) for share in shares]
     else:
+        stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
         reduced = [reduce(Array(dtype, stacked[:, share]), tree) for share, tree in zip(shares, trees, strict=True)]
     if operation == "reduce_scatter":
         return reduced
     return [Array(dtype, np.concatenate([each.values for each in reduced]).reshape(shape))] * ranks
+
+
+def _combined(dtype: DType, flat: Sequence[Values], op: str, tree: Tree) -> Array:
+    """The contributions of all ranks over one tree; sums of fp32 and fp64 without a copy of them all."""
+    if op == "sum" and tree == PAIRWISE and dtype.kind == "float" and dtype.accumulator == dtype and len(flat) > 1:
+        return Array(dtype, added_in_pairs(flat))
+    _, reduce = OPERATORS[op]
+    return reduce(Array(dtype, np.stack(flat)), tree)
+
+
+def added_in_pairs(rows: Sequence[Values]) -> Values:
+    """The sum of two rows or more over the canonical tree, in the arithmetic of their type.
+
+    Later sums take the place of earlier ones; the bits are those of `reductions.sum`.
+    """
+    with np.errstate(all="ignore"):
+        sums = [a + b for a, b in zip(rows[0::2], rows[1::2], strict=False)]
+        sums += [rows[-1].copy()] if len(rows) % 2 else []
+        while len(sums) > 1:
+            for a, b in zip(sums[0::2], sums[1::2], strict=False):
+                np.add(a, b, out=a)
+            sums = sums[0::2]
+    return sums[0]
 
 
 def messages(

@@ -38,7 +38,7 @@ def combined(buffers: Sequence[Array], op: str, name: str, per_node: int | None 
 def _around(held: Values, starts: Sequence[int], node: Callable[[list[Any]], Values]) -> Values:
     """Share s is passed on from rank s + 1 to rank s; each rank adds what it gets to its own."""
     ranks, count = held.shape
-    share = np.repeat(np.arange(ranks), np.diff(starts))  # integers
+    share = _of_elements(range(ranks), starts)
     flat = held.reshape(-1)
     place = (share + 1) % ranks * count + np.arange(count)
     total: Values = flat[place]
@@ -58,7 +58,7 @@ def _by_steps(
         for message in step:
             place = slice(starts[message.first], starts[message.last])
             held[message.target, place] = node([held[message.target, place], sent[message.source, place]])
-    owners = np.repeat(np.array(used.owners), np.diff(starts))  # integers
+    owners = _of_elements(used.owners, starts)
     result: Values = held[owners, np.arange(held.shape[1])]
     return result
 
@@ -66,3 +66,10 @@ def _by_steps(
 def _passes_on(step: Sequence[Message]) -> bool:
     """Whether a rank that sends in a step gets something in it too, after which it must not send that."""
     return not {each.source for each in step}.isdisjoint({each.target for each in step})
+
+
+def _of_elements(of_shares: Sequence[int], starts: Sequence[int]) -> npt.NDArray[np.int64]:
+    """For each element what is given for its share."""
+    return np.array(
+        [of for share, of in enumerate(of_shares) for _ in range(starts[share], starts[share + 1])], np.int64
+    )

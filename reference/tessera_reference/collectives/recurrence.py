@@ -85,7 +85,7 @@ def recurrence(
     ):
         around = _around(ranks)
         lanes = ways.lanes(ways.of(around))
-        if len(np.unique(lanes[lanes > 0])) == np.count_nonzero(lanes):  # integers
+        if len(set(lanes[lanes > 0].tolist())) == np.count_nonzero(lanes):
             return _ring_times(operation, around, ways, lanes, starts, element_bytes)
     given = (_Step(*np.array(step).T[:4]) for step in steps(operation, algorithm(name, ranks, per_node), root))
     return _wave_times(given, ways, starts, element_bytes, chunk)
@@ -155,7 +155,8 @@ def _ring_times(
     Shares are of two sizes at most, so that a message takes the time of the smaller and, of a larger one, some more.
     """
     ranks, used = len(starts) - 1, ways.of(around)
-    sizes, shares = np.tile(np.diff(starts), 2), np.tile(starts[:-1], 2)  # integers
+    once = starts[1:] - starts[:-1]
+    sizes, shares = np.concatenate([once, once]), np.concatenate([starts[:-1], starts[:-1]])
     small = np.full(ranks, sizes.min())
     takes = ways.time(used, small * element_bytes)
     more = ways.time(used, (small + 1) * element_bytes) - takes
@@ -164,10 +165,7 @@ def _ring_times(
     total = (ranks - 1) * (2 if operation == "all_reduce" else 1)
     if total * int((takes + more + fixed).max()) >= _LONGEST:
         raise Irregular(f"{total} steps may take more than {_LONGEST} ps")
-    different = [
-        (each, True if (credits == each).all() else credits == each)
-        for each in np.unique(credits).tolist()  # integers
-    ]  # integers
+    different = [(each, True if (credits == each).all() else credits == each) for each in sorted(set(credits.tolist()))]
     ends = deque[Whole](maxlen=int(min(credits.max(), total)))
     ready = free = np.zeros(ranks, np.int64)
     for step in range(total):
@@ -214,8 +212,8 @@ def _pieces(step: _Step, starts: Whole, chunk: int | None) -> tuple[Whole, Whole
     first, last = starts[step.first], starts[step.last]
     length = chunk or max(int(starts[-1]), 1)
     chunks = np.where(last > first, -(-last // length) - first // length, 0)
-    whose = np.repeat(np.arange(len(first)), chunks)
-    within = np.arange(len(whose)) - np.repeat(np.cumsum(chunks) - chunks, chunks)  # integers
+    cut = [(message, chunk) for message, many in enumerate(chunks.tolist()) for chunk in range(many)]
+    whose, within = np.array(cut, np.int64).reshape(-1, 2).T
     begin = np.maximum(first[whose], (first[whose] // length + within) * length)  # integers
     end = np.minimum(last[whose], (first[whose] // length + within + 1) * length)  # integers
     return step.source[whose], step.target[whose], begin, end - begin
@@ -223,15 +221,14 @@ def _pieces(step: _Step, starts: Whole, chunk: int | None) -> tuple[Whole, Whole
 
 def _waves(lanes: Whole) -> Iterator[Whole]:
     """The places of messages, cut so that no two of a wave share a lane and those that share one stay in order."""
-    left = np.arange(len(lanes))
-    while len(left):
-        flat = lanes[left].reshape(-1)
-        _, earliest = np.unique(flat, return_index=True)  # integers
-        first = np.zeros(len(flat), bool)
-        first[earliest] = True
-        now = (first | (flat == 0)).reshape(len(left), -1).all(axis=1)
-        yield left[now]
-        left = left[~now]
+    taken: dict[int, int] = {0: 0}
+    waves: list[list[int]] = []
+    for message, used in enumerate(lanes.tolist()):
+        wave = max((taken.get(lane, 0) for lane in used), default=0)
+        taken.update((lane, wave + 1) for lane in used if lane)
+        waves += [[]] if wave == len(waves) else []
+        waves[wave].append(message)
+    return map(np.array, waves)
 
 
 class _Lanes:

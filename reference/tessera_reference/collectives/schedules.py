@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ..abi.status import Failure, Status
@@ -131,7 +132,18 @@ ALGORITHMS: Mapping[str, Callable[[int, int], Algorithm]] = {
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
     require_known("collective", "algorithm", name, tuple(ALGORITHMS))
-    return ALGORITHMS[name](ranks, per_node or ranks)
+    made = _kept if ranks <= _MOST_KEPT else _made
+    return made(name, ranks, per_node or ranks)
+
+
+_MOST_KEPT = 32
+
+
+def _made(name: str, ranks: int, per_node: int) -> Algorithm:
+    return ALGORITHMS[name](ranks, per_node)
+
+
+_kept = lru_cache(maxsize=256)(_made)
 
 
 def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:

@@ -191,23 +191,27 @@ class Progress:
         now = heapq.heappop(self._times)
         due = self._due.pop(now)
         candidates: dict[int, _Unit] = {}
+        changed: list[_Lane] = []
         for unit in due.sent:
             for lane in unit.lanes:
                 lane.free = True
                 if lane.waiting:
-                    candidates.update(lane.waiting)
+                    changed.append(lane)
         due.arrived.sort(key=_number)
         arrivals = []
         for unit in due.arrived:
             for lane in unit.lanes:
                 lane.credits += 1
                 if lane.waiting:
-                    candidates.update(lane.waiting)
+                    changed.append(lane)
             for ready in unit.receiver.arrived(unit.sent.step):
                 candidates[ready.number] = ready
             way = unit.way
             start = now - unit.lasts - way.latency - FIXED
             arrivals.append(Arrival(unit.part, Transfer(unit.sent, way.links, start, now)))
+        for lane in changed:
+            if lane.free and lane.credits:
+                candidates.update(lane.waiting)
         self._let_go([candidates[number] for number in sorted(candidates)], now)
         return arrivals
 
@@ -217,8 +221,9 @@ class Progress:
             lanes = unit.lanes
             for lane in lanes:
                 if not (lane.free and lane.credits):
-                    for each in lanes:
-                        each.waiting[unit.number] = unit
+                    if unit.number not in lane.waiting:
+                        for each in lanes:
+                            each.waiting[unit.number] = unit
                     break
             else:
                 for lane in lanes:
