@@ -35,6 +35,9 @@ EXACT = frozenset({"negate", "relu", "max", "min"}) | allowances.MOVED
 COMPOSED = frozenset({"softmax", "logsumexp", "mean", "prod", "sum", "fft", "ifft", "gelu", "silu", "sigmoid"})
 """Functions of several steps whose special values do not depend on their order."""
 
+WITHOUT_LEVEL = frozenset({"collectives.compress", "collectives.sparsify"})
+"""Methods that take no level."""
+
 MOST_ENCLOSED = 4096
 """Results of more elements are held to bits only: an enclosure of every 16-bit value takes seconds."""
 
@@ -68,7 +71,7 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """The outputs, as many as are expected."""
     area, _, method = vector.call.method.partition(".")
-    level = {} if area == "abi" else {"level": impl.level}
+    level = {} if area == "abi" or vector.call.method in WITHOUT_LEVEL else {"level": impl.level}
     value = check.returns(getattr(getattr(impl, area), method)(**vector.call.params, **level))
     outputs = outputs_of(vector.call.method, vector.call.params, value)
     check.equal(len(outputs), len(vector.expected), "the number of results")
