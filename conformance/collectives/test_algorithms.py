@@ -16,6 +16,7 @@ from tessera_conformance.chapters.collectives.kit.exchanges import (
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 
@@ -31,6 +32,12 @@ WITH_CLAUSES = [
 def brought(dtype: str, ranks: int, count: int, seed: int) -> list[Tensor]:
     """Contributions whose sum depends on the order."""
     return [counted(dtype, (count,), seed=seed + rank, exponents=(-7, 7)) for rank in range(ranks)]
+
+
+@golden("collectives/algorithms")
+def test_golden(impl, check, vector):
+    """The frozen bits of every algorithm, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
 
 
 @feature("operation-access", "algorithm-control")

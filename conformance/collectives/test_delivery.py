@@ -12,7 +12,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 
-SEEDS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 2**31)
+SEEDS = (0, 1, 2, 5, 13, 2**31)
 
 
 def cancelling(ranks: int, count: int, seed: int) -> list[Tensor]:

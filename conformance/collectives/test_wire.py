@@ -16,6 +16,7 @@ from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, Value, exponent_of, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 
 LOSSLESS = {
@@ -58,6 +59,12 @@ def contributions(data: str, wire: str, ranks: int) -> list[Tensor]:
     large = [[step if rank == place else Fraction(1) for place in range(ranks)] for rank in range(ranks)]
     words = [counted(data, (24,), seed=1200 + rank, exponents=(-2, 1)) for rank in range(ranks)]
     return [of_values(data, [*large[rank], *values_of(words[rank])]) for rank in range(ranks)]
+
+
+@golden("collectives/wires")
+def test_golden(impl, check, vector):
+    """What travels of casts and top-k messages: the frozen bits, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
 
 
 @feature("operation-access", "compression")

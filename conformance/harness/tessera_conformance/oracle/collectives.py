@@ -17,8 +17,13 @@ from tessera_conformance.tensors import Tensor
 _EXTREMES: dict[str, Callable[[Tensor, int], Tensor]] = {"max": max_, "min": min_}
 
 
-def all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise") -> tuple[Tensor, ...]:
-    """The same tensor for each rank; `op` is sum, max or min, and only the sum follows a tree."""
+def all_reduce(
+    *inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algorithm: str | None = None
+) -> tuple[Tensor, ...]:
+    """The same tensor for each rank; `op` is sum, max or min, and only the sum follows a tree.
+
+    `algorithm` says how it travels, which changes nothing (LANG-09-06).
+    """
     stack = stacked(inputs)
     if op not in ("sum", *_EXTREMES):
         raise BadArgument("op", op, "sum, max or min")

@@ -1,7 +1,8 @@
 """What a call returned, as the tensors that a vector has frozen.
 
 Programs, operations and collectives return tensors. Of a parameter layout the offsets, the sizes and the end count, as
-int32; of a parameter buffer its bytes, as int8, and its padding as zeros, since nobody reads it (AMB-RT-55).
+int32; of a parameter buffer its bytes, as int8, and its padding as zeros, since nobody reads it (AMB-RT-55). Of a
+compressed tensor its payload; of a top-k message the values, and the indices as int32.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def outputs_of(method: str, params: Mapping[str, Any], value: Mapping[str, Any])
             return [_row("int32", row) for row in rows]
         case "abi.pack":
             return [_row("int8", list(without_padding(params["signature"], bytes.fromhex(value["buffer"]))))]
+        case "collectives.compress":
+            return [value["payload"]]
+        case "collectives.sparsify":
+            return [value["values"], _row("int32", [int(word) for word in value["indices"].words()])]
         case _:
             return list(value["outputs"])
 

@@ -103,6 +103,8 @@ def tensor_files(path: str, read: Read) -> set[str]:
 
 def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[str, Any]:
     params = dict(vector.call.params)
+    if "input" in params:
+        params["input"] = message(params["input"])
     if "inputs" in params:
         named = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
         params["inputs"] = named if isinstance(params["inputs"], Mapping) else list(named.values())
@@ -133,6 +135,8 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
             raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
 
     params, origin = dict(case["call"]["params"]), case["provenance"]
+    if "input" in params:
+        params["input"] = tensor(params["input"])
     given = params.get("inputs", ())
     if isinstance(given, Mapping):
         params["inputs"] = {name: tensor(message) for name, message in given.items()}

@@ -34,6 +34,8 @@ class Call:
     @property
     def inputs(self) -> Mapping[str, Tensor]:
         """The tensors asked about: by name for a program, by position (from "0") for an operation, else none."""
+        if "input" in self.params:
+            return {"0": self.params["input"]}
         inputs: Mapping[str, Tensor] | Sequence[Tensor] = self.params.get("inputs", ())
         if isinstance(inputs, Mapping):
             return inputs

@@ -30,3 +30,23 @@ def all_reduce(inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
     call = Call("collectives.all_reduce", {"inputs": list(inputs), "op": op})
     check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), {"op": op})
     return Question(call, check, clauses, (ACCESS,))
+
+
+def all_reduce_by(algorithm: str, inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
+    """`collectives.run`: an all-reduce by an algorithm of its own."""
+    given = {"op": op, "algorithm": algorithm}
+    call = Call("collectives.run", {"operation": "all_reduce", "inputs": list(inputs), **given})
+    check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), given)
+    return Question(call, check, clauses, (ACCESS, "algorithm-control"))
+
+
+def compress(x: Tensor, wire: str, dtype: str, *clauses: str) -> Question:
+    """`collectives.compress` to a wire of some name, which is a cast to `dtype`."""
+    call = Call("collectives.compress", {"input": x, "dtype": wire})
+    return Question(call, Check("oracle.cast", ("0",), {"dtype": dtype}), clauses, ("compression",))
+
+
+def sparsify(x: Tensor, k: int, *clauses: str) -> Question:
+    """`collectives.sparsify`: the values and indices of a top-k message."""
+    call = Call("collectives.sparsify", {"input": x, "k": k})
+    return Question(call, Check("oracle.top_k", ("0",), {"k": k}), clauses, ("topk-sparsity",))

@@ -106,7 +106,7 @@ def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
     return found
 
 
-def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise") -> Enclosures:
+def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algorithm: str | None = None) -> Enclosures:
     """In any order; a narrow sum may be rounded to its dtype at every rank, since that is what travels."""
     stack = stacked(inputs)
     if op != "sum":
