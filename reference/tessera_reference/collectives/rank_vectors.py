@@ -70,6 +70,5 @@ def _passes_on(step: Sequence[Message]) -> bool:
 
 def _of_elements(of_shares: Sequence[int], starts: Sequence[int]) -> npt.NDArray[np.int64]:
     """For each element what is given for its share."""
-    return np.array(
-        [of for share, of in enumerate(of_shares) for _ in range(starts[share], starts[share + 1])], np.int64
-    )
+    sizes = [last - first for first, last in pairwise(starts)]
+    return np.array([of for of, size in zip(of_shares, sizes, strict=True) for _ in range(size)], np.int64)
