@@ -7,6 +7,7 @@ share (AMB-RT-26); the bits are the same. Shares of a ring are folded side by si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
