@@ -9,6 +9,7 @@ from typing import Any
 from tessera_conformance.tensors import Tensor
 
 from ..collectives import all_reduce, run
+from ..collectives.point_to_point import send_recv
 from ..collectives.selection import select
 from .extensions import ExtensionMethods
 from .outcomes import array, tensor
@@ -78,6 +79,21 @@ class CollectivesMethods(ExtensionMethods):
             )
         told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}
+
+    @checked
+    def collectives_send_recv(
+        self,
+        *,
+        inputs: Sequence[Tensor],
+        pairs: Sequence[Sequence[int]],
+        chunk: int | None = None,
+        messages: bool = False,
+    ) -> dict[str, Any]:
+        """What every rank has after all pairs have met."""
+        with statuses():
+            result = send_recv([array(each) for each in inputs], pairs, chunk)
+        told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
+        return {"outputs": [tensor(each) for each in result.outputs], **told}
 
 
 def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:

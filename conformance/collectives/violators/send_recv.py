@@ -1,0 +1,70 @@
+"""Sends that go astray (collectives specification, 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi import Failure
+from tessera_reference.adapter import collectives
+from tessera_reference.collectives.operations import Result
+from tessera_reference.numerics.array import Array
+
+from ...ir.violators.changes import changed
+
+SEND = collectives.send_recv
+Pairs = Sequence[Sequence[int]]
+
+
+def one_by_one(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
+    """A rank sends on what it has just received."""
+    usual, held = SEND(buffers, pairs, chunk), list(buffers)
+    for source, target in pairs:
+        held[target] = held[source]
+    return replace(usual, outputs=held)
+
+
+def reversed_pairs(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
+    """Receivers send and senders receive."""
+    held = list(buffers)
+    for source, target in pairs:
+        held[source] = buffers[target]
+    return replace(SEND(buffers, pairs, chunk), outputs=held)
+
+
+def everywhere(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
+    """Ranks outside of all pairs receive the first buffer that is sent."""
+    usual = SEND(buffers, pairs, chunk)
+    named = {rank for pair in pairs for rank in pair}
+    spread = [buffers[pairs[0][0]] if pairs and rank not in named else x for rank, x in enumerate(usual.outputs)]
+    return replace(usual, outputs=spread)
+
+
+def lenient(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
+    """What cannot meet is passed over."""
+    try:
+        return SEND(buffers, pairs, chunk)
+    except Failure:
+        return Result(list(buffers), [])
+
+
+def without_tail(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
+    """The last chunk is not sent."""
+    usual = SEND(buffers, pairs, chunk)
+    return replace(usual, sent=usual.sent[:-1])
+
+
+def sending(name: str, description: str, send: Callable[..., Any]) -> Violation:
+    """A violation of what is sent."""
+    return changed("COLL-02.1-03", f"send_{name}", description, (collectives, "send_recv", send))
+
+
+VIOLATIONS = [
+    sending("one_by_one", "sends on what has just come", one_by_one),
+    sending("reversed", "sends from receivers to senders", reversed_pairs),
+    sending("everywhere", "sends to ranks outside of all pairs", everywhere),
+    sending("lenient", "accepts pairs that cannot meet", lenient),
+    sending("without_tail", "does not send the last chunk", without_tail),
+]
