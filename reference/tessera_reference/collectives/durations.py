@@ -14,7 +14,7 @@ from ..mesh.topology import Topology
 from ..numerics.errors import shown
 from .argument_checks import require_known
 from .operations import messages
-from .schedules import ALGORITHMS
+from .schedules import ALGORITHMS, Maker, maker
 from .travel import travel
 
 __all__ = ["COLLECTIVES", "algorithms", "collective_duration"]
@@ -64,7 +64,7 @@ def collective_duration(
     if algorithm not in possible:
         given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
-    return _duration(topology, (*devices[root:], *devices[:root]), collective, bytes, algorithm, down)
+    return _duration(topology, (*devices[root:], *devices[:root]), collective, bytes, algorithm, maker(algorithm), down)
 
 
 @lru_cache(maxsize=4096)
@@ -74,9 +74,10 @@ def _duration(
     collective: str,
     bytes: int,
     algorithm: str,
+    make: Maker,
     down: frozenset[str],
 ) -> int:
-    """The ranks are taken node by node, since those of a hierarchy's nodes stand together."""
+    """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(each for node in nodes for each in node)
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))

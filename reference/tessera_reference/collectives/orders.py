@@ -12,7 +12,7 @@ from typing import Any
 
 from ..numerics.trees import Tree
 from .groups import share_of
-from .schedules import Step, algorithm
+from .schedules import Maker, Step, maker
 
 __all__ = ["follow", "order_of", "orders"]
 
@@ -23,10 +23,14 @@ def order_of(name: str, ranks: int, count: int, element: int, per_node: int | No
     return trees[next((share for share in range(ranks) if element < share_of(count, share, ranks).stop), 0)]
 
 
-@lru_cache(maxsize=256)
 def orders(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, ...]:
     """The tree of each share, whose leaves are the ranks. Raises `Failure` as `schedules.algorithm` does."""
-    used = algorithm(name, ranks, per_node)
+    return _orders(maker(name), ranks, per_node or ranks)
+
+
+@lru_cache(maxsize=256)
+def _orders(make: Maker, ranks: int, per_node: int) -> tuple[Tree, ...]:
+    used = make(ranks, per_node)
     held: list[list[Any]] = [[rank] * ranks for rank in range(ranks)]
     for step in used.combining:
         follow(step, held)

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from ..abi.status import Failure, Status
 from .argument_checks import require_known
 
-__all__ = ["ALGORITHMS", "Algorithm", "Message", "Step", "algorithm", "steps"]
+__all__ = ["ALGORITHMS", "Algorithm", "Message", "Step", "algorithm", "maker", "steps"]
 
 
 class Message(NamedTuple):
@@ -123,24 +123,28 @@ def direct(ranks: int, per_node: int) -> Algorithm:
     return Algorithm("direct", ranks, tuple(range(ranks)), *((combining, spreading) if pairs else ((), ())))
 
 
-ALGORITHMS: Mapping[str, Callable[[int, int], Algorithm]] = {
-    each.__name__: each for each in (ring, tree, halving_doubling, hierarchical, direct)
-}
+Maker: TypeAlias = Callable[[int, int], Algorithm]
+
+ALGORITHMS: Mapping[str, Maker] = {each.__name__: each for each in (ring, tree, halving_doubling, hierarchical, direct)}
 """By name, from the number of ranks and of ranks on a node."""
+
+
+def maker(name: str) -> Maker:
+    """What makes an algorithm; a key for what is kept of it. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    require_known("collective", "algorithm", name, tuple(ALGORITHMS))
+    return ALGORITHMS[name]
 
 
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
-    require_known("collective", "algorithm", name, tuple(ALGORITHMS))
-    made = _kept if ranks <= _MOST_KEPT else _made
-    return made(name, ranks, per_node or ranks)
+    return (_kept if ranks <= _MOST_KEPT else _made)(maker(name), ranks, per_node or ranks)
 
 
 _MOST_KEPT = 32
 
 
-def _made(name: str, ranks: int, per_node: int) -> Algorithm:
-    return ALGORITHMS[name](ranks, per_node)
+def _made(make: Maker, ranks: int, per_node: int) -> Algorithm:
+    return make(ranks, per_node)
 
 
 _kept = lru_cache(maxsize=256)(_made)

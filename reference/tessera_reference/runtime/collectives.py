@@ -100,7 +100,7 @@ class CollectiveWork(Work):
         """Combine with the other ranks. Raises `Failure`."""
         mesh = self.stream.mesh
         start = mesh.machine.engine.now
-        group = tuple(next(each for each in mesh.groups(self.call.axis) if rank in each))
+        group = self._group(rank)
         rendezvous = self.rendezvous.setdefault(group, Rendezvous.of(self, self.name, group))
         self._require_one_axis(rank, rendezvous)
         contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
@@ -111,10 +111,14 @@ class CollectiveWork(Work):
     def _link(self, rank: int) -> str | None:
         """The link on which a rank's data leaves it for the next rank of its group."""
         mesh = self.stream.mesh
-        group = next(each for each in mesh.groups(self.call.axis) if rank in each)
+        group = self._group(rank)
         follower = group[(group.index(rank) + 1) % len(group)]
         way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
         return way[0].name if way else None
+
+    def _group(self, rank: int) -> tuple[int, ...]:
+        """The ranks that a rank meets, in order of the axis coordinate."""
+        return tuple(next(each for each in self.stream.mesh.groups(self.call.axis) if rank in each))
 
     def _require_one_axis(self, rank: int, rendezvous: Rendezvous) -> None:
         """Let groups fail of which a rank has come along another axis: neither its group nor this one can meet."""
@@ -133,7 +137,7 @@ class CollectiveWork(Work):
     def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
         """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
         self._require_agreement(contributions)
-        mesh, call, group = self.stream.mesh, self.call, list(contributions)
+        mesh, call, group = self.stream.mesh, self.call, self._group(next(iter(contributions)))
         require_connected(self, [group])
         results = self._combined(group, contributions)
         duration = collective_duration(
