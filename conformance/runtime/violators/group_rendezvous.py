@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tessera_reference.runtime.collectives import CollectiveWork
@@ -31,14 +32,19 @@ def all_fail(self: Rendezvous, work: Any, complete: Any, right: Any = Rendezvous
 
 
 def any_axis(self: CollectiveWork, rank: int, rendezvous: Rendezvous) -> None:
-    """Ranks along other axes are not looked at, and are taken for those of the group."""
-    for other in self.rendezvous.values():
-        if other is not rendezvous and set(other.expected) & set(rendezvous.expected):
-            rendezvous.expected = [each for each in rendezvous.expected if each not in other.contributions]
+    """A rank that has come along another axis is taken for one that asked for this one."""
+    for other in list(self.rendezvous.values()):
+        for before, contribution in list(other.contributions.items()):
+            if other is not rendezvous and before in rendezvous.expected:
+                call = replace(contribution.call, axis=self.call.axis)
+                rendezvous.contributions[before] = replace(contribution, call=call)
+            if other is not rendezvous and rank in other.expected:
+                call = replace(self.call, axis=contribution.call.axis)
+                other.contributions[rank] = replace(contribution, call=call, region=self.region)
 
 
 VIOLATIONS = [
     broken("COLL-02.1-03", "whole_mesh", "waits for all ranks of the mesh", CollectiveWork, "run", whole_mesh),
     broken("COLL-02.2-03", "all_fail", "lets all groups fail with one", Rendezvous, "_complete", all_fail),
-    broken("RT-07-08", "any_axis", "meets without ranks of other axes", CollectiveWork, "_require_one_axis", any_axis),
+    broken("RT-07-08", "any_axis", "lets ranks of other axes meet", CollectiveWork, "_require_one_axis", any_axis),
 ]
