@@ -81,6 +81,9 @@ class Variant(ReferenceAdapter):
     ) -> dict[str, Any]:
         if operation not in ("matmul", "sum", "all_reduce"):
             raise NotSupported(f"numerics.declared.{operation}")
+        if "algorithm" in (attributes or {}):  # of `collectives.run`, which is the reference's
+            given = {"dtype": dtype, "shapes": shapes, "attributes": attributes, "element": element}
+            return super().numerics_declared(operation=operation, **given)
         kind, terms = _dtype(dtype), terms_of(operation, shapes, attributes or {})
         tree = self.declared_order(operation, kind, terms, shapes, element or 0)
         return {"tree": tree.to_json(), "arithmetic": self.declared_node(operation, kind).to_json()}

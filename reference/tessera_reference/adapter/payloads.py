@@ -15,6 +15,7 @@ from ..collectives.compression import compress, read_compression
 from ..collectives.error_feedback import feed_back
 from ..collectives.sparsity import densify, sparsify
 from ..numerics import formats
+from ..numerics.errors import shown
 from .outcomes import array, tensor
 from .requests import checked
 from .runtime import RuntimeMethods, statuses
@@ -91,4 +92,6 @@ def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:
         return 1, 1
     if len(tile) != 2:
         raise invalid(function, f"tile has {len(tile)} extents", "2: rows and columns")
+    if min(tile) < 1:
+        raise invalid(function, f"tile {shown(list(tile))}", "extents from 1 on")
     return tile[0], tile[1]
