@@ -92,6 +92,6 @@ def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:
         return 1, 1
     if len(tile) != 2:
         raise invalid(function, f"tile has {len(tile)} extents", "2: rows and columns")
-    if min(tile) < 1:
+    if any(type(each) is not int or each < 1 for each in tile):
         raise invalid(function, f"tile {shown(list(tile))}", "extents from 1 on")
     return tile[0], tile[1]
