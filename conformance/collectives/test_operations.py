@@ -15,6 +15,15 @@ COUNTS = (0, 1, 7, 16)
 """Empty, fewer elements than ranks, remainders."""
 
 
+WITH_CLAUSES = [
+    pytest.param("ring", marks=clause("RT-13-03")),
+    pytest.param("tree", marks=clause("RT-13-04")),
+    pytest.param("hierarchical", marks=clause("RT-13-05", "COLL-04.4-04")),
+    pytest.param("halving_doubling", marks=clause("RT-13-01", "COLL-03.1-02")),
+    pytest.param("direct", marks=clause("RT-13-01", "COLL-03.1-04")),
+]
+
+
 def small(rank: int, count: int, op: str) -> list[int]:
     """Numbers whose sums and products over eight ranks every dtype holds; without zero, whose sign a product tells."""
     values = (-2, -1, 1, 2) if op == "prod" else (-2, -1, 0, 1, 2)
@@ -22,16 +31,7 @@ def small(rank: int, count: int, op: str) -> list[int]:
 
 
 @feature("operation-access", "algorithm-control")
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        pytest.param("ring", marks=clause("RT-13-03")),
-        pytest.param("tree", marks=clause("RT-13-04")),
-        pytest.param("hierarchical", marks=clause("RT-13-05", "COLL-04.4-04")),
-        pytest.param("halving_doubling", marks=clause("RT-13-01", "COLL-03.1-02")),
-        pytest.param("direct", marks=clause("RT-13-01", "COLL-03.1-04")),
-    ],
-)
+@pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter"])
 def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, operation, op, algorithm):
@@ -50,16 +50,7 @@ def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, op
 
 
 @feature("operation-access", "algorithm-control")
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        pytest.param("ring", marks=clause("RT-13-03")),
-        pytest.param("tree", marks=clause("RT-13-04")),
-        pytest.param("hierarchical", marks=clause("RT-13-05", "COLL-04.4-04")),
-        pytest.param("halving_doubling", marks=clause("RT-13-01", "COLL-03.1-02")),
-        pytest.param("direct", marks=clause("RT-13-01", "COLL-03.1-04")),
-    ],
-)
+@pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize("operation", ["all_gather", "broadcast"])
 def test_every_algorithm_moves_bits_unchanged(impl, check, operation, algorithm):
     """NaN, negative zero, infinity and a subnormal among them; from every root."""
