@@ -15,11 +15,16 @@ from tessera_reference.collectives import operations, orders, schedules
 from tessera_reference.collectives.operations import Sent
 from tessera_reference.collectives.schedules import Algorithm, Message, Step
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.trees import Tree
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS = operations._afterwards, operations._sent, operations._groups
+AFTERWARDS, SENT, GROUPS, COMBINED = (
+    operations._afterwards,
+    operations._sent,
+    operations._groups,
+    operations._combined,
+)
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -114,8 +119,8 @@ def merged(messages: list[Sent]) -> list[Sent]:
     found: list[Sent] = []
     for each in messages:
         before = found[-1] if found else None
-        if before is not None and replace(before, first=each.first, count=each.count) == each:
-            found[-1] = replace(before, count=before.count + each.count)
+        if before is not None and before._replace(first=each.first, count=each.count) == each:
+            found[-1] = before._replace(count=before.count + each.count)
         else:
             found.append(each)
     return found
@@ -123,7 +128,7 @@ def merged(messages: list[Sent]) -> list[Sent]:
 
 def off_by_one(messages: list[Sent]) -> list[Sent]:
     """Chunks lose their last element where they have more than one."""
-    return [replace(each, count=each.count - 1) if each.count > 1 else each for each in messages]
+    return [each._replace(count=each.count - 1) if each.count > 1 else each for each in messages]
 
 
 def any_ring(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, ...]:
@@ -131,10 +136,9 @@ def any_ring(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, 
     return (Tree("fold"),) * ranks
 
 
-def folded(dtype: Any, flat: Sequence[Any], op: str, tree: Tree) -> Array:
-    """Contributions of all ranks in a fold, whatever the tree."""
-    _, reduce = operations.OPERATORS[op]
-    return reduce(Array(dtype, np.stack(flat)), Tree("fold"))
+def folded(dtype: Any, flat: Sequence[Any], op: str, trees: Sequence[Tree]) -> Any:
+    """Contributions of all ranks in a fold, instead of the canonical tree."""
+    return COMBINED(dtype, flat, op, [FOLD if tree == PAIRWISE else tree for tree in trees])
 
 
 def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:

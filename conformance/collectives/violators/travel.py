@@ -49,9 +49,9 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
 
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *given: Any, **options: Any) -> Any:
     """No message waits for those of earlier steps."""
-    usual = TRAVEL(topology, devices, [replace(each, step=0) for each in sent], *given, **options)
-    steps = {str(replace(each, step=0)): each.step for each in sent}
-    return [replace(each, sent=replace(each.sent, step=steps[str(each.sent)])) for each in usual]
+    usual = TRAVEL(topology, devices, [each._replace(step=0) for each in sent], *given, **options)
+    steps = {each._replace(step=0): each.step for each in sent}
+    return [replace(each, sent=each.sent._replace(step=steps[each.sent])) for each in usual]
 
 
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:

@@ -77,7 +77,7 @@ class CollectivesMethods(ExtensionMethods):
                 block=block,
                 seed=seed,
             )
-        told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
+        told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}
 
     @checked
@@ -92,7 +92,7 @@ class CollectivesMethods(ExtensionMethods):
         """What every rank has after all pairs have met."""
         with statuses():
             result = send_recv([array(each) for each in inputs], pairs, chunk)
-        told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
+        told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], **told}
 
 

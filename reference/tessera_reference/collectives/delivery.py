@@ -33,8 +33,7 @@ Reduce: TypeAlias = Callable[[Array, Tree], Array]
 Result: TypeAlias = Callable[[Values], Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """`count` elements from `first` on of a buffer, sent in a step from one rank to another."""
 
     step: int

@@ -6,7 +6,7 @@ and rounded once, so that how a collective travels never changes what it compute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,15 +19,17 @@ from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import DType
+from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Tree
 from .argument_checks import require_known
 from .delivery import Sent, delivered
 from .groups import share_of
 from .orders import orders
 from .schedules import Algorithm, algorithm, steps
+from .sums import add_over, is_addable
 from .wire import over_wire, read_wire
 
-__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "added_in_pairs", "messages", "run"]
+__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
@@ -117,41 +119,26 @@ def _afterwards(
         blocks = np.stack(flat).reshape(ranks, ranks, count // ranks)
         return [Array(dtype, blocks[:, rank].reshape(shape)) for rank in range(ranks)]
     assert op is not None, "required before"
+    reduced = _combined(dtype, flat, op, trees)
+    if operation == "reduce_scatter":
+        return [Array(dtype, reduced[share_of(count, rank, ranks)]) for rank in range(ranks)]
+    return [Array(dtype, reduced.reshape(shape))] * ranks
+
+
+def _combined(dtype: DType, flat: Sequence[Values], op: str, trees: Sequence[Tree]) -> Values:
+    """The contributions of all ranks, each share over its tree."""
+    ranks, count = len(flat), flat[0].size
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if len(set(trees)) == 1:
-        whole = _combined(dtype, flat, op, trees[0]).values
-        if operation == "all_reduce":
-            return [Array(dtype, whole.reshape(shape))] * ranks
-        reduced = [Array(dtype, whole[share]) for share in shares]
-    else:
-        stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
-        reduced = [reduce(Array(dtype, stacked[:, share]), tree) for share, tree in zip(shares, trees, strict=True)]
-    if operation == "reduce_scatter":
-        return reduced
-    return [Array(dtype, np.concatenate([each.values for each in reduced]).reshape(shape))] * ranks
-
-
-def _combined(dtype: DType, flat: Sequence[Values], op: str, tree: Tree) -> Array:
-    """The contributions of all ranks over one tree; sums of fp32 and fp64 without a copy of them all."""
-    if op == "sum" and tree == PAIRWISE and dtype.kind == "float" and dtype.accumulator == dtype and len(flat) > 1:
-        return Array(dtype, added_in_pairs(flat))
-    _, reduce = OPERATORS[op]
-    return reduce(Array(dtype, np.stack(flat)), tree)
-
-
-def added_in_pairs(rows: Sequence[Values]) -> Values:
-    """The sum of two rows or more over the canonical tree, in the arithmetic of their type.
-
-    Later sums take the place of earlier ones; the bits are those of `reductions.sum`.
-    """
-    with np.errstate(all="ignore"):
-        sums = [a + b for a, b in zip(rows[0::2], rows[1::2], strict=False)]
-        sums += [rows[-1].copy()] if len(rows) % 2 else []
-        while len(sums) > 1:
-            for a, b in zip(sums[0::2], sums[1::2], strict=False):
-                np.add(a, b, out=a)
-            sums = sums[0::2]
-    return sums[0]
+        trees, shares = trees[:1], [slice(0, count)]
+    if op == "sum" and ranks > 1 and is_addable(dtype):
+        total = np.empty(count, dtype.carrier)
+        for share, tree in zip(shares, trees, strict=True):
+            add_over(tree, [each[share] for each in flat], total[share])
+        return total if dtype.accumulator == dtype else cast(Array(dtype.accumulator, total), dtype).values
+    stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
+    reduced = [reduce(Array(dtype, stacked[:, share]), tree) for share, tree in zip(shares, trees, strict=True)]
+    return np.concatenate([each.values for each in reduced])
 
 
 def messages(
@@ -173,17 +160,24 @@ def _sent(
     operation: str, used: Algorithm, group: Sequence[int], root: int, count: int, chunk: int | None
 ) -> list[Sent]:
     """The messages of a group in elements, cut where chunks of the buffer end."""
-    length = chunk or max(count, 1)
     starts = [share_of(count, share, used.ranks).start for share in range(used.ranks + 1)]
-    found = []
+    found: list[Sent] = []
     for number, step in enumerate(steps(operation, used, root)):
-        for source, target, first_share, last_share, combines in step:
-            first, last = starts[first_share], starts[last_share]
-            while first < last:
-                end = min(last, (first // length + 1) * length)
-                found.append(Sent(number, group[source], group[target], first, end - first, combines))
-                first = end
-    return found
+        found += [
+            Sent(number, group[source], group[target], starts[first], starts[last] - starts[first], combines)
+            for source, target, first, last, combines in step
+            if starts[first] < starts[last]
+        ]
+    return found if chunk is None else [piece for each in found for piece in _pieces(each, chunk)]
+
+
+def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
+    """A message, cut where chunks of the buffer end."""
+    first, last = whole.first, whole.first + whole.count
+    while first < last:
+        end = min(last, (first // chunk + 1) * chunk)
+        yield whole._replace(first=first, count=end - first)
+        first = end
 
 
 def _ordered(stacked: Array, reduce: Callable[[Array, int], Array]) -> Array:

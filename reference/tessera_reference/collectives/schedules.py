@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 from ..abi.status import Failure, Status
@@ -49,7 +50,9 @@ def ring(ranks: int, per_node: int) -> Algorithm:
 
     def around(step: int, ahead: int, combines: bool) -> Step:
         shares = [(rank - step - ahead) % ranks for rank in range(ranks)]
-        return tuple(Message(rank, (rank + 1) % ranks, s, s + 1, combines) for rank, s in enumerate(shares))
+        return tuple(map(Message, range(ranks), following, shares, [s + 1 for s in shares], repeat(combines)))
+
+    following = [*range(1, ranks), 0]
 
     combining = tuple(around(step, 1, True) for step in range(ranks - 1))
     spreading = tuple(around(step, 0, False) for step in range(ranks - 1))
