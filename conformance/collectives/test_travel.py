@@ -10,6 +10,7 @@ import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
+from tessera_conformance.chapters.collectives.kit.timelines import distinct
 from tessera_conformance.chapters.runtime.kit.traces import number, overlapping, slices
 from tessera_conformance.marks import clause, feature
 
@@ -223,8 +224,3 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     check.equal(len(flows[0]), len(told), "a flow from the sender to the receiver of each message")
     volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
     check.equal(volume, 4 * sum(each["count"] for each in found["transfers"]), "bytes of all records")
-
-
-def distinct(sends):
-    """One slice for each name and time: a link's row shows it again."""
-    return {(each["name"], each["ts"]): each for each in sends}.values()

@@ -14,7 +14,6 @@ from tessera_reference.collectives.groups import share_of
 from tessera_reference.collectives.operations import run
 from tessera_reference.collectives.orders import order_of, orders
 from tessera_reference.collectives.schedules import ALGORITHMS, algorithm, steps
-from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -135,6 +135,22 @@ def test_the_counts_are_those_of_the_report(visit, build, registry, observations
 
 
 @needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observation, scheme):
+    figures = [{"plot": "compute", "line": "product", "size": 10**n, "picoseconds": 10**6} for n in (3, 5)]
+    run = {"seconds": 0.1, "figures": figures}
+    tab = visit(build([observation("collectives/products", clauses=["COLL-06-02"], run=run)]))
+    tab.emulate_media(color_scheme=scheme)
+    plots = tab.locator("#rooflines .plots")
+    assert plots.locator("polyline").count() == 1
+    assert plots.locator(".label").all_inner_texts() == ["best measured", "product"]
+    assert "not asked" not in plots.inner_text()
+    assert "Communication: all-reduce: " in plots.inner_text()
+    colour = "rgb(31, 92, 153)" if scheme == "light" else "rgb(125, 179, 232)"
+    assert plots.locator("polyline").evaluate("line => getComputedStyle(line).stroke") == colour
+
+
+@needs_browser
 def test_failures_come_first_and_the_first_is_open(visit, build, observations):
     tab = visit(build(observations))
     assert cases_shown(tab)[:3] == ["ir/matmul/k-tail", "ir/matmul/nasty", "ir/known/unexpected"]

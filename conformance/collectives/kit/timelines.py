@@ -69,3 +69,8 @@ def covered(slots: Iterable[Slot]) -> int:
         total += max(each["end"] - max(each["start"], reached), 0)
         reached = max(reached, each["end"])
     return total
+
+
+def distinct(slices: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One slice of a trace for each name and time: the row of a link shows what a device sends again."""
+    return list({(each["name"], each["ts"]): each for each in slices}.values())

@@ -119,6 +119,11 @@ def shifted(events: list[Any]) -> list[Any]:
     return [{**each, "ts": each["ts"] + 1} if each["ph"] == "X" else each for each in events]
 
 
+def in_nanoseconds(events: list[Any]) -> list[Any]:
+    """Times a thousand times too short."""
+    return [{**each, **{name: each[name] / 1000 for name in ("ts", "dur") if name in each}} for each in events]
+
+
 def without_flows(events: list[Any]) -> list[Any]:
     """No flow ends."""
     return [each for each in events if each["ph"] != "f"]
@@ -156,6 +161,7 @@ VIOLATIONS: list[Violation] = [
         changed(clause, name, description, (collective_travel, "chunk_trace", traced(change)))
         for clause, name, description, change in [
             ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
+            ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),
             ("COLL-06-08", "late_slices", "records slices a microsecond late", shifted),
             ("COLL-06-08", "flows_without_end", "writes flows without their ends", without_flows),
             ("COLL-08-19", "no_records", "records nothing", lambda events: []),

@@ -6,7 +6,7 @@ where the implementation did not support the request or went wrong.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -29,6 +29,15 @@ class CheckRecord:
     expected: Any = None
     actual: Any = None
     difference: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Numbers for a plot of the report: what is drawn, of which of its lines, and the point."""
+
+    plot: str
+    line: str
+    values: Mapping[str, int]
 
 
 class Enclosure(Protocol):
@@ -60,6 +69,7 @@ class Check:
 
     def __init__(self) -> None:
         self.records: list[CheckRecord] = []
+        self.figures: list[Figure] = []
 
     def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
         """The call returned; gives the value."""
@@ -140,6 +150,10 @@ class Check:
         """Every element lies in its enclosure; None is not judged."""
         exact = [None if each is None else each.exact for each in enclosures]
         self.within(actual, exact, [Fraction(0) if each is None else each.error for each in enclosures], what)
+
+    def figure(self, plot: str, line: str, **values: int) -> None:
+        """Keep numbers for a plot of the report. Judges nothing, and never makes a case pass."""
+        self.figures.append(Figure(plot, line, values))
 
     def _judge(self, record: CheckRecord) -> None:
         self.records.append(record)

@@ -174,5 +174,7 @@ def observation(case: Case) -> ObservedLine:
         "disposition": case.disposition,
         "reason": judgement.reason,
     }
-    tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": {"seconds": round(case.seconds, 6)}}
+    figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
+    run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}
+    tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": run}
     return observed_line(head, checks, exchanges, tail, case.folder)

@@ -88,6 +88,7 @@ FEATURES = (
     "random-ops",
     "rank-memory",
     "reductions",
+    "rooflines",
     "row-col-chunks",
     "runtime-policy",
     "schedule-control",

@@ -30,6 +30,7 @@ from tessera_conformance.reports.clause_results import (
 from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Line, Report, counts_against
 from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
 
 LONGEST_PASSED = 2_000
@@ -48,6 +49,7 @@ def page(report: Report, registry: Registry) -> Iterator[str]:
         "POLICY": _policy(script, style),
         "STYLE": style,
         "SCRIPT": script,
+        "ROOFLINES": rooflines(report),
         "DATA": _island(_data(report, clause_results(report, registry), registry)),
     }
     before, after = _asset("page.html").split("@@DETAILS@@")
