@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.probe import CannotProbe, Finding, Subject, probe
+from tessera_conformance.probe.algorithms import Row, as_table, probe_algorithms
 from tessera_conformance.probe.commands import draw, name_of
 from tessera_conformance.probe.rendering import as_markdown
 from tessera_conformance.reports.publish import write_text
@@ -51,6 +52,7 @@ def survey(implementation: str, directory: Path) -> None:
         old.unlink()
     session = Session(locate(implementation), deadline=120.0)
     sections, findings, version = [], [], ""
+    rows: list[Row] = []
     try:
         for subject in SUBJECTS:
             try:
@@ -62,13 +64,26 @@ def survey(implementation: str, directory: Path) -> None:
             version = finding.implementation
             findings.append(finding.to_json())
             sections.append(as_markdown(finding, _drawn(finding, directory)))
+        rows = _algorithms(session)
     finally:
         session.close()
     environment = _environment()
     facts = "".join(f"- {key}: {value}\n" for key, value in environment.items())
     write_text(directory / "README.md", f"# {version}\n\n{facts}\n" + "\n".join(sections))
-    whole = {"implementation": version, "environment": environment, "findings": findings}
+    if rows:
+        write_text(directory / "algorithms.md", "\n".join([f"# Algorithms of {version}", "", *as_table(rows), ""]))
+    algorithms = {"algorithms": [row.to_json() for row in rows]} if rows else {}
+    whole = {"implementation": version, "environment": environment, "findings": findings, **algorithms}
     write_text(directory / "findings.json", json.dumps(whole, indent=1) + "\n")
+
+
+def _algorithms(session: Session) -> list[Row]:
+    """The orders of the algorithms of all-reduce; nothing where none can be chosen."""
+    try:
+        return probe_algorithms(session)
+    except CannotProbe as reason:
+        print(f"  algorithms: {str(reason).splitlines()[0]}", file=sys.stderr)
+        return []
 
 
 def _drawn(finding: Finding, directory: Path) -> str | None:

@@ -58,7 +58,10 @@ def test_traces_of_collectives_give_rates_below_the_roof(impl, check, algorithm)
 
 @clause("COLL-06-02")
 def test_traces_of_products_give_rates(impl, check, tmp_path):
-    """A product of n x n has n**3 multiplications and as many additions; its slice takes time, and tells it. A block for each element."""
+    """A product of n x n has n**3 multiplications and as many additions; its slice takes time, and tells it.
+
+    A block for each element.
+    """
     session = opened(impl, check)
     declared = "\n".join(
         f"  kernel product{n}(A: tensor<{n}x{n}xfp32>, B: tensor<{n}x{n}xfp32>, C: tensor<{n}x{n}xfp32>)"

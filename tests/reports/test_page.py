@@ -143,7 +143,7 @@ def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observ
     tab.emulate_media(color_scheme=scheme)
     plots = tab.locator("#rooflines .plots")
     assert plots.locator("polyline").count() == 1
-    assert plots.locator(".label").all_inner_texts() == ["best measured", "product"]
+    assert plots.locator(".label").all_text_contents() == ["best measured", "product"]
     assert "not asked" not in plots.inner_text()
     assert "Communication: all-reduce: " in plots.inner_text()
     colour = "rgb(31, 92, 153)" if scheme == "light" else "rgb(125, 179, 232)"

@@ -225,7 +225,11 @@ class EvaluatedBox(Box):
 
 
 class AllReduceBox(Box):
-    """The sum over ranks through `collectives.all_reduce`, as the first rank gets it."""
+    """The sum over ranks through `collectives.all_reduce`, or another method with more parameters, as the first rank
+    gets it."""
+
+    method = "collectives.all_reduce"
+    options: Mapping[str, Any] = {}
 
     def __init__(self, session: Session, subject: Subject, level: str) -> None:
         super().__init__(session, subject, level)
@@ -237,8 +241,8 @@ class AllReduceBox(Box):
         kind = f"<u{float_format(self.subject.dtype).sign_bit.bit_length() // 8}"
         whole = np.ascontiguousarray(np.broadcast_to(left[:, None], (ranks, elements))).astype(kind)
         inputs = [Tensor(self.subject.dtype, (elements,), row.tobytes()) for row in whole]
-        params = {"inputs": inputs, "op": "sum", "level": self.level}
-        outputs = self._output("collectives.all_reduce", self.call("collectives.all_reduce", params), ranks)
+        params = {"inputs": inputs, "op": "sum", "level": self.level, **self.options}
+        outputs = self._output(self.method, self.call(self.method, params), ranks)
         self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
         return outputs[0]
 

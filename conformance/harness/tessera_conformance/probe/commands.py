@@ -7,10 +7,13 @@ probe cannot be made.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tessera_conformance.commands.cli_errors import reporting_errors
+from tessera_conformance.probe.algorithms import RANKS, Row, as_table, probe_algorithms
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
 from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
 from tessera_conformance.probe.run import Finding, probe
@@ -49,11 +52,21 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the finding as JSON")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the tree")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write Markdown, JSON and drawing into a folder")
+    parser.add_argument(
+        "--algorithms",
+        action="store_true",
+        help="instead: the declared and the probed order of each algorithm of all_reduce, as a table",
+    )
+    parser.add_argument(
+        "--ranks", type=counts, default=RANKS, metavar="N,N", help="of --algorithms (default: 1,2,6,7,8)"
+    )
     parser.set_defaults(handler=reporting_errors(run, CannotProbe, ImplementationUnavailable))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Probe, print the finding, and write the files requested."""
+    if arguments.algorithms:
+        return _run_algorithms(arguments)
     shape = arguments.shape or extents(DEFAULT_SHAPES[arguments.operation])
     subject = Subject(arguments.operation, shape, arguments.dtype, arguments.axis, arguments.element, arguments.out)
     session = Session(locate(arguments.impl), arguments.deadline)
@@ -69,6 +82,28 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         write_finding(finding, arguments.report)
     return 1 if finding.verdict == "differs" else 0
+
+
+def _run_algorithms(arguments: argparse.Namespace) -> int:
+    """Probe the algorithms of all_reduce, print their table, and write the files requested."""
+    session = Session(locate(arguments.impl), arguments.deadline)
+    try:
+        rows = probe_algorithms(session, arguments.dtype, arguments.ranks)
+    finally:
+        session.close()
+    sys.stdout.write("\n".join([*as_table(rows), ""]))
+    if arguments.json:
+        write_text(arguments.json, algorithms_json(rows))
+    if arguments.report:
+        arguments.report.mkdir(parents=True, exist_ok=True)
+        write_text(arguments.report / "algorithms.json", algorithms_json(rows))
+        write_text(arguments.report / "algorithms.md", "\n".join([*as_table(rows), ""]))
+    return 1 if any(row.verdict == "differs" for row in rows) else 0
+
+
+def algorithms_json(rows: Sequence[Row]) -> str:
+    """The rows of the algorithms for machines."""
+    return json.dumps([row.to_json() for row in rows], indent=1) + "\n"
 
 
 def draw(finding: Finding) -> str:
@@ -103,6 +138,11 @@ def name_of(subject: Subject) -> str:
 def extents(text: str) -> tuple[int, ...]:
     """The extents of 64x64x64."""
     return _numbers(text, "x", "extents such as 64x64x64")
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Numbers of ranks, 1,7,8."""
+    return _numbers(text, ",", "numbers of ranks such as 1,7,8")
 
 
 def places(text: str) -> tuple[int, ...]:

@@ -1,0 +1,167 @@
+"""In which order each algorithm of an all-reduce combines what ranks bring: as declared, and as probed.
+
+At the level deterministic an algorithm has an order of its own, share by share (AMB-RT-26), which `numerics.declared`
+tells with the attributes `algorithm` and `per_node`; at strict every algorithm has the declared order of the operation.
+Every pair of ranks is masked once, which shows how the pair meets in all elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.arithmetic.tree import Tree, TreeError
+from tessera_conformance.observations import Returned, Unsupported, describe
+from tessera_conformance.probe.calls import AllReduceBox, CannotProbe, Subject, words_of
+from tessera_conformance.probe.elements import MOST_RANKS, groups_of
+from tessera_conformance.probe.pattern import abbreviated, pattern
+from tessera_conformance.session import Session
+from tessera_conformance.tensors import Tensor
+
+ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
+LEVELS = ("strict", "deterministic")
+RANKS = (1, 2, 6, 7, 8)
+"""One, powers of two, a prime, and a number that is neither."""
+
+ALONE = "one term"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Elements first..last, both included, of an all-reduce by one algorithm: the declared and the probed order.
+
+    `declared` is None where nothing is declared; `probed` where the elements have no tree. A rank that is alone has a
+    tree of one leaf, and `probed` is None where it does not get back what it brings.
+    """
+
+    algorithm: str
+    level: str
+    ranks: int
+    per_node: int | None
+    first: int
+    last: int
+    declared: Tree | None
+    probed: Tree | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the elements have the declared order."""
+        if self.declared is None:
+            return "nothing declared"
+        return "agrees" if self.probed == self.declared else "differs"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the machine-readable table."""
+        trees = {name: tree and tree.to_text() for name, tree in (("declared", self.declared), ("probed", self.probed))}
+        return {**vars(self), **trees, "verdict": self.verdict}
+
+
+class _AlgorithmBox(AllReduceBox):
+    """The sum over ranks by one algorithm, through `collectives.run`."""
+
+    method = "collectives.run"
+
+    def __init__(self, session: Session, subject: Subject, level: str, asked: Mapping[str, Any]) -> None:
+        super().__init__(session, subject, level)
+        self.asked = asked
+        self.options = {"operation": "all_reduce", **asked}
+
+
+def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int] = RANKS) -> list[Row]:
+    """Every algorithm at both levels over so many ranks, of two elements a share and one more.
+
+    `hierarchical` has as many ranks on a node as the least prime that divides their number, if it is not that number.
+
+    Raises:
+        CannotProbe: a number of ranks or a dtype that cannot be probed, or no answer; `collectives.run` is not
+            supported.
+    """
+    if beyond := [count for count in ranks if not 1 <= count <= MOST_RANKS]:
+        raise CannotProbe(f"{beyond[0]} ranks: expected 1 to {MOST_RANKS}")
+    return [
+        row
+        for count in ranks
+        for algorithm in ALGORITHMS
+        for level in LEVELS
+        for row in _rows(session, dtype, count, algorithm, level)
+    ]
+
+
+def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) -> Iterator[Row]:
+    """The runs of elements that share both orders."""
+    per_node = _least_factor(ranks) if algorithm == "hierarchical" else None
+    asked = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
+    elements = 2 * ranks + 1
+    probed = _probed(session, dtype, ranks, level, asked)
+    declared = [_declared(session, dtype, ranks, level, asked, element) for element in range(elements)]
+    first = 0
+    for last in range(elements):
+        if last + 1 == elements or (declared[last + 1], probed[last + 1]) != (declared[last], probed[last]):
+            yield Row(algorithm, level, ranks, per_node, first, last, declared[last], probed[last])
+            first = last + 1
+
+
+def _probed(session: Session, dtype: str, ranks: int, level: str, asked: Mapping[str, Any]) -> list[Tree | None]:
+    """The tree of each element, None where it has none."""
+    elements = 2 * ranks + 1
+    if ranks == 1:
+        return [_alone(session, dtype, level, asked)] * elements
+    box = _AlgorithmBox(session, Subject("all_reduce", (ranks, elements), dtype), level, asked)
+    found: list[Tree | None] = [None] * elements
+    for group in groups_of(box):
+        for element in range(group.first, group.last + 1):
+            found[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+    return found
+
+
+def _alone(session: Session, dtype: str, level: str, asked: Mapping[str, Any]) -> Tree | None:
+    """A rank that is alone has what it brings, bit by bit: small whole numbers."""
+    words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
+    brought = Tensor.from_words(dtype, (3,), words.tolist())
+    params = {"operation": "all_reduce", "inputs": [brought], "op": "sum", "level": level, **asked}
+    observation = session.call("collectives.run", params)
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
+    outputs = observation.value.get("outputs")
+    return Tree.explicit([0]) if outputs == [brought] else None
+
+
+def _declared(
+    session: Session, dtype: str, ranks: int, level: str, asked: Mapping[str, Any], element: int
+) -> Tree | None:
+    """What is declared for an element; None where nothing is."""
+    params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[2 * ranks + 1]] * ranks}
+    params |= {"element": element, **({"attributes": dict(asked)} if level == "deterministic" else {})}
+    observation = session.call("numerics.declared", params)
+    if isinstance(observation, Unsupported):
+        return None
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
+    try:
+        return Tree.from_json(observation.value.get("tree")).over(ranks).canonical()
+    except TreeError as error:
+        raise CannotProbe(f"numerics.declared of all_reduce by {asked['algorithm']}: {error}") from None
+
+
+def _least_factor(ranks: int) -> int | None:
+    """The least factor of a number beside 1 and itself."""
+    return next((factor for factor in range(2, ranks) if ranks % factor == 0), None)
+
+
+def as_table(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows as lines of a Markdown table."""
+    yield "| ranks | algorithm | level | elements | declared | probed | verdict |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in rows:
+        name = f"`{row.algorithm}`" + (f", {row.per_node} a node" if row.per_node else "")
+        elements = f"{row.first} to {row.last}" if row.first != row.last else str(row.first)
+        declared = f"`{abbreviated(row.declared)}`" if row.declared else "nothing"
+        probed = f"{_order(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
+        cells = (str(row.ranks), name, row.level, elements, declared, probed, row.verdict)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _order(tree: Tree) -> str:
+    return ALONE if tree.leaves == 1 else pattern(tree)
