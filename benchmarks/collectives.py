@@ -1,4 +1,7 @@
-"""Collectives: what all ranks compute, when half a million messages travel, and the recurrence over 4,096 ranks."""
+"""Collectives: what all ranks compute, when half a million messages travel, the recurrence over 4,096 ranks, and plans.
+
+All figures are processor time, which other work on the machine changes least.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,36 @@ import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.collectives.operations import messages, run
+from tessera_reference.collectives.planning import Options, plan_function
 from tessera_reference.collectives.rank_vectors import combined
 from tessera_reference.collectives.recurrence import recurrence
 from tessera_reference.collectives.travel import travel
+from tessera_reference.ir.targets import DEFAULT, target_of
+from tessera_reference.levels.texts import read_at
 from tessera_reference.mesh.uniform import uniform
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
 RANKS, ELEMENTS = 8, 1 << 16
 MANY, MOST = 512, 4096
-NUMPY, STABLEHLO, ENGINE, RECURRENCE = 4, 200, 4, 0.5
+NUMPY, STABLEHLO, ENGINE, RECURRENCE, PLANNER = 4, 200, 4, 0.5, 2
 """Times numpy's sum at most; times faster than the interpreter at least; seconds."""
+DIRECT, CHUNK = 64, 1000
+LAYERS = 1000
 
 
 def measure() -> list[Outcome]:
     """Processor time, also that of first calls, which find routes and schedules."""
     values = np.random.Generator(np.random.Philox(14)).standard_normal((RANKS, ELEMENTS), np.float32)
     buffers = [Array(dtype("fp32"), each) for each in values]
-    return [*_data(values, buffers), _against_stablehlo(values, buffers), *_engine(), *_recurrence(), _calls()]
+    return [
+        *_data(values, buffers),
+        _against_stablehlo(values, buffers),
+        *_engine(),
+        *_recurrence(),
+        _planner(),
+        _calls(),
+    ]
 
 
 def _seconds(action: Callable[[], object]) -> float:
@@ -41,10 +56,10 @@ def _data(values: np.ndarray, buffers: list[Array]) -> list[Outcome]:
     """Against the sum of the same numbers, which lie in one array already."""
     ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
     first = _seconds(ours)
-    mine, other = in_turns(ours, partial(np.sum, values, axis=0), 50)
+    mine, other = in_turns(ours, partial(np.sum, values, axis=0), 50, time.process_time)
     name, peer = f"all_reduce, {RANKS} x 64 Ki fp32", "numpy.sum"
     in_order = partial(run, "all_reduce", buffers, op="sum", name="ring", level="deterministic")
-    ring, again = in_turns(in_order, partial(np.sum, values, axis=0), 50)
+    ring, again = in_turns(in_order, partial(np.sum, values, axis=0), 50, time.process_time)
     return [
         Measurement(name, mine, peer, other, mine / other, "x", NUMPY),
         Measurement(f"{name}, first call", first, peer, other, first * 1e3, "ms", None),
@@ -81,7 +96,7 @@ def _against_stablehlo(values: np.ndarray, buffers: list[Array]) -> Outcome:
         stablehlo.register_dialect(context)
         module, given = ir.Module.parse(PROGRAM), [ir.DenseElementsAttr.get(values)]
         ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
-        mine, other = in_turns(ours, lambda: stablehlo.eval_module(module, given), 5)
+        mine, other = in_turns(ours, lambda: stablehlo.eval_module(module, given), 5, time.process_time)
     peer = "StableHLO's interpreter, reduce"
     return Measurement(name, mine, peer, other, other / mine, "x", STABLEHLO, at_least=True)
 
@@ -97,7 +112,18 @@ def _engine() -> list[Outcome]:
     return [
         Measurement(name, ours, peer, writing, ours, "s", ENGINE),
         Measurement(f"{name}, first call", first, peer, writing, first, "s", ENGINE),
+        Measurement(f"{name}, messages", writing, "the engine", ours, writing, "s", None),
+        _chunks(),
     ]
+
+
+def _chunks() -> Measurement:
+    """Chunks that every rank sends directly to every other, most of which wait for links."""
+    sent = messages("all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK)
+    ours = _seconds(partial(travel, uniform(1, DIRECT), range(DIRECT), sent, 4, chunk=CHUNK))
+    writing = _seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
+    name = f"direct, {DIRECT} ranks, {len(sent)} chunks"
+    return Measurement(name, ours, "writing its messages", writing, ours, "s", None)
 
 
 def _recurrence() -> list[Outcome]:
@@ -133,6 +159,41 @@ def _additions() -> None:
         total = total + 1
 
 
+def _planner() -> Measurement:
+    """A function of a product, a scaling and two collectives a layer, of which one is sent in chunks."""
+    body = []
+    for layer in range(LAYERS):
+        last = f"%y{layer - 1}" if layer else "%x"
+        body += [
+            f'%p{layer} = "tessera.graph.multiply"({last}, {last})',
+            f'%q{layer} = "tessera.graph.multiply"(%p{layer}, %s)',
+            f'%f{layer} = tessera.collective.all_reduce %q{layer} {{op="sum", chunk=1KiB}}',
+            f'%g{layer} = "tessera.graph.all_reduce"(%p{layer}) {{op = "sum", axis = "dp"}}',
+            f"%a{layer} = tessera.await %f{layer}",
+            f'%y{layer} = "tessera.graph.add"(%a{layer}, %g{layer})',
+        ]
+    held = "tensor<1024xfp32>"
+    text = PROGRAM_OF_LAYERS.format(body="\n".join(body), last=f"%y{LAYERS - 1}", held=held)
+    started = time.process_time()
+    (module,) = read_at("graph", text, target_of(DEFAULT))
+    reading = time.process_time() - started
+    options = Options(tile=256, depth=2, max_inflight=8)
+    first = _seconds(partial(plan_function, module, module.functions["f"], options))
+    return Measurement(f"plan of {LAYERS} layers, first call", first, "reading it", reading, first, "s", PLANNER)
+
+
+PROGRAM_OF_LAYERS = """
+"builtin.module"() ({{
+  "tessera.graph.mesh"() {{sym_name = "g", axes = ["dp"], shape = [4]}} : () -> ()
+  "tessera.graph.func"() ({{
+  ^bb0(%x: {held}, %s: fp32):
+    {body}
+    "tessera.graph.return"({last})
+  }}) {{sym_name = "f", function_type = ({held}, fp32) -> ({held})}} : () -> ()
+}}) {{sym_name = "m"}} : () -> ()
+"""
+
+
 def _calls() -> Outcome:
     """Calls of a collective of 8 ranks and 16 elements, which is all overhead."""
     buffers = [Array(dtype("fp32"), np.ones(16, np.float32)) for _ in range(RANKS)]
@@ -146,5 +207,5 @@ def _calls() -> Outcome:
         for _ in range(100):
             np.sum(stacked, axis=0)
 
-    mine, other = in_turns(ours, theirs, 5)
+    mine, other = in_turns(ours, theirs, 5, time.process_time)
     return Measurement("collectives.run, small", mine, "numpy.sum", other, 100 / mine, "calls/s", None, at_least=True)

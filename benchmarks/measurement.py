@@ -53,13 +53,15 @@ class NotMeasured:
 Outcome: TypeAlias = Measurement | NotMeasured
 
 
-def in_turns(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Median seconds of each, run alternately so that both see the same machine."""
+def in_turns(
+    ours: Callable[[], object], peer: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, float]:
+    """Median seconds of each by a clock, run alternately so that both see the same machine."""
     times: tuple[list[float], list[float]] = ([], [])
     ours(), peer()
     for _ in range(rounds):
         for action, kept in zip((ours, peer), times, strict=True):
-            started = time.perf_counter()
+            started = clock()
             action()
-            kept.append(time.perf_counter() - started)
+            kept.append(clock() - started)
     return median(times[0]), median(times[1])
