@@ -18,19 +18,16 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of  # noqa: E402
+from conformance.adapters.collective_requests import Request  # noqa: E402
+from conformance.adapters.engine_adapter import EngineAdapter  # noqa: E402
 from conformance.adapters.exchange import (  # noqa: E402
     UNARY,
     array_of,
-    hello_of_engine,
-    rank_array,
-    rank_outputs,
     refuse_trees,
     result_type,
     tensor_of,
 )
 from conformance.adapters.jax_collectives import carried_out  # noqa: E402
-from conformance.adapters.orders import declared  # noqa: E402
 
 from tessera_conformance.adapter import NotSupported  # noqa: E402
 from tessera_conformance.tensors import Tensor  # noqa: E402
@@ -40,12 +37,11 @@ jax.config.update("jax_enable_x64", True)
 REDUCTIONS = {"sum": jnp.sum, "prod": jnp.prod, "mean": jnp.mean, "max": jnp.max, "min": jnp.min}
 
 
-class JaxAdapter:
-    """Single operations, as XLA compiles them for the CPU."""
+class JaxAdapter(EngineAdapter):
+    """Single operations, as XLA compiles them for the CPU, and collectives."""
 
-    def hello(self) -> dict[str, Any]:
-        """Identity."""
-        return hello_of_engine("jax", jax.__version__, ("all-to-all", "subgroups"))
+    def __init__(self) -> None:
+        super().__init__("jax", jax.__version__, RANKS)
 
     def numerics_evaluate(
         self, *, operation: str, inputs: list[Tensor], attributes: dict[str, Any], level: str = "fast", **rest: Any
@@ -63,26 +59,14 @@ class JaxAdapter:
             return {"outputs": [tensor_of(_elementary(operation)(*arrays))]}
         raise NotSupported(f"numerics.evaluate {operation}")
 
-    def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
-        """The order of a sum over ranks, as it was found."""
-        return declared("jax", jax.__version__, operation, **question)
+    def require(self, request: Request, dtype: str) -> None:
+        """The virtual devices."""
+        if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
+            raise NotSupported(f"collectives in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
 
-    def collectives_all_reduce(
-        self, *, inputs: list[Tensor], op: str, level: str = "deterministic", **rest: Any
-    ) -> dict[str, Any]:
-        """A `psum`, `pmax` or `pmin` over as many virtual devices as there are inputs."""
-        return _carried_out(all_reduce_of(inputs, op, RANKS, level, rest), inputs)
-
-    def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
-        """One collective among the ranks of each group."""
-        return _carried_out(request_of(operation, inputs, RANKS, **arguments), inputs)
-
-
-def _carried_out(request: Request, inputs: list[Tensor]) -> dict[str, Any]:
-    if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
-        raise NotSupported(f"collectives in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
-    arrays = [rank_array(tensor, request.operation in COMBINING) for tensor in inputs]
-    return rank_outputs(request, inputs, carried_out(request, arrays))
+    def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
+        """A `psum`, `pmax`, `pmin` or another collective over as many virtual devices as there are inputs."""
+        return carried_out(request, arrays)
 
 
 @cache

@@ -32,14 +32,13 @@ except (ImportError, RuntimeError) as error:
     raise SystemExit(INSTALL.format(problem=f"mpi4py cannot be used: {error}")) from None
 
 import numpy as np  # noqa: E402
-from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of  # noqa: E402
-from conformance.adapters.exchange import hello_of_engine, rank_array, rank_outputs  # noqa: E402
-from conformance.adapters.orders import declared  # noqa: E402
+from conformance.adapters.collective_requests import COMBINING, Request  # noqa: E402
+from conformance.adapters.engine_adapter import EngineAdapter  # noqa: E402
+from conformance.adapters.exchange import RANK_TYPES  # noqa: E402
 from conformance.adapters.rank_collectives import Array, taken_part  # noqa: E402
 
 from tessera_conformance.adapter import NotSupported  # noqa: E402
 from tessera_conformance.server import serve  # noqa: E402
-from tessera_conformance.tensors import Tensor  # noqa: E402
 
 ENGINES = {"MPICH": "mpich", "Open MPI": "openmpi"}
 NAP = 0.0002
@@ -158,38 +157,22 @@ class Ranks:
             communicator.Free()
 
 
-class MpiAdapter:
+class MpiAdapter(EngineAdapter):
     """Collectives between the processes of one MPI job."""
 
     def __init__(self, ranks: Ranks) -> None:
-        self._ranks = ranks
         name, version = MPI.get_vendor()
-        self.engine, self.version = ENGINES.get(name, name), ".".join(map(str, version))
+        super().__init__(ENGINES.get(name, name), ".".join(map(str, version)), ranks.size)
+        self._processes = ranks
 
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
-        return hello_of_engine(self.engine, self.version, ("all-to-all", "subgroups"))
+    def require(self, request: Request, dtype: str) -> None:
+        """The dtypes that MPI has."""
+        if request.operation in COMBINING and dtype in RANK_TYPES and not _is_known(np.dtype(RANK_TYPES[dtype])):
+            raise NotSupported(f"dtype {dtype} in MPI")
 
-    def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
-        """The order of a sum over ranks, as it was found."""
-        return declared(self.engine, self.version, operation, **question)
-
-    def collectives_all_reduce(
-        self, *, inputs: list[Tensor], op: str, level: str = "deterministic", **rest: Any
-    ) -> dict[str, Any]:
-        """MPI_Allreduce over as many ranks as there are inputs."""
-        return self._carried_out(all_reduce_of(inputs, op, self._ranks.size, level, rest), inputs)
-
-    def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
-        """One collective among the ranks of each group."""
-        return self._carried_out(request_of(operation, inputs, self._ranks.size, **arguments), inputs)
-
-    def _carried_out(self, request: Request, inputs: list[Tensor]) -> dict[str, Any]:
-        combining = request.operation in COMBINING
-        arrays = [rank_array(tensor, combining) for tensor in inputs]
-        if combining and not _is_known(arrays[0].dtype):
-            raise NotSupported(f"dtype {inputs[0].dtype} in MPI")
-        return rank_outputs(request, inputs, self._ranks.lead(request, arrays))
+    def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
+        """By MPI, over as many ranks as there are inputs."""
+        return self._processes.lead(request, arrays)
 
 
 def _requests() -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from tessera_conformance.adapter import Refusal
@@ -37,10 +38,12 @@ def asked(clause: str, name: str, description: str, method: str, change: Callabl
     return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
 
 
-def lenient(
-    clause: str, name: str, description: str, method: str, words: str, instead: Callable[[Answer], Answer]
-) -> Violation:
-    """A method that answers another question where it should refuse, with these words in the message."""
+Refused: TypeAlias = Callable[[Rejected, Callable[..., Answer], Answer], Answer]
+"""What happens instead of a refusal, from it, the method and what the method was given."""
+
+
+def refused_otherwise(clause: str, name: str, description: str, method: str, words: str, instead: Refused) -> Violation:
+    """A method that does something else where it should refuse, with these words in the message."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
     def call(self: ReferenceAdapter, **given: Any) -> Answer:
@@ -49,27 +52,30 @@ def lenient(
         except Refusal as refusal:
             if words not in refusal.outcome.message:
                 raise
-            answer = usual(self, **instead(given))
+            answer = instead(refusal.outcome, partial(usual, self), given)
         return answer
 
     return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+
+
+def lenient(
+    clause: str, name: str, description: str, method: str, words: str, instead: Callable[[Answer], Answer]
+) -> Violation:
+    """A method that answers another question where it should refuse, with these words in the message."""
+    return refused_otherwise(
+        clause, name, description, method, words, lambda _, answer, given: answer(**instead(given))
+    )
 
 
 def refusing(
     clause: str, name: str, description: str, method: str, words: str, change: Callable[[Rejected], Refusal]
 ) -> Violation:
     """A method whose refusals with these words in the message are others."""
-    usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
-        try:
-            answer: Answer = usual(self, **given)
-        except Refusal as refusal:
-            outcome = refusal.outcome
-            raise change(outcome) if isinstance(outcome, Rejected) and words in outcome.message else refusal from None
-        return answer
+    def another(outcome: Rejected, *_: Any) -> Answer:
+        raise change(outcome) from None
 
-    return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
+    return refused_otherwise(clause, name, description, method, words, another)
 
 
 def silent(rejected: Rejected) -> Refusal:

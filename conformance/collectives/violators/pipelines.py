@@ -52,12 +52,16 @@ def at_the_end(unit: Unit, units: Mapping[str, Unit]) -> Unit:
     return replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit
 
 
-def scattered_first(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """A layer's gradients are computed when those of the layer after are scattered."""
-    name, number = place(unit)
-    following = f"scatter{number + 1}"
-    waits = name == "backward" and following in units
-    return replace(unit, after=(*unit.after, following)) if waits else unit
+def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, Mapping[str, Unit]], Unit]:
+    """A unit of a layer waits for one of the layer after it."""
+
+    def change(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+        name, number = place(unit)
+        following = f"{needed}{number + 1}"
+        waits = name == waiting and following in units
+        return replace(unit, after=(*unit.after, following)) if waits else unit
+
+    return change
 
 
 def last_layer_alone(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
@@ -75,14 +79,6 @@ def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
     """The weights of a layer are gathered when the layer before has ended."""
     name, number = place(unit)
     return replace(unit, after=(f"layer{number - 1}",)) if name == "gather" and number else unit
-
-
-def awaited_at_issue(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """A layer awaits the weights of the next one."""
-    name, number = place(unit)
-    following = f"gather{number + 1}"
-    waits = name == "layer" and following in units
-    return replace(unit, after=(*unit.after, following)) if waits else unit
 
 
 def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
@@ -157,7 +153,7 @@ def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
 VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed", at_the_end),
     pipeline("COLL-07.1-01", "scatter_before_the_next", "computes no layer before gradients are scattered",
-        scattered_first),
+        after_that_of_the_next_layer("backward", "scatter")),
     pipeline("COLL-07.1-01", "one_scatter", "scatters the gradients of all layers together", last_layer_alone),
     changed("COLL-07.1-02", "one_chunk_in_flight", "has one chunk in flight", (collective_queues, "INFLIGHT", 1)),
     changed("COLL-07.1-02", "three_chunks", "has three chunks in flight", (collective_queues, "INFLIGHT", 3)),
@@ -169,7 +165,8 @@ VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.3-01", "prefetch_one_layer_late", "gathers weights when the layer before has ended",
         a_layer_late),
     pipeline("COLL-07.3-01", "prefetch_too_early", "gathers all weights at the beginning", gathered_first),
-    pipeline("COLL-07.3-02", "await_at_issue", "awaits weights where they are asked for", awaited_at_issue),
+    pipeline("COLL-07.3-02", "await_at_issue", "awaits weights where they are asked for",
+        after_that_of_the_next_layer("layer", "gather")),
     pipeline("COLL-07.3-02", "await_before_use", "awaits weights twice", before_use),
     dispatching("COLL-07.2-01", "buckets_mixed", "puts the tokens of several experts into a bucket", mixed),
     dispatching("COLL-07.2-01", "tokens_turned", "changes the order of an expert's tokens", latest_first),

@@ -40,7 +40,7 @@ class Sent(NamedTuple):
     source: int
     target: int
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # a field instead of the method of tuples
     combines: bool
 
 

@@ -1,0 +1,52 @@
+"""What adapters of engines of collectives share: the methods of the protocol, which hand an engine sound requests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of
+from conformance.adapters.exchange import hello_of_engine, rank_array, rank_outputs
+from conformance.adapters.orders import declared
+
+from tessera_conformance.tensors import Tensor
+
+FEATURES = ("all-to-all", "subgroups")
+
+
+class EngineAdapter(ABC):
+    """An engine in one version, over so many ranks at most; `name` is that of the library where it is another."""
+
+    def __init__(self, engine: str, version: str, ranks: int, name: str = "") -> None:
+        self.engine, self.version, self.ranks, self.name = engine, version, ranks, name
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        return hello_of_engine(self.engine, self.version, FEATURES, self.name)
+
+    def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
+        """The order of a sum over ranks, as it was found."""
+        return declared(self.engine, self.version, operation, **question)
+
+    def collectives_all_reduce(
+        self, *, inputs: list[Tensor], op: str, level: str = "deterministic", **rest: Any
+    ) -> dict[str, Any]:
+        """The engine's all-reduce over as many ranks as there are inputs."""
+        return self._answer(all_reduce_of(inputs, op, self.ranks, level, rest), inputs)
+
+    def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
+        """One collective among the ranks of each group."""
+        return self._answer(request_of(operation, inputs, self.ranks, **arguments), inputs)
+
+    def _answer(self, request: Request, inputs: list[Tensor]) -> dict[str, Any]:
+        self.require(request, inputs[0].dtype)
+        arrays = [rank_array(tensor, request.operation in COMBINING) for tensor in inputs]
+        return rank_outputs(request, inputs, self.carry_out(request, arrays))
+
+    @abstractmethod
+    def require(self, request: Request, dtype: str) -> None:
+        """Raise `NotSupported` for what the engine cannot combine or run at all."""
+
+    @abstractmethod
+    def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
+        """What each rank has afterwards, flat, of what each brings."""
