@@ -160,20 +160,16 @@ def _additions() -> None:
 
 
 def _planner() -> Measurement:
-    """A function of a product, a scaling and two collectives a layer, of which one is sent in chunks."""
-    body = []
-    for layer in range(LAYERS):
-        last = f"%y{layer - 1}" if layer else "%x"
-        body += [
-            f'%p{layer} = "tessera.graph.multiply"({last}, {last})',
-            f'%q{layer} = "tessera.graph.multiply"(%p{layer}, %s)',
-            f'%f{layer} = tessera.collective.all_reduce %q{layer} {{op="sum", chunk=1KiB}}',
-            f'%g{layer} = "tessera.graph.all_reduce"(%p{layer}) {{op = "sum", axis = "dp"}}',
-            f"%a{layer} = tessera.await %f{layer}",
-            f'%y{layer} = "tessera.graph.add"(%a{layer}, %g{layer})',
-        ]
+    """A function of a product, a sum and two collectives a layer, of which one is sent in chunks."""
+    layer = """
+    %p{n} = "tessera.graph.multiply"(%y{n}, %y0)
+    %f{n} = tessera.collective.all_reduce %p{n} {{op="sum", chunk=1KiB}}
+    %g{n} = "tessera.graph.all_reduce"(%p{n}) {{op = "sum", axis = "dp"}}
+    %a{n} = tessera.await %f{n}
+    %y{next} = "tessera.graph.add"(%a{n}, %g{n})"""
+    body = [layer.format(n=n, next=n + 1) for n in range(LAYERS)]
     held = "tensor<1024xfp32>"
-    text = PROGRAM_OF_LAYERS.format(body="\n".join(body), last=f"%y{LAYERS - 1}", held=held)
+    text = PROGRAM_OF_LAYERS.format(body="\n".join(body), last=f"%y{LAYERS}", held=held)
     started = time.process_time()
     (module,) = read_at("graph", text, target_of(DEFAULT))
     reading = time.process_time() - started
@@ -186,10 +182,10 @@ PROGRAM_OF_LAYERS = """
 "builtin.module"() ({{
   "tessera.graph.mesh"() {{sym_name = "g", axes = ["dp"], shape = [4]}} : () -> ()
   "tessera.graph.func"() ({{
-  ^bb0(%x: {held}, %s: fp32):
+  ^bb0(%y0: {held}):
     {body}
     "tessera.graph.return"({last})
-  }}) {{sym_name = "f", function_type = ({held}, fp32) -> ({held})}} : () -> ()
+  }}) {{sym_name = "f", function_type = ({held}) -> ({held})}} : () -> ()
 }}) {{sym_name = "m"}} : () -> ()
 """
 
