@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, overload
 
 from ..abi.status import Failure, Status
 from .argument_checks import require_known
@@ -33,6 +33,9 @@ class Message(NamedTuple):
 
 Step: TypeAlias = tuple[Message, ...]
 
+_MOST_KEPT = 32
+"""Ranks of an algorithm that is made once."""
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -41,22 +44,39 @@ class Algorithm:
     name: str
     ranks: int
     owners: tuple[int, ...]
-    combining: tuple[Step, ...]
-    spreading: tuple[Step, ...]
+    combining: Sequence[Step]
+    spreading: Sequence[Step]
+
+
+class _Around(Sequence[Step]):
+    """The steps around a ring, each made when it is asked for: of many ranks they have too many messages to hold."""
+
+    def __init__(self, ranks: int, ahead: int, combines: bool) -> None:
+        self._ranks, self._ahead, self._combines = ranks, ahead, combines
+
+    def __len__(self) -> int:
+        return self._ranks - 1
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+        found = range(len(self))[place]
+        return tuple(map(self._step, found)) if isinstance(found, range) else self._step(found)
+
+    def _step(self, step: int) -> Step:
+        shares = [(rank - step - self._ahead) % self._ranks for rank in range(self._ranks)]
+        targets = [*range(1, self._ranks), 0]
+        ends = [share + 1 for share in shares]
+        return tuple(map(Message, range(self._ranks), targets, shares, ends, repeat(self._combines)))
 
 
 def ring(ranks: int, per_node: int) -> Algorithm:
     """Every rank passes one share a step on to the next rank; share s begins at rank s + 1 and ends at rank s."""
-
-    def around(step: int, ahead: int, combines: bool) -> Step:
-        shares = [(rank - step - ahead) % ranks for rank in range(ranks)]
-        return tuple(map(Message, range(ranks), following, shares, [s + 1 for s in shares], repeat(combines)))
-
-    following = [*range(1, ranks), 0]
-
-    combining = tuple(around(step, 1, True) for step in range(ranks - 1))
-    spreading = tuple(around(step, 0, False) for step in range(ranks - 1))
-    return Algorithm("ring", ranks, tuple(range(ranks)), combining, spreading)
+    combining, spreading = _Around(ranks, 1, True), _Around(ranks, 0, False)
+    held = (tuple(combining), tuple(spreading)) if ranks <= _MOST_KEPT else (combining, spreading)
+    return Algorithm("ring", ranks, tuple(range(ranks)), *held)
 
 
 def tree(ranks: int, per_node: int) -> Algorithm:
@@ -141,9 +161,6 @@ def maker(name: str) -> Maker:
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
     return (_kept if ranks <= _MOST_KEPT else _made)(maker(name), ranks, per_node or ranks)
-
-
-_MOST_KEPT = 32
 
 
 def _made(make: Maker, ranks: int, per_node: int) -> Algorithm:
