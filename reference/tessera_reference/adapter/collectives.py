@@ -58,6 +58,7 @@ class CollectivesMethods(ExtensionMethods):
         qscheme: str | None = None,
         block: int | None = None,
         seed: int | None = None,
+        partials: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
@@ -76,6 +77,7 @@ class CollectivesMethods(ExtensionMethods):
                 qscheme=qscheme,
                 block=block,
                 seed=seed,
+                partials=partials,
             )
         told = {"messages": [asdict(each) for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}
