@@ -65,6 +65,51 @@ def test_a_lossy_wire_is_refused_where_the_policy_is_deterministic(impl, check, 
     )
 
 
+LOSSLESS = [
+    *((dtype, dtype) for dtype in ("fp64", "fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int16", "int64")),
+    *((dtype, "fp32") for dtype in ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")),
+    ("fp32", "fp64"),
+    ("fp8_e4m3", "bf16"),
+    ("fp8_e5m2", "fp16"),
+    ("int8", "int32"),
+]
+"""Data, and a wire that holds every value of theirs."""
+
+LOSSY = [("bf16", "fp16"), ("fp16", "bf16"), ("fp8_e5m2", "fp8_e4m3"), ("fp8_e4m3", "fp8_e5m2"), ("fp64", "fp32")]
+LOSSY += [("int32", "int16"), ("int32", "fp32")]
+
+
+@feature("operation-access")
+@clause("RT-13-09")
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize(("dtype", "wire"), LOSSLESS)
+def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, policy, dtype, wire):
+    """The data's own dtype, or a wider one: nothing is quantized, and no bit changes (AMB-COLL-54)."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    given = dict(zip(FIELDS, policy, strict=True))
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    spread = {} if dtype.startswith("int") else {"exponents": (-6, 6)}
+    inputs = [counted(dtype, (23,), seed=381 + rank, **spread) for rank in range(5)]
+    call = {"inputs": inputs, "op": "sum", "context": context}
+    plain = check.returns(impl.collectives.all_reduce(**call))["outputs"]
+    for rank, output in enumerate(check.returns(impl.collectives.all_reduce(**call, wire=wire))["outputs"]):
+        check.bits(output, plain[rank], f"rank {rank}, with the wire and without one")
+
+
+@feature("operation-access")
+@clause("RT-13-09")
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize(("dtype", "wire"), LOSSY)
+def test_a_wire_that_lacks_a_value_of_the_data_is_lossy_whatever_its_width(impl, check, policy, dtype, wire):
+    """fp16 has fewer binades than bf16, bf16 fewer digits than fp16: neither holds the other (AMB-COLL-54)."""
+    context = check.returns(impl.runtime.tessInit())["context"]
+    given = dict(zip(FIELDS, policy, strict=True))
+    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    call = {"inputs": [tensor_of(dtype, [1, 2, 0, 4])] * 2, "op": "sum", "context": context}
+    check.returns(impl.collectives.all_reduce(**call))
+    check.status(impl.collectives.all_reduce(**call, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
+
+
 @feature("operation-access")
 @clause("RT-13-09")
 def test_nothing_is_lost_on_the_wire_where_the_policy_is_strict(impl, check):

@@ -8,6 +8,7 @@ from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, O
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 
 SIGNED = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int16", "int32", "int64")
@@ -28,6 +29,12 @@ def small(rank: int, count: int, op: str) -> list[int]:
     """Numbers whose sums and products over eight ranks every dtype holds; without zero, whose sign a product tells."""
     values = (-2, -1, 1, 2) if op == "prod" else (-2, -1, 0, 1, 2)
     return [values[(place * 3 + rank * rank + place // 5) % len(values)] for place in range(count)]
+
+
+@golden("collectives/exchanges")
+def test_golden(impl, check, vector):
+    """The frozen bits of reduce-scatter, all-gather and all-to-all, confirmed by exact rational arithmetic."""
+    judge(impl, check, vector)
 
 
 @feature("operation-access", "algorithm-control")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tessera_conformance.vectors.building import Question, Topic
 from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.operations import all_reduce_by
+from tessera_conformance.vectors.operations import collective
 
 topic = Topic(__doc__)
 
@@ -16,11 +16,11 @@ def sums(dtype: str, algorithm: str) -> Question:
     """Seven ranks and shares of two sizes; floats of both signs and many binades, integers that wrap."""
     given = {} if dtype == "int16" else {"exponents": (-9, 9)}
     inputs = [counted(dtype, (15,), seed=1500 + rank, **given) for rank in range(7)]
-    return all_reduce_by(algorithm, inputs, "sum", "LANG-09-05", "LANG-09-06", "RT-13-01")
+    return collective("all_reduce", algorithm, inputs, "LANG-09-05", "LANG-09-06", "RT-13-01", op="sum")
 
 
 @topic.vector("{dtype}/max/{algorithm}", dtype=["fp8_e5m2"], algorithm=ALGORITHMS)
 def largest(dtype: str, algorithm: str) -> Question:
     """No algorithm changes which contribution is the largest."""
     inputs = [counted(dtype, (15,), seed=1510 + rank) for rank in range(5)]
-    return all_reduce_by(algorithm, inputs, "max", "LANG-09-06", "RT-13-01")
+    return collective("all_reduce", algorithm, inputs, "LANG-09-06", "RT-13-01", op="max")

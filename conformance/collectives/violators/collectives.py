@@ -239,6 +239,42 @@ class OtherStatusForWire(CompilesOnce):
         return super().collectives_all_reduce(**call)
 
 
+@violates("RT-13-09", "refuses every wire under a deterministic policy, one that loses nothing too")
+class EveryWireRefused(CompilesOnce):
+    """Takes every wire for a lossy one."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """TESS_ERR_DETERMINISM_VIOLATION for the data's own dtype."""
+        if wire is not None:
+            with statuses():
+                raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessAllReduce", f"wire {wire}", "no wire")
+        return super().collectives_all_reduce(**call)
+
+
+@violates("RT-13-09", "compares wires by their bits")
+class WiresByWidth(CompilesOnce):
+    """Takes a wire of equal width for one that loses nothing."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """The sum, where the wire is as wide as the data."""
+        wide = wire is not None and dtype(wire).bits >= dtype(call["inputs"][0].dtype).bits
+        return super().collectives_all_reduce(**call, wire=None if wide else wire)
+
+
+@violates("RT-13-09", "rounds the sum of the first two ranks to the wire")
+class PartialSumsOnTheWire(CompilesOnce):
+    """Partial sums travel in the dtype of the wire, also where it is that of the data."""
+
+    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+        """A sum that is rounded on its way."""
+        inputs = call["inputs"]
+        if wire is not None and len(inputs) > 2 and call["op"] == "sum":
+            (first, _) = super().collectives_all_reduce(**call | {"inputs": inputs[:2]}, wire=wire)["outputs"]
+            answer = super().collectives_all_reduce(**call | {"inputs": [first, *inputs[2:]]}, wire=wire)
+            return answer | {"outputs": [answer["outputs"][0], *answer["outputs"]]}
+        return super().collectives_all_reduce(**call, wire=wire)
+
+
 def _over(wire: str, given: Tensor) -> Tensor:
     if given.dtype != "fp32":
         return given

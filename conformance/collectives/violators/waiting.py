@@ -12,7 +12,13 @@ from tessera_conformance.strength import Violation
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import programs
 from tessera_reference.graph import collectives, futures
-from tessera_reference.graph.futures import FutureCollective, IssueAllGather, IssueBroadcast, IssueReduceScatter
+from tessera_reference.graph.futures import (
+    FutureCollective,
+    GroupCollective,
+    IssueAllGather,
+    IssueBroadcast,
+    IssueReduceScatter,
+)
 from tessera_reference.graph.ranks import Group, Ranks
 from tessera_reference.ir.operation import Arrival
 from tessera_reference.ir.types import Mesh, Shard
@@ -168,15 +174,15 @@ def combining(
     clause: str, name: str, description: str, cls: Any, combine: Callable[[Any, Sequence[Array]], Any]
 ) -> Violation:
     """Other data of a collective."""
-    usual = FutureCollective.combine
+    usual = GroupCollective.combine
 
     def other(self: Any, contributions: Sequence[Array]) -> Any:
         return combine(self, contributions) if isinstance(self, cls) else usual(self, contributions)
 
-    return changed(clause, name, description, (FutureCollective, "combine", other))
+    return changed(clause, name, description, (GroupCollective, "combine", other))
 
 
-def by_scope(self: FutureCollective, contributions: Sequence[Array]) -> Any:
+def by_scope(self: GroupCollective, contributions: Sequence[Array]) -> Any:
     """Ranks in another order within one scope."""
     turned = contributions[1:] + contributions[:1] if isinstance(contributions, list) else contributions
     return self.plain().combine(turned if self.scope in ("intra_sm", "node") else contributions)
@@ -239,8 +245,8 @@ def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: i
 
 
 DATA = [
-    combining("COLL-02.2-02", "scope_orders", "adds in another order within a node", FutureCollective, by_scope),
-    combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", FutureCollective, sum_for_mean),
+    combining("COLL-02.2-02", "scope_orders", "adds in another order within a node", GroupCollective, by_scope),
+    combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", GroupCollective, sum_for_mean),
     combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
     combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
     combining("COLL-09.2-02", "backwards", "gathers in descending order", IssueAllGather, backwards),

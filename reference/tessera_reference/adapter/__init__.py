@@ -83,6 +83,7 @@ FEATURES = (
     "persistent-kernels",
     "philox",
     "pipelining",
+    "point-to-point",
     "python-binding",
     "random-numbers",
     "random-ops",

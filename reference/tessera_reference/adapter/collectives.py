@@ -57,6 +57,7 @@ class CollectivesMethods(ExtensionMethods):
         qscheme: str | None = None,
         block: int | None = None,
         seed: int | None = None,
+        partials: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
@@ -75,6 +76,7 @@ class CollectivesMethods(ExtensionMethods):
                 qscheme=qscheme,
                 block=block,
                 seed=seed,
+                partials=partials,
             )
         told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
         return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}

@@ -12,6 +12,7 @@ from tessera_conformance.tensors import Tensor
 
 from ..abi import Descriptor, Failure, Status
 from ..collectives import order_of
+from ..collectives.stage_one import require_stage_one
 from ..numerics import formats
 from ..numerics.catalogue import evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
@@ -98,10 +99,24 @@ class NumericsMethods(RuntimeMethods):
             raise NotSupported(f"numerics.declared.{operation}.{given['order']}")
         if operation == "all_reduce" and "algorithm" in (asked := attributes or {}):
             with statuses():
-                count, place = prod(shapes[0]), element or 0
-                given = {"tree": order_of(asked["algorithm"], len(shapes), count, place, asked.get("per_node"))}
+                given = {"tree": _order_by_algorithm(asked, shapes, element or 0)}
         tree, accumulator = given.get("tree", DECLARED[operation]), given.get("accum", operands.accumulator)
         return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
+
+
+def _order_by_algorithm(asked: Mapping[str, Any], shapes: Sequence[Sequence[int]], element: int) -> Tree:
+    """The tree of an all-reduce by an algorithm, over contributions of some shapes, those of `partials` one by one.
+
+    Raises `Failure` where the contributions are no whole devices.
+    """
+    partials = asked.get("partials")
+    if partials is not None:
+        require_stage_one("all_reduce", asked["algorithm"], partials, travels=False)
+    ranks, rest = divmod(len(shapes), prod(partials or ()))
+    if rest or not ranks:
+        expected = f"a multiple of {prod(partials or ())}, one for each warp of each block of each device"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "all_reduce", f"{len(shapes)} contributions", expected)
+    return order_of(asked["algorithm"], ranks, prod(shapes[0]), element, asked.get("per_node"), partials)
 
 
 def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

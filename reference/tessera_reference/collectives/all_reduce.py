@@ -19,6 +19,7 @@ from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import DTYPES, DType
+from .wire import holds
 
 __all__ = ["Operator", "all_reduce", "require_operator"]
 
@@ -40,16 +41,19 @@ def all_reduce(
     This machine never quantizes on the wire: where `policy` permits it, it is allowed, not demanded (RT-13-09).
 
     Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or wire, or no rank, TESS_ERR_COLLECTIVE_MISMATCH
-    where ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a lossy wire
-    is asked for under a deterministic policy (AMB-RT-13, AMB-RT-27), TESS_ERR_UNSUPPORTED where `op` is not defined.
+    where ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a wire that
+    lacks values of the data is asked for under a deterministic policy (AMB-RT-13, AMB-RT-27, AMB-COLL-54),
+    TESS_ERR_UNSUPPORTED where `op` is not defined.
     """
     _require_agreement(buffers, op, descriptors)
     if wire is not None and (not isinstance(wire, str) or wire not in DTYPES):
         raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
-    if wire is not None and (policy or NumericsPolicy()).deterministic:
-        given = f"wire {wire} under a deterministic policy"
-        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "no lossy wire, or deterministic = 0")
     dtype = buffers[0].dtype
+    lossy = wire is not None and not holds(DTYPES[wire], dtype)
+    if lossy and (policy or NumericsPolicy()).deterministic:
+        given = f"wire {wire} of {dtype} under a deterministic policy"
+        allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, allowed)
     require_operator(op, dtype)
     shape = buffers[0].shape
     # Flat, since numpy takes no more axes than it takes of a buffer.

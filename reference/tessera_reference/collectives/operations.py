@@ -26,6 +26,7 @@ from .delivery import Sent, delivered
 from .groups import share_of
 from .orders import orders
 from .schedules import Algorithm, algorithm, steps
+from .stage_one import partial_values, require_stage_one
 from .sums import add_over, is_addable
 from .wire import over_wire, read_wire
 
@@ -69,28 +70,34 @@ def run(
     qscheme: str | None = None,
     block: int | None = None,
     seed: int | None = None,
+    partials: Sequence[int] | None = None,
 ) -> Result:
     """Run a collective among the ranks of each group, `chunk` elements of a buffer at a time.
 
     Arrays are taken as flat buffers. A reduce-scatter gives each rank its share, an all-gather takes the shares of all
     (`share_of`), an all-to-all exchanges blocks of one size; the others keep the shape. `root` is a place in the group.
     `wire`, `qscheme` and `block` say in what form data travel (`wire.over_wire`). With a `seed` messages are carried
-    out on the data, in an order that it chooses (`delivery`), which changes no bit.
+    out on the data, in an order that it chooses (`delivery`), which changes no bit. `partials` are the blocks of a
+    device and the warps of a block, whose partial values a buffer holds along its first two axes (`stage_one`).
 
     Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names, a root, groups or blocks that do not fit,
     TESS_ERR_COLLECTIVE_MISMATCH where buffers of a group differ, TESS_ERR_UNSUPPORTED for an operator that a dtype does
-    not have and an algorithm that the ranks cannot run, and what `read_wire` raises.
+    not have and an algorithm that the ranks cannot run, and what `read_wire` and `require_stage_one` raise.
     """
     require_known("collective", "operation", operation, OPERATIONS)
     _require_operator(operation, op, buffers)
     compression = read_wire(operation, buffers, wire, qscheme, block, level)
+    if partials is not None:
+        require_stage_one(operation, name, partials, travels=wire is not None or seed is not None)
     outputs: dict[int, Array] = {}
     sent: list[Sent] = []
     for group in _groups(groups, len(buffers)):
         brought = [buffers[rank] for rank in group]
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, brought, root)
-        trees = orders(name, len(group), per_node) if level != "strict" else (PAIRWISE,) * len(group)
+        strict = (PAIRWISE,) * len(group)
+        trees = strict if level == "strict" else orders(name, len(group), per_node, partials)
+        brought = brought if partials is None else partial_values(operation, brought, partials)
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
@@ -107,8 +114,8 @@ def run(
 def _afterwards(
     operation: str, brought: Sequence[Array], op: str | None, root: int, trees: Sequence[Tree]
 ) -> Sequence[Array]:
-    """What the ranks of a group have afterwards, in their order."""
-    ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
+    """What the ranks of a group have afterwards, in their order; there is a tree for the share of each rank."""
+    ranks, dtype, shape = len(trees), brought[0].dtype, brought[0].shape
     flat = [each.values.reshape(-1) for each in brought]
     count = flat[0].size
     if operation == "broadcast":
@@ -126,12 +133,12 @@ def _afterwards(
 
 
 def _combined(dtype: DType, flat: Sequence[Values], op: str, trees: Sequence[Tree]) -> Values:
-    """The contributions of all ranks, each share over its tree."""
-    ranks, count = len(flat), flat[0].size
+    """What is brought, each share over its tree; more than one value of a rank where they are partial."""
+    ranks, count = len(trees), flat[0].size
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if len(set(trees)) == 1:
         trees, shares = trees[:1], [slice(0, count)]
-    if op == "sum" and ranks > 1 and is_addable(dtype):
+    if op == "sum" and len(flat) > 1 and is_addable(dtype):
         total = np.empty(count, dtype.carrier)
         for share, tree in zip(shares, trees, strict=True):
             add_over(tree, [each[share] for each in flat], total[share])

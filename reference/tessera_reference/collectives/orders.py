@@ -7,25 +7,40 @@ in its own tensor alone, not on chunks or on tensors that travel with it (AMB-CO
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from ..numerics.trees import Tree
 from .groups import share_of
 from .schedules import Maker, Step, maker
+from .stage_one import through_devices
 
 __all__ = ["follow", "order_of", "orders"]
 
 
-def order_of(name: str, ranks: int, count: int, element: int, per_node: int | None = None) -> Tree:
+def order_of(
+    name: str,
+    ranks: int,
+    count: int,
+    element: int,
+    per_node: int | None = None,
+    partials: Sequence[int] | None = None,
+) -> Tree:
     """The tree of one of `count` elements. Raises `Failure` as `schedules.algorithm` does."""
-    trees = orders(name, ranks, per_node)
+    trees = orders(name, ranks, per_node, partials)
     return trees[next((share for share in range(ranks) if element < share_of(count, share, ranks).stop), 0)]
 
 
-def orders(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, ...]:
-    """The tree of each share, whose leaves are the ranks. Raises `Failure` as `schedules.algorithm` does."""
-    return _orders(maker(name), ranks, per_node or ranks)
+def orders(
+    name: str, ranks: int, per_node: int | None = None, partials: Sequence[int] | None = None
+) -> tuple[Tree, ...]:
+    """The tree of each share. Its leaves are the ranks, or the partial values of all ranks where there are such.
+
+    Raises `Failure` as `schedules.algorithm` does.
+    """
+    trees = _orders(maker(name), ranks, per_node or ranks)
+    return trees if partials is None else tuple(through_devices(each, ranks, partials) for each in trees)
 
 
 @lru_cache(maxsize=256)

@@ -112,7 +112,7 @@ def halving_doubling(ranks: int, per_node: int) -> Algorithm:
 def hierarchical(ranks: int, per_node: int) -> Algorithm:
     """Within a node ranks exchange shares directly; between nodes, ranks of one place in their nodes form a tree.
 
-    COLL-04.4-02, -03; the first stage, within a device, has no messages between ranks (AMB-COLL-33). Raises `Failure`
+    COLL-04.4-02, -03; the first stage, within a device, has no messages between ranks (`stage_one`). Raises `Failure`
     with TESS_ERR_UNSUPPORTED where the ranks do not fill their nodes.
     """
     if ranks % per_node:

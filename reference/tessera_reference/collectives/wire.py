@@ -47,7 +47,11 @@ def read_wire(
 
 
 def holds(wire: DType, data: DType) -> bool:
-    """Whether a float dtype has every value of another."""
+    """Whether a dtype has every value of another of its kind; those of different kinds hold none of each other."""
+    if wire == data or wire.kind != data.kind:
+        return wire == data
+    if data.kind == "int":
+        return wire.bits >= data.bits
     return (
         wire.fraction_bits >= data.fraction_bits
         and wire.max_finite >= data.max_finite

@@ -14,12 +14,24 @@ from ..ir.operation import Arrival, Refusal
 from ..ir.refusals import diagnostic_of
 from .binding import describe
 from .collectives import Collective
+from .messages import PointToPoint
 
 _MOST_PLACES = 8
 """Places that a diagnostic lists."""
 
 _MOST_LINKS = 4
 """Ranks of a circle that it names."""
+
+
+SAME = "have every rank of the group run the same collectives in the same order"
+SAME_ORDER = ("the same collectives, in the same order, on every rank of the group", "AMB-RT-13", SAME)
+ONE_AXIS = ("one axis on every rank of the group", "LANG-11-11", SAME)
+BOTH_ENDS = (
+    "a recv of its tag at the peer for every send, and a send for every recv, issued before a rank waits for the other",
+    "AMB-COLL-59",
+    "issue sends and recvs before awaiting any of them",
+)
+"""What has to hold where ranks wait for ever: requirement, clause, remedy."""
 
 
 class Disagreement(Rejection):
@@ -55,7 +67,8 @@ def brought(arrival: Arrival) -> dict[str, object]:
     (x,) = arrival.operands
     assert isinstance(arrival.operation, Collective)
     own = arrival.operation.terms()
-    return {"operation": spelled(arrival), **own, "dtype": x.dtype, "shape": list(x.shape)}
+    operation = "message" if isinstance(arrival.operation, PointToPoint) else spelled(arrival)
+    return {"operation": operation, **own, "dtype": x.dtype, "shape": list(x.shape)}
 
 
 def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
@@ -73,9 +86,7 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
         [Standing(rank, arrived[rank]) for rank in sorted(arrived)],
         f"one {what} on every rank of the group",
         {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13"),
-        "have every rank bring a tensor of the same type"
-        if what in ("dtype", "shape")
-        else "have every rank of the group run the same collectives in the same order",
+        "have every rank bring a tensor of the same type" if what in ("dtype", "shape") else SAME,
     )
 
 
@@ -88,23 +99,18 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
     if chain[-1].arrival is None:
         waiting, awaited = chain[-2:]
         message = f"rank {waiting.rank} waits for rank {awaited.rank}, which has ended"
-        requirement, clause = "the same collectives, in the same order, on every rank of the group", "AMB-RT-13"
+        rule = SAME_ORDER
     else:
         circle = chain[chain.index(chain[-1]) :]
         waiting = circle[0]
         links = [f"{_where(a)} for rank {b.rank}" for a, b in pairwise(circle)]
         message = f"rank {waiting.rank} waits {', which waits '.join(links[:_MOST_LINKS])}"
         message += f", and so on through {len(links)} ranks" if len(links) > _MOST_LINKS else ""
-        requirement, clause = "one axis on every rank of the group", "LANG-11-11"
+        rule = ONE_AXIS
     assert waiting.arrival is not None
-    return _diagnostic(
-        waiting.arrival,
-        f"{spelled(waiting.arrival)}: {message}",
-        standing,
-        requirement,
-        clause,
-        "have every rank of the group run the same collectives in the same order",
-    )
+    if any(each.arrival is not None and isinstance(each.arrival.operation, PointToPoint) for each in chain):
+        rule = BOTH_ENDS
+    return _diagnostic(waiting.arrival, f"{spelled(waiting.arrival)}: {message}", standing, *rule)
 
 
 def refused(arrival: Arrival, refusal: Refusal) -> Rejection:

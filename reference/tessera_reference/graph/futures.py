@@ -40,7 +40,7 @@ from .collectives import (
 NOTHING = Shard()
 """No ranks: of an operation whose place is not known."""
 
-_COMMON = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
+COMMON_CLAUSES = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
 _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype")
 """What the ranks of a group must agree on, beside the chunk (AMB-COLL-52)."""
 
@@ -94,29 +94,11 @@ class FutureCollective(Collective):
         require_known("scope", self.scope, SCOPES, "COLL-02.2-01")
         require_chunk(self.chunk, self.chunk_bytes)
         require_wire(self.dtype, self.x)
-        (given,) = self.plain().results()
-        assert isinstance(given, Tensor | Scalar)
-        return Future(given)
-
-    def given(self) -> Numeric:
-        """What its future will hold."""
-        return self.infer().value
-
-    @abstractmethod
-    def plain(self) -> Collective:
-        """The collective of Graph IR that computes the same."""
-
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """As the collective of Graph IR."""
-        return self.plain().combine(contributions)
+        return Future(self.given())
 
     def where(self) -> str:
         """Along the axis that was given or found, or in the subgroup."""
         return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
-
-    def along(self) -> dict[str, Any]:
-        """Where the collective of Graph IR works."""
-        return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
 
     @property
     def chunk_size(self) -> ByteCount | None:
@@ -127,6 +109,29 @@ class FutureCollective(Collective):
         """What every rank of the group brings alike."""
         own: dict[str, object] = {name: value for name, value in self.attributes.items() if name in _TERMS}
         return own | ({} if self.chunk_size is None else {"chunk": self.chunk_size})
+
+
+@dataclass(frozen=True)
+class GroupCollective(FutureCollective):
+    """A collective of a whole group, which a collective of Graph IR computes."""
+
+    def given(self) -> Numeric:
+        """What its future will hold."""
+        (given,) = self.plain().results()
+        assert isinstance(given, Tensor | Scalar)
+        return given
+
+    @abstractmethod
+    def plain(self) -> Collective:
+        """The collective of Graph IR that computes the same."""
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """As the collective of Graph IR."""
+        return self.plain().combine(contributions)
+
+    def along(self) -> dict[str, Any]:
+        """Where the collective of Graph IR works."""
+        return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,8 @@ class ReduceScatterOfAny(ReduceScatter):
     operators = AllReduceOfAny.operators
 
 
-@operation("tessera.collective.all_reduce", clauses=(*_COMMON, "COLL-02.3-07", "COLL-09.1-01"))
-class IssueAllReduce(FutureCollective):
+@operation("tessera.collective.all_reduce", clauses=(*COMMON_CLAUSES, "COLL-02.3-07", "COLL-09.1-01"))
+class IssueAllReduce(GroupCollective):
     """Every rank of the group will have the combination of what all bring."""
 
     op: Attribute[str] = field(kw_only=True)
@@ -154,8 +159,8 @@ class IssueAllReduce(FutureCollective):
         return AllReduceOfAny(self.x, op=self.op, **self.along())
 
 
-@operation("tessera.collective.reduce_scatter", clauses=(*_COMMON, "COLL-02.1-04"))
-class IssueReduceScatter(FutureCollective):
+@operation("tessera.collective.reduce_scatter", clauses=(*COMMON_CLAUSES, "COLL-02.1-04"))
+class IssueReduceScatter(GroupCollective):
     """Rank i of the group will have the i-th of equal parts, along `dim`, of the combination (AMB-RT-04)."""
 
     x: Operand[Tensor]
@@ -167,8 +172,8 @@ class IssueReduceScatter(FutureCollective):
         return ReduceScatterOfAny(self.x, op=self.op, dim=self.dim, **self.along())
 
 
-@operation("tessera.collective.all_gather", clauses=(*_COMMON, "COLL-09.2-02"))
-class IssueAllGather(FutureCollective):
+@operation("tessera.collective.all_gather", clauses=(*COMMON_CLAUSES, "COLL-09.2-02"))
+class IssueAllGather(GroupCollective):
     """Every rank of the group will have what all bring, put together along `dim`."""
 
     x: Operand[Tensor]
@@ -179,8 +184,8 @@ class IssueAllGather(FutureCollective):
         return AllGather(self.x, dim=self.dim, **self.along())
 
 
-@operation("tessera.collective.broadcast", clauses=_COMMON)
-class IssueBroadcast(FutureCollective):
+@operation("tessera.collective.broadcast", clauses=COMMON_CLAUSES)
+class IssueBroadcast(GroupCollective):
     """Every rank of the group will have what the root brings; `root` is its place in the group."""
 
     root: Attribute[int] = field(default=0, kw_only=True)
@@ -190,8 +195,8 @@ class IssueBroadcast(FutureCollective):
         return RootBroadcast(self.x, root=self.root, **self.along())
 
 
-@operation("tessera.collective.all_to_all", clauses=_COMMON)
-class IssueAllToAll(FutureCollective):
+@operation("tessera.collective.all_to_all", clauses=COMMON_CLAUSES)
+class IssueAllToAll(GroupCollective):
     """Part s, along `split`, of what rank r brings will be part r, along `concat`, of what rank s has."""
 
     x: Operand[Tensor]

@@ -3,9 +3,9 @@
 Each rank runs as a coroutine until it arrives at a collective or ends. A collective is executed when every rank of its
 group has arrived, and only if all arrived at the same one; a rank that waits for ever is found and named (LANG-09-04,
 LANG-11-11, LANG-15-12, AMB-RT-13). The n-th collective of one rank of a group meets the n-th of the others. A rank that
-issues one with a future goes on and waits where it awaits it (COLL-02.1-02); until then it has a number for it. Results
-and diagnostics are those of the state in which no rank can go on, so that neither depends on the order in which ranks
-make progress.
+issues one with a future goes on and waits where it awaits it (COLL-02.1-02); until then it has a number for it. The two
+ends of a message are a group of their own (AMB-COLL-59). Results and diagnostics are those of the state in which no
+rank can go on, so that neither depends on the order in which ranks make progress.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .collectives import Collective, resolve_axis
 from .disagreement import Disagreement, Standing, brought, deadlock, mismatch, on_ranks, refused
 from .futures import Await, FutureCollective
 from .interpreter import Interpreter, reachable
+from .messages import PointToPoint
 from .tape import on_types_of
 
 Choice = Callable[[Sequence[int]], int]
@@ -105,6 +106,13 @@ class Group:
         alike = [each for each in range(mesh.size) if all(_place(mesh, each)[i] == here[i] for i in kept)]
         return cls(name, str(shard), tuple(alike))
 
+    def channel(self, message: PointToPoint, rank: int) -> Group:
+        """The two ends of a message in this group, first who sends; each tag counts its own messages.
+
+        Raises `Refusal` where a rank is its own peer.
+        """
+        return replace(self, axis=f"tag {message.tag}", ranks=message.ends(rank, self.ranks))
+
 
 def _place(mesh: Mesh, rank: int) -> tuple[int, ...]:
     """The coordinates of a rank, row-major."""
@@ -174,7 +182,7 @@ class Ranks:
         self.ended: dict[int, tuple[Array, ...]] = {}
         self.failed: dict[int, Rejection | UnsupportedConstruct] = {}
         self.mismatched: list[Group] = []
-        self.broken: set[tuple[str, tuple[int, ...]]] = set()
+        self.broken: set[Group] = set()
         """Groups that meet no more, since what their ranks brought did not match."""
         self.turns: dict[tuple[Group, int], int] = {}
         """How often each rank has come to a collective of each of its groups."""
@@ -200,7 +208,7 @@ class Ranks:
         if self.failed:
             raise self._failure()
         if self.mismatched:
-            group = min(self.mismatched, key=lambda group: (group.ranks, group.turn))
+            group = min(self.mismatched, key=lambda group: (group.ranks, group.axis, group.turn))
             raise Disagreement([mismatch(self.waiting[group])])
         if self.waiting:
             raise Disagreement([deadlock(self._standing())])
@@ -227,6 +235,7 @@ class Ranks:
         except Refusal as refusal:
             self._fail(rank, refused(arrival, refusal))
             return {}
+        lasting = group
         turn = self.turns[group, rank] = self.turns.get((group, rank), -1) + 1
         group = replace(group, turn=turn) if turn else group
         sent: dict[int, tuple[Array, ...]] = {}
@@ -234,12 +243,12 @@ class Ranks:
             sent[rank] = (self._issue(rank, group),)
         arrived = self.waiting.setdefault(group, {})
         arrived[rank] = arrival
-        if len(arrived) < len(group.ranks) or (group.mesh, group.ranks) in self.broken:
+        if len(arrived) < len(group.ranks) or lasting in self.broken:
             return sent
         first, *others = (arrived[member] for member in group.ranks)
         if any(brought(other) != brought(first) for other in others):
             self.mismatched.append(group)
-            self.broken.add((group.mesh, group.ranks))
+            self.broken.add(lasting)
             return sent
         del self.waiting[group]
         return {**sent, **self._exchange(group, arrived)}
@@ -314,7 +323,8 @@ class Ranks:
             wanted = f"a mesh of the {ranks} ranks of {self.mesh}, {operation.group} of them along {operation.axis}"
             raise Refusal("distributed", message, wanted, "LANG-05.4-04", "run on another mesh")
         if isinstance(operation, FutureCollective):
-            return Group.in_shard(name, mesh, operation.met, rank)
+            group = Group.in_shard(name, mesh, operation.met, rank)
+            return group.channel(operation, rank) if isinstance(operation, PointToPoint) else group
         return Group.of(name, mesh, operation.axis, rank)
 
     def _standing(self) -> list[Standing]:

@@ -32,12 +32,14 @@ def all_reduce(inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
     return Question(call, check, clauses, (ACCESS,))
 
 
-def all_reduce_by(algorithm: str, inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
-    """`collectives.run`: an all-reduce by an algorithm of its own."""
-    given = {"op": op, "algorithm": algorithm}
-    call = Call("collectives.run", {"operation": "all_reduce", "inputs": list(inputs), **given})
-    check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), given)
-    return Question(call, check, clauses, (ACCESS, "algorithm-control"))
+def collective(
+    name: str, algorithm: str, inputs: Sequence[Tensor], *clauses: str, op: str | None = None, feature: str = ""
+) -> Question:
+    """`collectives.run`: a collective by an algorithm of its own; the oracle function has its name."""
+    given = {"algorithm": algorithm} if op is None else {"op": op, "algorithm": algorithm}
+    call = Call("collectives.run", {"operation": name, "inputs": list(inputs), **given})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), given)
+    return Question(call, check, clauses, (ACCESS, "algorithm-control", *([feature] if feature else [])))
 
 
 def compress(x: Tensor, wire: str, dtype: str, *clauses: str) -> Question:

@@ -2,7 +2,8 @@
 
 Before the collective, of what nothing else uses; behind it, where nothing else uses its value. A cast before it is
 folded where it narrows, so that the narrow type travels. What is folded rounds where it rounded before, and the
-reduction is in the accumulator type all the same: no bit changes.
+reduction is in the accumulator type all the same: no bit changes. Nothing is folded into a send or a recv, whose other
+end is on another rank (AMB-COLL-59).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from ...graph.cast import Cast
 from ...graph.elementwise import Multiply
+from ...graph.messages import PointToPoint
 from ...ir.module import Value
 from ...ir.types import Scalar, Tensor
 from .steps import Compute, Issue, Program, Step
@@ -31,7 +33,7 @@ def _before(program: Program) -> None:
     makers = {value: step for step in program.steps if isinstance(step, Compute) for value in step.results}
     gone: set[Compute] = set()
     for index, step in enumerate(program.steps):
-        while isinstance(step, Issue):
+        while isinstance(step, Issue) and not isinstance(step.operation, PointToPoint):
             (source,) = step.sources
             maker = makers.get(source)
             found = None if maker is None or uses[source] > 1 else _foldable(maker, program, narrowing=True)
@@ -55,7 +57,9 @@ def _behind(program: Program) -> None:
         kind, future, by, value = found
         at = place.get(future, index)
         issue = program.steps[at]
-        if not isinstance(issue, Issue) or uses[future] > 1 or _later(value, place, at):
+        if not isinstance(issue, Issue) or isinstance(issue.operation, PointToPoint):
+            continue
+        if uses[future] > 1 or _later(value, place, at):
             continue
         gone.add(index)
         program.steps[at] = replace(issue, folds=(*issue.folds, (kind, "after", by, value)))

@@ -107,8 +107,13 @@ def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
 
 
 def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algorithm: str | None = None) -> Enclosures:
-    """In any order; a narrow sum may be rounded to its dtype at every rank, since that is what travels."""
+    """In any order; a narrow sum may be rounded to its dtype at every rank, since that is what travels.
+
+    Of products and means nothing is promised.
+    """
     stack = stacked(inputs)
+    if op in ("prod", "mean"):
+        return [None] * inputs[0].size
     if op != "sum":
         return unchanged(values_of(all_reduce(*inputs, op=op)[0]), component_format(stack.dtype))
     return sums_along(stack, 0, component_format(stack.dtype))

@@ -1,0 +1,158 @@
+"""Sends and receives of programs that go astray, or wait where they should not (collectives specification, 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi import Failure, Status
+from tessera_reference.collectives.planning import folding, planner
+from tessera_reference.graph import ranks
+from tessera_reference.graph.futures import FutureCollective
+from tessera_reference.graph.messages import PointToPoint, Send
+from tessera_reference.graph.ranks import Group, Ranks
+from tessera_reference.ir.diagnostics import Diagnostic
+from tessera_reference.ir.operation import Arrival
+from tessera_reference.numerics.array import Array
+
+from ...ir.violators.changes import changed
+from .waiting import sends_the_number, waits_at_issue
+
+Sent = Mapping[int, tuple[Array, ...]]
+ARRIVE, AWAIT, RESULTS, ENDS = Ranks._arrive, Ranks._await, Ranks.results, PointToPoint.ends
+BROUGHT, CHUNKS, DEADLOCK = ranks.brought, planner.chunk_elements, ranks.deadlock
+
+
+# When
+
+
+def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A message waits where it is issued."""
+    message = isinstance(arrival.operation, PointToPoint)
+    return waits_at_issue(self, rank, arrival) if message else ARRIVE(self, rank, arrival)
+
+
+def is_gone(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A send is complete as soon as it is issued."""
+    where = self.futures[rank][int(arrival.operands[0].values)]
+    own = self.waiting.get(where, {}).get(rank) if isinstance(where, Group) else None
+    return {rank: own.operands} if own and isinstance(own.operation, Send) else AWAIT(self, rank, arrival)
+
+
+def unnoticed(self: Ranks) -> Any:
+    """Messages that nobody receives are dropped."""
+    for group, arrived in list(self.waiting.items()):
+        messages = all(isinstance(each.operation, PointToPoint) for each in arrived.values())
+        if messages and not any(rank in self.awaited for rank in arrived):
+            del self.waiting[group]
+    if len(self.ended) == len(self.running) and not self.failed and not self.mismatched and not self.waiting:
+        return tuple(self.ended[rank] for rank in range(len(self.running)))
+    return RESULTS(self)
+
+
+def with_every_rank(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+    """A message waits for every rank of the mesh."""
+    if isinstance(arrival.operation, PointToPoint) and self.ended:
+        raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", f"without {self.ended}", "all ranks")
+    return ARRIVE(self, rank, arrival)
+
+
+def unnamed(standing: Any) -> Diagnostic:
+    """A deadlock without ranks and calls."""
+    return replace(DEADLOCK(standing), message="deadlock", operands=())
+
+
+# Whither
+
+
+def without_tags(self: Group, message: PointToPoint, rank: int) -> Group:
+    """All messages from one rank to another are of one sequence."""
+    return replace(self, axis="messages", ranks=message.ends(rank, self.ranks))
+
+
+def as_a_collective(self: Group, message: PointToPoint, rank: int) -> Group:
+    """A message is counted among the collectives of its two ranks."""
+    return replace(self, ranks=message.ends(rank, self.ranks))
+
+
+def backwards(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+    """A shift goes the other way around."""
+    return ENDS(self if self.shift is None else replace(self, shift=-self.shift), rank, among)
+
+
+def by_rank(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+    """A peer is a rank of the mesh."""
+    if self.peer is None:
+        return ENDS(self, rank, among)
+    return (rank, self.peer) if self.sends else (self.peer, rank)
+
+
+def ascending(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+    """A place counts ranks in ascending order."""
+    return ENDS(self, rank, sorted(among))
+
+
+def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+    """A rank may be its own peer, and waits for itself."""
+    return (rank, rank) if self.peer is not None and among[self.peer] == rank else ENDS(self, rank, among)
+
+
+# What
+
+
+def keeps_the_buffer(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
+    """The receiver has what it had."""
+    return contributions
+
+
+def exchanges(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
+    """The sender has the receiver's buffer."""
+    return contributions[::-1]
+
+
+def alike(*names: str) -> Any:
+    """Ends need not agree on these."""
+
+    def brought(arrival: Arrival) -> dict[str, object]:
+        usual = BROUGHT(arrival)
+        message = isinstance(arrival.operation, PointToPoint)
+        return {name: value for name, value in usual.items() if not message or name not in names}
+
+    return brought
+
+
+def in_one_piece(operation: Any, tile: int | None) -> int | None:
+    """A message is one chunk."""
+    return None if isinstance(operation, PointToPoint) else CHUNKS(operation, tile)
+
+
+def between(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+    """Other messages."""
+    return changed(clause, f"message_{name}", description, *substitutions)
+
+
+WAITS = ((Ranks, "_arrive", waits_for_its_receiver), (Ranks, "_exchange", sends_the_number))
+
+VIOLATIONS = [
+    between("COLL-02.1-02", "waits_at_issue", "waits where a message is issued", *WAITS),
+    between("COLL-02.1-02", "is_gone", "takes a send for complete when it is issued", (Ranks, "_await", is_gone)),
+    between("COLL-02.1-02", "unnoticed", "drops what nobody receives", (Ranks, "results", unnoticed)),
+    between("COLL-02.1-02", "unnamed", "names no ranks that wait for each other", (ranks, "deadlock", unnamed)),
+    between("COLL-02.1-03", "every_rank", "waits for all ranks of the mesh", (Ranks, "_arrive", with_every_rank)),
+    between("COLL-02.1-03", "as_a_collective", "counts messages as collectives", (Group, "channel", as_a_collective)),
+    between("COLL-02.1-01", "no_tags", "ignores tags", (Group, "channel", without_tags)),
+    between("COLL-02.1-01", "backwards", "shifts the other way", (PointToPoint, "ends", backwards)),
+    between("COLL-02.1-01", "by_rank", "takes a peer for a rank of the mesh", (PointToPoint, "ends", by_rank)),
+    between("COLL-02.2-03", "ascending", "counts places in ascending order", (PointToPoint, "ends", ascending)),
+    between("COLL-02.1-01", "to_itself", "lets a rank wait for itself", (PointToPoint, "ends", to_itself)),
+    between("COLL-02.1-05", "kept_buffer", "leaves the buffer as it was", (PointToPoint, "combine", keeps_the_buffer)),
+    between("COLL-02.1-05", "exchanged", "gives the sender the buffer", (PointToPoint, "combine", exchanges)),
+    between("COLL-02.1-01", "any_count", "takes any shape at the other end", (ranks, "brought", alike("shape"))),
+    between("COLL-02.1-01", "any_dtype", "takes any dtype at the other end", (ranks, "brought", alike("dtype"))),
+    between("COLL-02.1-01", "any_chunk", "takes any chunk at the other end", (ranks, "brought", alike("chunk"))),
+    between("COLL-02.1-01", "any_peer", "takes any peer and tag", (PointToPoint, "infer", FutureCollective.infer)),
+    between("COLL-02.3-01", "in_one_piece", "sends in one piece", (planner, "chunk_elements", in_one_piece)),
+    between("COLL-02.4-02", "folded", "folds scalings into a message", (folding, "PointToPoint", ())),
+]

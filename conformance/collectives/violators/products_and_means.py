@@ -1,0 +1,180 @@
+"""Products and means over ranks in another order or arithmetic, or of dtypes that lack them (AMB-COLL-31)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives import operations
+from tessera_reference.graph import collectives as graph
+from tessera_reference.graph.collectives import Reducing
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.rounding import cast
+from tessera_reference.numerics.trees import FOLD, Tree
+
+from ...ir.violators.changes import changed
+
+Reduce = Callable[[Array, Tree | None], Array]
+USUAL: dict[str, Reduce] = {
+    "prod": lambda x, tree: reductions.prod(x, 0, tree=tree),
+    "mean": lambda x, tree: reductions.mean(x, 0, tree=tree),
+}
+MEAN, PROD = USUAL["mean"], USUAL["prod"]
+
+
+def of_sum(x: Array, tree: Tree | None) -> Array:
+    """The sum over ranks."""
+    return reductions.sum(x, 0, tree=tree)
+
+
+def divided(total: Array, count: int) -> Array:
+    """A tensor divided by a number."""
+    with np.errstate(all="ignore"):
+        return Array(total.dtype, np.asarray(total.values / total.values.dtype.type(count)))
+
+
+def rounds_the_sum(x: Array, tree: Tree | None) -> Array:
+    """The sum is rounded to the data's dtype before it is divided."""
+    if x.dtype.kind == "complex":
+        return MEAN(x, tree)
+    wide = divided(cast(of_sum(x, tree), x.dtype.accumulator), x.shape[0])
+    return cast(wide, x.dtype)
+
+
+def by_reciprocal(x: Array, tree: Tree | None) -> Array:
+    """The sum times the rounded reciprocal of the number of ranks."""
+    if x.dtype.kind == "complex":
+        return MEAN(x, tree)
+    total = of_sum(cast(x, x.dtype.accumulator), tree)
+    share = total.values.dtype.type(1) / total.values.dtype.type(x.shape[0])
+    with np.errstate(all="ignore"):
+        return cast(Array(total.dtype, np.asarray(total.values * share)), x.dtype)
+
+
+def divides_first(x: Array, tree: Tree | None) -> Array:
+    """Contributions are divided before they are added."""
+    if x.dtype.kind == "complex":
+        return MEAN(x, tree)
+    return cast(of_sum(divided(cast(x, x.dtype.accumulator), x.shape[0]), tree), x.dtype)
+
+
+def truncates(x: Array, tree: Tree | None) -> Array:
+    """A mean of integers is their sum, divided and rounded down."""
+    if x.dtype.kind in ("int", "bool"):
+        return Array(x.dtype, (x.values.sum(axis=0) // x.shape[0]).astype(x.dtype.carrier))
+    return MEAN(x, tree)
+
+
+def in_a_fold(x: Array, tree: Tree | None) -> Array:
+    """Whatever the tree is, a product goes from rank to rank."""
+    return PROD(x, FOLD)
+
+
+def backwards(x: Array, tree: Tree | None) -> Array:
+    """A product begins with the last rank."""
+    return PROD(Array(x.dtype, np.ascontiguousarray(x.values[::-1])), tree)
+
+
+def narrow(x: Array, tree: Tree | None) -> Array:
+    """Every factor is rounded to the data's dtype."""
+    if x.dtype.kind != "float":
+        return PROD(x, tree)
+    found = Array(x.dtype, x.values[0])
+    for values in x.values[1:]:
+        found = PROD(Array(x.dtype, np.stack([found.values, values])), None)
+    return found
+
+
+def flushes(x: Array, tree: Tree | None) -> Array:
+    """Subnormal products are zeros."""
+    found = PROD(x, tree)
+    if x.dtype.kind != "float":
+        return found
+    small = np.abs(found.values) < float(x.dtype.min_normal)
+    return Array(found.dtype, np.where(small, np.copysign(found.values * 0, found.values), found.values))
+
+
+def without_signs_of_zeros(x: Array, tree: Tree | None) -> Array:
+    """A product of -0 is +0."""
+    found = PROD(x, tree)
+    return (
+        found if x.dtype.kind != "float" else Array(found.dtype, np.asarray(found.values + 0.0 * (found.values == 0)))
+    )
+
+
+def saturates(x: Array, tree: Tree | None) -> Array:
+    """Products of integers stop at the ends of their range."""
+    if x.dtype.kind != "int":
+        return PROD(x, tree)
+    high = (1 << (x.dtype.bits - 1)) - 1
+    exact = np.prod(x.values.astype(object), axis=0)
+    return Array(x.dtype, np.clip(exact, -high - 1, high).astype(x.dtype.carrier))
+
+
+def by_component(x: Array, tree: Tree | None) -> Array:
+    """Real parts are multiplied with real parts."""
+    if x.dtype.kind != "complex":
+        return PROD(x, tree)
+    real, imaginary = (PROD(Array(x.dtype.component, part), tree) for part in (x.values.real, x.values.imag))
+    return Array(x.dtype, (real.values + 1j * imaginary.values).astype(x.dtype.carrier))
+
+
+def of_real_parts(x: Array, tree: Tree | None) -> Array:
+    """The real part alone is divided by the number of ranks."""
+    found = MEAN(x, tree)
+    if x.dtype.kind != "complex":
+        return found
+    return Array(x.dtype, (found.values.real + 1j * of_sum(x, tree).values.imag).astype(x.dtype.carrier))
+
+
+def in_run(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> tuple[Any, str, Any]:
+    """Another operator of `collectives.run`."""
+    usual, _ = operations.OPERATORS[op]
+    return operations, "OPERATORS", {**operations.OPERATORS, op: (kinds or usual, reduce)}
+
+
+def in_programs(op: str, reduce: Reduce) -> tuple[Any, str, Any]:
+    """Another operator of programs."""
+    return graph, "FOLDS", {**graph.FOLDS, op: lambda x, axis: reduce(x, None)}
+
+
+WRONG: dict[str, tuple[str, Reduce]] = {
+    "mean_rounds_sum": ("mean", rounds_the_sum),
+    "mean_by_reciprocal": ("mean", by_reciprocal),
+    "mean_divides_first": ("mean", divides_first),
+    "mean_of_real_parts": ("mean", of_real_parts),
+    "prod_folds": ("prod", in_a_fold),
+    "prod_backwards": ("prod", backwards),
+    "prod_narrow": ("prod", narrow),
+    "prod_flushes": ("prod", flushes),
+    "prod_loses_signs": ("prod", without_signs_of_zeros),
+    "prod_saturates": ("prod", saturates),
+    "prod_by_component": ("prod", by_component),
+}
+
+INFER = Reducing.infer
+MEANS_OF_ANY = {**operations.OPERATORS, "mean": (("float", "complex", "int", "bool"), truncates)}
+
+
+def infers_any(self: Any) -> Any:
+    """Every operator is defined on every dtype."""
+    return self.given() if self.op in self.operators else INFER(self)
+
+
+VIOLATIONS: list[Violation] = [
+    *(
+        changed("RT-13-01", f"{name}_over_ranks", str(reduce.__doc__), in_run(op, reduce))
+        for name, (op, reduce) in WRONG.items()
+    ),
+    *(
+        changed("COLL-02.1-05", f"{name}_in_programs", str(reduce.__doc__), in_programs(op, reduce))
+        for name, (op, reduce) in WRONG.items()
+    ),
+    changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks", in_run("prod", in_a_fold)),
+    changed("RT-13-01", "mean_of_integers", "rounds means of integers", (operations, "OPERATORS", MEANS_OF_ANY)),
+    changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype", (Reducing, "infer", infers_any)),
+]

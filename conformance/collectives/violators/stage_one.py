@@ -1,0 +1,160 @@
+"""Stage one of a hierarchical collective left out, rounded, or in another order (collectives specification, 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collectives
+from tessera_reference.collectives import operations, orders, stage_one
+from tessera_reference.collectives.operations import Result
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+
+from ...ir.violators.changes import changed
+
+PARTIAL, THROUGH, ORDERS = operations.partial_values, stage_one.through_devices, orders.orders
+RUN, AFTERWARDS, REQUIRE = collectives.run, operations._afterwards, operations.require_stage_one
+Partials = Sequence[int]
+
+
+def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable[..., list[Array]]:
+    """Other partial values of each device."""
+
+    def values(operation: str, buffers: Sequence[Array], partials: Partials) -> list[Array]:
+        PARTIAL(operation, buffers, partials)
+        changed_to = [Array(each.dtype, np.ascontiguousarray(chosen(each, partials))) for each in buffers]
+        return PARTIAL(operation, changed_to, partials)
+
+    return values
+
+
+def first_alone(each: Array, partials: Partials) -> Any:
+    """Stage one is left out: only the first partial value of a device counts."""
+    values = np.zeros_like(each.values)
+    values[0, 0] = each.values[0, 0]
+    return values
+
+
+def first_warps(each: Array, partials: Partials) -> Any:
+    """Only the first warp of a block counts."""
+    values = each.values.copy()
+    values[:, 1:] = 0
+    return values
+
+
+def by_warp(each: Array, partials: Partials) -> Any:
+    """The first warps of all blocks come before the second ones."""
+    blocks, warps = partials
+    return np.swapaxes(each.values, 0, 1).reshape(blocks, warps, *each.values.shape[2:])
+
+
+def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[..., Tree]:
+    """The usual stages over partial values in another order."""
+
+    def through(tree: Tree, ranks: int, partials: Partials) -> Tree:
+        blocks, warps = partials
+        places = [(r, b, w) for r in range(ranks) for b in range(blocks) for w in range(warps)]
+        moved = [order(*place, ranks, blocks, warps) for place in places]
+        text: str = THROUGH(tree, ranks, partials).evaluate(lambda leaf: str(moved[leaf]), joined, "c")
+        return Tree.parse(text)
+
+    return through
+
+
+def joined(children: list[str]) -> str:
+    """A node of a tree."""
+    return f"({' '.join(children)})"
+
+
+def across(rank: int, block: int, warp: int, ranks: int, blocks: int, warps: int) -> int:
+    """Blocks of one number, of all devices, come together."""
+    place = (rank * blocks + block) * warps + warp
+    number, owner = divmod(place // warps, ranks)
+    return (owner * blocks + number) * warps + place % warps if ranks > 1 else place
+
+
+def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
+    """There are no stages."""
+    return PAIRWISE.over(ranks * prod(partials))
+
+
+def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
+    """The partial values of a device are combined in one, without blocks, backwards."""
+    each = prod(partials)
+    text: str = tree.over(ranks).evaluate(
+        lambda rank: FOLD.over(each).evaluate(lambda leaf: str((rank + 1) * each - 1 - leaf), joined, "c"), joined, "c"
+    )
+    return Tree.parse(text)
+
+
+def folded(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> tuple[Tree, ...]:
+    """Warps in a fold, where pairs are declared."""
+    if partials is None:
+        return ORDERS(name, ranks, per_node)
+    return tuple(one_stage(each, ranks, partials) for each in ORDERS(name, ranks, per_node))
+
+
+def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
+    """What a device has after stage one is rounded to its dtype."""
+    usual = RUN(operation, buffers, partials=partials, **given)
+    if partials is None or given["op"] != "sum":
+        return usual
+    once = [
+        RUN("all_reduce", [each], op="sum", name="hierarchical", partials=partials, level=given["level"]).outputs[0]
+        for each in buffers
+    ]
+    return RUN(operation, once, **given)
+
+
+def of_each_value(
+    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any
+) -> Result:
+    """Every partial value of a device is sent, one after the other."""
+    usual = RUN(operation, buffers, partials=partials, **given)
+    return usual if partials is None else Result(usual.outputs, usual.sent * prod(partials))
+
+
+def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Sequence[Array]:
+    """A mean divides by the number of devices."""
+    usual = AFTERWARDS(operation, brought, op, root, trees)
+    each = len(brought) // len(trees)
+    return [Array(x.dtype, np.asarray(x.values * each)) for x in usual] if op == "mean" else usual
+
+
+def keeps_axes(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
+    """Results have axes of blocks and warps."""
+    usual = RUN(operation, buffers, partials=partials, **given)
+    if partials is None:
+        return usual
+    return Result([Array(each.dtype, each.values[None, None]) for each in usual.outputs], usual.sent)
+
+
+def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:
+    """Every algorithm has a stage one."""
+    REQUIRE(operation, "hierarchical", partials, travels)
+
+
+def of_stage_one(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+    """Another stage one."""
+    return changed("COLL-04.4-01", f"stage_one_{name}", description, *substitutions)
+
+
+VIOLATIONS = [
+    of_stage_one("left_out", "takes the first partial value", (operations, "partial_values", parts(first_alone))),
+    of_stage_one("one_warp", "takes the first warp of a block", (operations, "partial_values", parts(first_warps))),
+    of_stage_one("by_warp", "reads warps before blocks", (operations, "partial_values", parts(by_warp))),
+    of_stage_one("across", "combines blocks across devices first", (orders, "through_devices", leaves(across))),
+    of_stage_one("over_all", "has no stages", (orders, "through_devices", over_all)),
+    of_stage_one("one_stage", "has no level of blocks", (orders, "through_devices", one_stage)),
+    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "orders", folded)),
+    of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
+    of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
+    of_stage_one("mean", "divides a mean by the number of devices", (operations, "_afterwards", by_devices)),
+    of_stage_one("axes", "leaves the axes of blocks and warps", (collectives, "run", keeps_axes)),
+    of_stage_one("lenient", "has a stage one for every algorithm", (operations, "require_stage_one", by_any)),
+]
