@@ -27,7 +27,7 @@ def metadata_to_bytes(metadata: Metadata) -> bytes:
     document = {
         "kernels": [_kernel_document(each) for each in metadata.kernels],
         "policy": None if metadata.policy is None else asdict(metadata.policy),
-        "collective_plans": [each.members for each in metadata.collective_plans],
+        "collective_plans": [asdict(each) for each in metadata.collective_plans],
         "explanation": {
             "fusion_groups": [asdict(each) for each in metadata.explanation.fusion_groups],
             "tile_shapes": [
@@ -93,12 +93,8 @@ def _policy(document: object) -> NumericsPolicy:
 
 
 def _plan(document: object) -> CollectivePlan:
-    every = [field.name for field in fields(CollectivePlan)]
-    always = {"collective", "axis", "algorithm", "source"}
-    if not isinstance(document, dict) or not always <= document.keys() <= set(every):
-        allowed = f"an object with {', '.join(every[:4])}, and any of {', '.join(every[4:])}"
-        raise malformed(f"a collective plan is {shown(document)}", allowed)
-    return CollectivePlan(**document)
+    names = [field.name for field in fields(CollectivePlan)]
+    return CollectivePlan(**_members("a collective plan", document, *names))
 
 
 def _explanation(document: object) -> Explanation:
