@@ -36,7 +36,7 @@ def module(body: str, takes: str, gives: str, more: str = "") -> Module:
 def plan(body: str, takes: str, gives: str, options: Options | None = None, more: str = "") -> list[str]:
     """The units of @f as text."""
     found = module(body, takes, gives, more)
-    return [str(unit) for unit in plan_function(found, found.functions["f"], options or Options())]
+    return [str(unit) for unit in plan_function(found, found.functions["f"], options or Options()).units]
 
 
 GRADIENT = """
@@ -194,7 +194,7 @@ def test_a_plan_computes_each_value_once_before_its_uses(lines: list[tuple[str, 
         values.append(new)
     body.append(f'"tessera.graph.return"({values[-1]})')
     found = module("\n".join(body), "%x: tensor<8xfp32>, %s: fp32", "tensor<8xfp32>")
-    units = plan_function(found, found.functions["f"], Options(depth=depth, max_inflight=most))
+    units = plan_function(found, found.functions["f"], Options(depth=depth, max_inflight=most)).units
     made: dict[str, set[int]] = {"%x": set(), "%s": set()}
     issued: dict[str, set[int]] = {}
     for unit in units:
@@ -229,6 +229,6 @@ def test_a_thousand_layers_are_planned_in_two_seconds() -> None:
     body.append('"tessera.graph.return"(%y999)')
     found = module("\n".join(body), "%x: tensor<1024xfp32>, %s: fp32", "tensor<1024xfp32>")
     start = time.process_time()
-    units = plan_function(found, found.functions["f"], Options(tile=256, depth=2, max_inflight=8))
+    units = plan_function(found, found.functions["f"], Options(tile=256, depth=2, max_inflight=8)).units
     assert time.process_time() - start < 2
     assert len(units) == 1000 * (1 + 4 + 1 + 2 + 1) + 1

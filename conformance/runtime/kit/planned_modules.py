@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tessera_conformance.chapters.collectives.kit.programs import issue
-
 MESH = "dp=8 tp=1"
 
 
@@ -14,7 +12,10 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "te
     """
     axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
     names = ", ".join(f'"{axis}"' for axis in axes)
-    issues = [issue(f"%f{n}", "%x", attributes, name, type) for n, (name, attributes) in enumerate(collectives)]
+    issues = [
+        f"%f{n} = tessera.collective.{name} %x : {type} {{{attributes}}}"
+        for n, (name, attributes) in enumerate(collectives)
+    ]
     return "\n".join(
         [
             '"builtin.module"() ({',

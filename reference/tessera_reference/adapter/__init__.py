@@ -83,6 +83,7 @@ FEATURES = (
     "persistent-kernels",
     "philox",
     "pipelining",
+    "plan-execution",
     "python-binding",
     "random-numbers",
     "random-ops",
