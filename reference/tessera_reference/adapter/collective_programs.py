@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.tensors import Tensor
 
 from ..collectives.graph import topology_of
-from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, timeline
+from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
 from ..collectives.programs import find_function, require_runnable, run_program
 from ..collectives.queues import Slot
 from ..compilation import Compiler
@@ -102,7 +102,7 @@ class CollectiveProgramMethods:
             results, progress = run_plan(module, found, plan, arguments, groups, seed)
             times = {}
             if topology is not None:
-                run = timeline(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
+                run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
                 times = {"timeline": [_slot(each) for each in run.slots], "duration": run.duration}
         outputs = [{"outputs": [tensor(result) for result in each]} for each in results]
         order = [asdict(each) for each in progress]

@@ -21,10 +21,10 @@ from .steps import NAME, Issue
 from .steps import Compute as Computation
 from .units import Unit as PlannedUnit
 
-__all__ = ["timeline"]
+__all__ = ["time_plan"]
 
 
-def timeline(
+def time_plan(
     plan: Plan, groups: Groups, ranks: int, topology: Topology, picoseconds: int, max_inflight: int | None = None
 ) -> Run:
     """The run of a plan on the first devices of a topology; a slot is named by its unit's number.
