@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,30 +58,34 @@ BUFFERS = [
 # Order
 
 
-def everything_ready(self: Run, rank: int) -> None:
+def everything_ready(self: Run, rank: int, units: Any) -> None:
     """Units start whatever they wait for."""
-    self.ready += [(unit, (rank,), "start") for unit in self.waiting[rank]]
-    self.waiting[rank] = []
+    self.ready += [(unit, (rank,), "start") for unit in self.waiting[rank].values()]
+    self.waiting[rank] = {}
 
 
-def tensors_alone(self: Run, rank: int) -> None:
+def released(self: Run, rank: int, units: Any, early: Callable[[Any], bool]) -> None:
+    """Some units start early."""
+    for unit in [each for each in self.waiting[rank].values() if early(each)]:
+        self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
+    RELEASE(self, rank, [unit for unit in units if unit.id in self.waiting[rank]])
+
+
+def tensors_alone(self: Run, rank: int, units: Any) -> None:
     """Chunks wait for their tensor, and for no other chunk."""
-    held = self.ranks[rank].frame
-    for unit in list(self.waiting[rank]):
-        if unit.queue == "comm" and all(source in held for source in self.plan.steps[unit.id].sources):
-            self.waiting[rank].remove(unit)
-            self.ready.append((unit, (rank,), "start"))
-    RELEASE(self, rank)
+    held, steps = self.ranks[rank].frame, self.plan.steps
+    released(self, rank, units, lambda unit: unit.queue == "comm" and held.keys() >= set(steps[unit.id].sources))
 
 
-def not_waited(self: Run, rank: int) -> None:
+def not_waited(self: Run, rank: int, units: Any) -> None:
     """A wait does not wait for the last of its chunks."""
     ended = self.ranks[rank].ended
-    for unit in list(self.waiting[rank]):
-        if unit.op == "tessera.await" and len(unit.after) > 1 and ended.issuperset(unit.after[:-1]):
-            self.waiting[rank].remove(unit)
-            self.ready.append((unit, (rank,), "start"))
-    RELEASE(self, rank)
+    released(
+        self,
+        rank,
+        units,
+        lambda unit: unit.op == "tessera.await" and len(unit.after) > 1 and ended.issuperset(unit.after[:-1]),
+    )
 
 
 def snapshot(self: Run, step: Any, rank: Any) -> None:
@@ -120,7 +124,7 @@ ORDER = [
 def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
     """A short last chunk is lost."""
     first, count = CHUNK(unit)
-    if not first or count == len(self._room(step)):
+    if not first or count == self._room(step):
         EXCHANGE(self, unit, step, group)
 
 

@@ -119,13 +119,22 @@ class _Run:
         self.exchanges = {step: Exchange(step.operation, len(some[0])) for step, some in groups.items()}
         self.ready: list[Action] = []
         self.started: dict[tuple[int, tuple[int, ...]], set[int]] = {}
-        self.waiting = [list(plan.units) for _ in arguments]
+        self.waiting = [{unit.id: unit for unit in plan.units} for _ in arguments]
         """The units of each rank that cannot start yet."""
+        self.next: dict[int, list[Unit]] = {unit.id: [] for unit in plan.units}
+        """The units that wait for a unit."""
+        self.chunks: dict[Issue, list[Unit]] = {step: [] for step in groups}
+        for unit in plan.units:
+            for other in unit.after:
+                self.next[other].append(unit)
+            step = plan.steps[unit.id]
+            if isinstance(step, Issue):
+                self.chunks[step].append(unit)
 
     def run(self, random: Random | None) -> None:
         """Let happen what can happen, until nothing can."""
         for rank in range(len(self.ranks)):
-            self._release(rank)
+            self._release(rank, self.plan.units)
         while self.ready:
             unit, ranks, event = self.ready.pop(0 if random is None else random.randrange(len(self.ready)))
             self.progress += [Progress(unit.id, rank, event) for rank in ranks]
@@ -141,17 +150,16 @@ class _Run:
                 self._exchange(unit, step, ranks)
                 self._end(unit, ranks)
 
-    def _release(self, rank: int) -> None:
-        """The units of a rank that can start now."""
-        ended = self.ranks[rank].ended
-        free = [unit for unit in self.waiting[rank] if ended.issuperset(unit.after)]
-        self.waiting[rank] = [unit for unit in self.waiting[rank] if not ended.issuperset(unit.after)]
-        self.ready += [(unit, (rank,), "start") for unit in free]
+    def _release(self, rank: int, units: Sequence[Unit]) -> None:
+        """Those of some units that a rank can start now."""
+        for unit in units:
+            if self.ranks[rank].ended.issuperset(unit.after):
+                self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
 
     def _end(self, unit: Unit, ranks: Sequence[int]) -> None:
         for rank in ranks:
             self.ranks[rank].ended.add(unit.id)
-            self._release(rank)
+            self._release(rank, self.next[unit.id])
 
     def _compute(self, step: Compute | Value, rank: _Rank) -> None:
         """An instruction, or a wait: the value of a future under all its names."""
@@ -169,7 +177,10 @@ class _Run:
         """A rank puts its elements into the buffer of the chunk."""
         here = self.ranks[rank]
         first, count = _chunk(unit)
-        buffer = here.buffers.setdefault(_slot(unit, step), self._room(step))
+        slot = _slot(unit, step)
+        if slot not in here.buffers:
+            here.buffers[slot] = np.zeros(self._room(step), step.operation.x.dtype.carrier)
+        buffer = here.buffers[slot]
         for part, source in zip(_parts(unit, step), step.sources, strict=True):
             begin, end = max(part.first, first), min(part.first + part.count, first + count)
             if begin < end:
@@ -210,13 +221,12 @@ class _Run:
             return self.exchanges[step].shape
         return tuple(int(extent) for extent in step.types[place].shape)
 
-    def _room(self, step: Issue) -> Flat:
-        """A buffer for the largest chunk."""
-        counts = [_chunk(unit)[1] for unit in self.plan.units if self.plan.steps[unit.id] is step]
-        return np.zeros(max(counts), step.operation.x.dtype.carrier)
+    def _room(self, step: Issue) -> int:
+        """The elements of the largest chunk, which is the first."""
+        return _chunk(self.chunks[step][0])[1]
 
     def _folds(self, step: Issue) -> Sequence[Fold]:
-        return next(unit.folds for unit in self.plan.units if self.plan.steps[unit.id] is step)
+        return self.chunks[step][0].folds
 
     def _issue_of(self, future: Value) -> tuple[Issue, int]:
         steps = [step for step in self.groups if future in step.futures]
