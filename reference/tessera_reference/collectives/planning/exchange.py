@@ -67,7 +67,7 @@ class Exchange:
     def _taken(self, origin: Places, first: int, count: int, like: Array, values: npt.NDArray[Any]) -> Brought:
         """The elements of a result that come from this chunk."""
         size = elements(self._plain.x)
-        row, place = np.divmod(origin, max(size, 1))
+        row, place = origin // max(size, 1), origin % max(size, 1)
         here = np.flatnonzero((place >= first) & (place < first + count))
         return here, Array(like.dtype, values[row[here] * count + place[here] - first])
 
