@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,18 @@ def test_groups_along_an_axis_run_each_for_itself_and_in_time() -> None:
     run = time_plan(plan, groups, 6, named("two-nodes"), 100)
     assert len(run.slots) == 6 * len(plan.units)
     assert {slot.id.split("/")[0] for slot in run.slots} == {str(unit.id) for unit in plan.units}
+
+
+def test_a_wait_takes_what_has_landed() -> None:
+    """One that waits for nothing gives the zeros that were there, whatever lands later."""
+    found = module(SUM.format(axis="dp"))
+    function = found.functions["f"]
+    plan = plan_function(found, function, Options())
+    early = [replace(unit, after=()) if unit.op == "tessera.await" else unit for unit in plan.units]
+    early.sort(key=lambda unit: unit.op != "tessera.await")
+    groups = groups_of(plan, found, function, "g")
+    results, _ = run_plan(found, function, replace(plan, units=early), arrays(), groups)
+    assert [each[0].values.tolist() for each in results] == [[2.0**rank] * 10 for rank in range(6)]
 
 
 def test_an_order_follows_from_its_seed() -> None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ...graph.grad import Grad
 from ...graph.interpreter import Frame, Interpreter, reachable
+from ...ir.diagnostics import UnsupportedConstruct
 from ...ir.module import Block, Function, Instruction, Module, Value
 from ...numerics.arithmetic import multiply
 from ...numerics.array import Array
@@ -58,7 +59,7 @@ def run_plan(
     `arguments` are those of each rank, `groups` the ranks that meet for each collective.
 
     Raises `Failure` with TESS_ERR_UNSUPPORTED for derivatives and for returns within regions, `Rejection` for the
-    error of a rank.
+    error of a rank, `UnsupportedConstruct` where one goes beyond the interpreter.
     """
     _require_plain(module, function)
     run = _Run(module, function, plan, arguments, groups)
@@ -94,6 +95,8 @@ class _Rank:
             next(steps)
         except StopIteration:
             return
+        except RecursionError:
+            raise UnsupportedConstruct("execute.deep_calls", instruction.location) from None
         raise AssertionError("a collective within an instruction")  # which the planner has ruled out
 
 
@@ -168,7 +171,7 @@ class _Run:
                 rank.compute(step.instruction)
             return
         issue, place = self._issue_of(step)
-        held = self._landing(rank, issue, place).reshape(self._shape(issue, place))
+        held = self._landing(rank, issue, place).reshape(self._shape(issue, place)).copy()
         value = Array(_landing_dtype(issue, self._folds(issue)), held)
         names = [name for name in self.plan.program.awaited if self.plan.program.known_as(name) is step]
         rank.frame.update(dict.fromkeys((step, *names), value))

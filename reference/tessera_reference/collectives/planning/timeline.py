@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ...mesh.topology import Topology
 from ...numerics.formats import dtype
 from ..argument_checks import require_within
+from ..durations import algorithms
 from ..queues import Run, simulate
 from ..selection import select
 from ..work import Collective, Compute, Unit
@@ -85,9 +86,13 @@ class _Work:
         )
 
     def _algorithm(self, step: Issue) -> str:
+        """The one that is named, or selected for as many devices, or, where this group cannot run that, a ring."""
         size = sum(map(elements, step.types)) * step.operation.x.dtype.storage_bytes * _parts(step)
         hint = step.operation.attributes.get("algo") or "auto"
-        return select(_short(step), size, step.operation.group, self._topology, str(hint)).algorithm
+        found = select(_short(step), size, step.operation.group, self._topology, str(hint))
+        devices = [self._topology.devices[rank].id for rank in self._groups[step][0]]
+        follows = found.source == "hint" or found.algorithm in algorithms(self._topology, devices)
+        return found.algorithm if follows else "ring"
 
 
 def _name(unit: int, ranks: tuple[int, ...]) -> str:
