@@ -39,16 +39,6 @@ POLICIES = {
     "stateless": (0, 0, 1, 0),
 }
 SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
-PLANS = {
-    "none": [],
-    "one": [{"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}],
-    "every-algorithm": [
-        {"collective": "all_reduce", "axis": "dp", "algorithm": "tree"},
-        {"collective": "reduce_scatter", "axis": "tp", "algorithm": "hierarchical"},
-        {"collective": "all_gather", "axis": "pp", "algorithm": "ring"},
-    ],
-    "whole-mesh": [{"collective": "broadcast", "axis": None, "algorithm": "tree"}],
-}
 
 
 def inspected(impl, check, image):
@@ -172,10 +162,10 @@ def test_an_image_carries_a_hash_of_its_source(impl, check):
 
 @clause("RT-08.1-04", "RT-02-02")
 def test_the_hash_is_that_of_the_source_alone(impl, check):
-    """Version, policy and plans are beside it: the same kernels have the same fingerprint (AMB-RT-104)."""
+    """Version and policy are beside it: the same kernels have the same fingerprint (AMB-RT-104)."""
     plain = said(impl, check)["ir_hash"]
     policy = dict(zip(SWITCHES, POLICIES["fast"], strict=True))
-    others = {"version": {"abi_version": [1, 3]}, "policy": {"policy": policy}, "plans": {"plans": PLANS["one"]}}
+    others = {"version": {"abi_version": [1, 3]}, "policy": {"policy": policy}}
     for name, options in others.items():
         check.equal(said(impl, check, **options)["ir_hash"], plain, f"the hash with another {name}")
 
@@ -260,13 +250,6 @@ def test_an_image_carries_its_numerics_defaults(impl, check, values):
     """The four switches as they were given."""
     policy = dict(zip(SWITCHES, values, strict=True))
     check.equal(said(impl, check, policy=policy)["policy"], policy, "the policy")
-
-
-@clause("RT-08.1-10")
-@pytest.mark.parametrize("plans", PLANS.values(), ids=PLANS)
-def test_an_image_carries_its_collective_plans(impl, check, plans):
-    """Collective, axis and algorithm of each, in order."""
-    check.equal(said(impl, check, plans=plans)["collective_plans"], plans, "the collective plans")
 
 
 @clause("RT-08.1-12", "RT-02-01")

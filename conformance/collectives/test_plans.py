@@ -97,6 +97,18 @@ def test_a_tile_that_ends_within_an_element_is_refused(impl, check, tile):
     check.status(impl.collectives.plan(text=text, function="f", tile=tile), "TESS_ERR_INVALID_VALUE")
 
 
+@clause("COLL-08-09", "COLL-02.3-01")
+@feature("row-col-chunks")
+@pytest.mark.parametrize("tile", [None, 1, 3, 32])
+@pytest.mark.parametrize("chunk", [1, 4, 100, 128, 1000, 4096])
+def test_a_plan_slices_as_a_tensor_is_sliced(impl, check, chunk, tile):
+    """`collectives.chunks` tells the same chunks of bytes; tiles of so many fp32 numbers in a row (AMB-COLL-55)."""
+    units = planned(impl, check, sliced("257", "fp32", str(chunk)), **({} if tile is None else {"tile": 4 * tile}))
+    answer = impl.collectives.chunks(shape=[257], dtype="fp32", chunk=chunk, tile=[1, tile or 1])
+    told = [(each["first"], each["count"]) for each in check.returns(answer)["chunks"]]
+    check.equal(stretches(units, "%f"), told, "the chunks of a plan")
+
+
 # Awaits
 
 PLAIN = [

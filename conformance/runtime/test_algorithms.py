@@ -6,6 +6,7 @@ import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
@@ -149,16 +150,19 @@ def test_a_choice_is_for_one_collective_of_one_context(impl, check, source):
 # The plans of a module
 
 
-NOTHING = "module plans { kernel nothing() { } }"
+def load_hinting(session, algorithm, axis="dp"):
+    """Load a module that hints at an algorithm for all_reduce along an axis."""
+    text = module_text(("all_reduce", f'op="sum", axis="{axis}", algo="{algorithm}"'))
+    return session.load(text, at="graph")
 
 
+@feature("graph-ir-text")
 @clause("RT-08.1-11")
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
 def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
     """While the module is loaded it decides for its collective and axis, and for no other (AMB-RT-167)."""
     session = opened(impl, check, 8, tp=1, dp=8)
-    plan = {"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}
-    module = session.load(NOTHING, plans=[plan])
+    module = load_hinting(session, algorithm)
     check.equal(planned(session), (algorithm, "hint"), "the plan of the collective")
     check.equal(planned(session, "all_gather")[1], "default", "who decides for another collective")
     asked = {"collective": "all_reduce", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": "tp"}
@@ -168,18 +172,19 @@ def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
     check.equal(planned(session)[1], "default", "who decides without the module")
 
 
+@feature("graph-ir-text")
 @clause("RT-08.1-11")
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
 def test_the_schedule_may_choose_otherwise_than_the_module(impl, check, algorithm):
     """A hint of the schedule on this machine counts more than the plan that the module brought."""
     session = opened(impl, check, 8)
-    session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}])
+    load_hinting(session, algorithm)
     for other in ("ring", "tree", "hierarchical"):
         choose(session, other, "hint")
         check.equal(planned(session), (other, "hint"), "the plan with a hint of the schedule")
 
 
-@feature("rank-memory")
+@feature("rank-memory", "graph-ir-text")
 @level("strict", "deterministic")
 @clause("RT-08.1-11")
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
@@ -189,5 +194,34 @@ def test_the_plan_of_a_module_changes_no_bits(impl, check, algorithm):
     session.set_policy(STRICT)
     brought = [counted("fp32", (COUNT,), seed=660 + rank, exponents=(-12, 12)) for rank in range(8)]
     without = results(session, "all_reduce", brought)
-    session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": algorithm}])
+    load_hinting(session, algorithm)
     check.equal(results(session, "all_reduce", brought), without, "the bits on every rank")
+
+
+@feature("graph-ir-text")
+@clause("RT-08.1-11")
+def test_a_plan_that_no_program_chose_is_no_hint(impl, check):
+    """What the compiler chose by size leaves the choice to this machine: its autotuner counts more (AMB-COLL-85)."""
+    session = opened(impl, check, 8, tp=1, dp=8)
+    session.load(module_text(("all_reduce", 'op="sum", axis="dp"')), at="graph")
+    check.equal(planned(session)[1], "default", "who decides")
+    for tuned in ("ring", "tree"):
+        choose(session, tuned, "autotuner")
+        check.equal(planned(session), (tuned, "autotuner"), "the plan with a result of the autotuner")
+
+
+@feature("graph-ir-text")
+@clause("RT-08.1-11")
+@pytest.mark.parametrize(
+    ("subgroup", "source"),
+    [("axes=[tp, dp]", "hint"), ("groups=[[0, 5], [1, 2]]", "default"), ("axes=[dp]", "default")],
+    ids=["whole-mesh", "groups", "axis"],
+)
+def test_the_plan_of_a_subgroup_is_none_of_the_whole_mesh(impl, check, subgroup, source):
+    """A broadcast spans the mesh: it follows the plan of all axes, and no other (AMB-COLL-85)."""
+    session = opened(impl, check, 8, tp=2, dp=4)
+    grouped = f'algo="tree", subgroup=!tessera.shard<{subgroup}>'
+    session.load(module_text(("broadcast", grouped), mesh="tp=2 dp=4"), at="graph")
+    asked = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": None}
+    found = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    check.equal(found["source"], source, "who decides for a broadcast")

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
-from tessera_conformance.marks import clause
+from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
+from tessera_conformance.marks import clause, feature
 
 ONE = """module one {
   kernel product(a: tensor<64x64xfp32>, b: tensor<64x64xfp32>, c: tensor<64x64xfp32>) { c = a @ b; }
@@ -23,7 +24,11 @@ PLANS = {
     "one": [{"collective": "all_reduce", "axis": "dp", "algorithm": "tree"}],
     "two": [
         {"collective": "all_gather", "axis": "tp", "algorithm": "ring"},
-        {"collective": "broadcast", "axis": None, "algorithm": "hierarchical"},
+        {"collective": "broadcast", "axis": "dp", "algorithm": "hierarchical"},
+    ],
+    "two-axes": [
+        {"collective": "all_reduce", "axis": "tp", "algorithm": "ring"},
+        {"collective": "all_reduce", "axis": "dp", "algorithm": "tree"},
     ],
 }
 
@@ -88,10 +93,36 @@ def test_every_kernel_has_its_tile_shape(impl, check):
 
 
 @clause("RT-17-09")
+@feature("graph-ir-text")
 @pytest.mark.parametrize("plans", PLANS.values(), ids=PLANS)
 def test_the_collective_plans_of_a_module_are_listed(impl, check, plans):
-    """Those that it was compiled with, and no others; the text names their collectives and algorithms."""
-    text, parts = explained(impl, check, ONE, plans=plans)
-    check.equal(sorted(parts["collective_plans"], key=str), sorted(plans, key=str), "the collective plans")
+    """Those of its collectives, and no others; the text names their collectives and algorithms (AMB-COLL-85)."""
+    operator = {"all_reduce": 'op="sum", '}
+    issues = [
+        (name, f'{operator.get(name, "")}axis="{axis}", algo="{algorithm}"')
+        for name, axis, algorithm in (each.values() for each in plans)
+    ]
+    text, parts = explained(impl, check, module_text(*issues), at="graph")
+    found = [{name: each[name] for name in ("collective", "axis", "algorithm")} for each in parts["collective_plans"]]
+    check.equal(sorted(found, key=str), sorted(plans, key=str), "the collective plans")
     for plan in plans:
         check.true(plan["collective"] in text and plan["algorithm"] in text, "the text names the plan", text)
+
+
+@clause("RT-17-09")
+def test_a_program_tells_the_plans_of_its_collectives(impl, check):
+    """Two collectives along two axes have two plans, a program without collectives none."""
+    source = """module m {
+  mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;
+  kernel k(x: tensor<6xfp32>) {
+    let a: tensor<6xfp32> = dist.all_reduce(x, axis=tp, op="sum");
+    let b: tensor<12xfp32> = dist.all_gather(x, axis=dp);
+  }
+}
+"""
+    text, parts = explained(impl, check, source)
+    found = [(each["collective"], each["axis"]) for each in parts["collective_plans"]]
+    check.equal(sorted(found), [("all_gather", "dp"), ("all_reduce", "tp")], "the plans and their axes")
+    check.true("all_gather" in text and "all_reduce" in text, "the text names both", text)
+    _, parts = explained(impl, check, ONE)
+    check.equal(parts["collective_plans"], [], "the plans of a program without collectives")

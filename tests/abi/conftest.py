@@ -89,7 +89,26 @@ def module() -> Fatbin:
     explanation = Explanation(
         (FusionGroup("scale", ("matmul", "größer")),), (TileShape("scale", "matmul", (("k", 8), ("m", 16), ("n", 32))),)
     )
-    plans = (CollectivePlan("all_reduce", "dp", "ring"), CollectivePlan("broadcast", None, "tree"))
+    plans = (
+        CollectivePlan("all_reduce", "dp", "ring"),
+        CollectivePlan("broadcast", None, "tree"),
+        CollectivePlan(
+            "all_to_all",
+            None,
+            "direct",
+            "default",
+            "größer",
+            "!tessera.shard<groups=[[0, 3], [1, 2]]>",
+            4096,
+            512,
+            "fp8_e4m3",
+            "rdma",
+            "node",
+            -1,
+            "[1, true]",
+            0,
+        ),
+    )
     sections = (
         Section("graph-ir", None, b'"builtin.module"() ({}) : () -> ()'),
         Section("target-ir", "sm_90", "ü".encode()),

@@ -14,6 +14,7 @@ from tessera_reference.collectives.planning.slicing import ranges
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
+from tessera_reference.numerics.errors import TooLarge
 
 
 def module(body: str, takes: str, gives: str, more: str = "") -> Module:
@@ -36,7 +37,7 @@ def module(body: str, takes: str, gives: str, more: str = "") -> Module:
 def plan(body: str, takes: str, gives: str, options: Options | None = None, more: str = "") -> list[str]:
     """The units of @f as text."""
     found = module(body, takes, gives, more)
-    return [str(unit) for unit in plan_function(found, found.functions["f"], options or Options())]
+    return [str(unit) for unit in plan_function(found, found.functions["f"], options or Options()).units]
 
 
 GRADIENT = """
@@ -194,7 +195,7 @@ def test_a_plan_computes_each_value_once_before_its_uses(lines: list[tuple[str, 
         values.append(new)
     body.append(f'"tessera.graph.return"({values[-1]})')
     found = module("\n".join(body), "%x: tensor<8xfp32>, %s: fp32", "tensor<8xfp32>")
-    units = plan_function(found, found.functions["f"], Options(depth=depth, max_inflight=most))
+    units = plan_function(found, found.functions["f"], Options(depth=depth, max_inflight=most)).units
     made: dict[str, set[int]] = {"%x": set(), "%s": set()}
     issued: dict[str, set[int]] = {}
     for unit in units:
@@ -229,6 +230,14 @@ def test_a_thousand_layers_are_planned_in_two_seconds() -> None:
     body.append('"tessera.graph.return"(%y999)')
     found = module("\n".join(body), "%x: tensor<1024xfp32>, %s: fp32", "tensor<1024xfp32>")
     start = time.process_time()
-    units = plan_function(found, found.functions["f"], Options(tile=256, depth=2, max_inflight=8))
+    units = plan_function(found, found.functions["f"], Options(tile=256, depth=2, max_inflight=8)).units
     assert time.process_time() - start < 2
     assert len(units) == 1000 * (1 + 4 + 1 + 2 + 1) + 1
+
+
+def test_too_many_chunks_are_refused() -> None:
+    """Four bytes a chunk, as many chunks as a tensor may have, and one more."""
+    body = '%f = tessera.collective.all_reduce %x {{op="sum", chunk=4}}\n"tessera.graph.return"(%x)'
+    assert len(plan(body.format(), "%x: tensor<65536xfp32>", "tensor<65536xfp32>")) == 65537
+    with pytest.raises(TooLarge, match="65537"):
+        plan(body.format(), "%x: tensor<65537xfp32>", "tensor<65537xfp32>")

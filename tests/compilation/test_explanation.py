@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tessera_reference.abi.fatbin import CollectivePlan, FusionGroup, TileShape
@@ -20,6 +21,10 @@ SOURCE = """module m {
   kernel same(X: tensor<4xfp32>) { }
 }
 """
+PLANS = (
+    CollectivePlan("all_reduce", "dp", "tree"),
+    CollectivePlan("broadcast", None, "ring", "default", "f", chunk_bytes=512, qos="bulk"),
+)
 PRODUCT = "%P = matmul -> tensor<20x18xbf16>"
 
 
@@ -44,8 +49,8 @@ def test_a_kernel_with_named_dimensions_is_explained_for_a_launch(build: Any) ->
 
 
 def test_the_text_names_what_was_decided_and_what_is_not_yet(build: Any) -> None:
-    plans = (CollectivePlan("all_reduce", "dp", "tree"), CollectivePlan("broadcast", None, "ring"))
-    assert explanation_text(build.compiled(SOURCE, plans=plans).metadata).splitlines() == [
+    metadata = build.compiled(SOURCE).metadata
+    assert explanation_text(replace(metadata, collective_plans=PLANS)).splitlines() == [
         "kernel product",
         f"  fusion group 0: {PRODUCT}; %C_0 = relu -> tensor<20x18xbf16>",
         f"  tile of {PRODUCT}: depth=3, k=8, m=16, n=16",
@@ -54,16 +59,18 @@ def test_the_text_names_what_was_decided_and_what_is_not_yet(build: Any) -> None
         "kernel same",
         "  nothing to tile: the host function computes it",
         "collective all_reduce along dp: tree, a hint",
-        "collective broadcast over the whole mesh: ring, a hint",
+        "collective broadcast of @f over the whole mesh: ring, by size, chunk_bytes 512, qos bulk",
     ]
-    assert explanation_text(build.compiled(SOURCE).metadata).endswith("collectives: no plans; the runtime chooses\n")
+    assert explanation_text(metadata).endswith("collectives: no plans; the runtime chooses\n")
 
 
 def test_the_json_is_the_value(build: Any) -> None:
-    metadata = build.compiled(SOURCE, plans=(CollectivePlan("all_gather", "tp", "hierarchical"),)).metadata
+    metadata = replace(build.compiled(SOURCE).metadata, collective_plans=PLANS[:1])
     value = json.loads(explanation_json(metadata))
     assert value == json.loads(json.dumps(explanation_value(metadata)))
     assert value["kernels"]["halved"] == {"level": "program", "decided_at_launch_for": ["N"]}
     assert value["fusion_groups"][0]["operations"][0] == PRODUCT
     assert value["tile_shapes"][0]["extents"] == {"depth": 3, "k": 8, "m": 16, "n": 16}
-    assert value["collective_plans"] == [{"collective": "all_gather", "axis": "tp", "algorithm": "hierarchical"}]
+    assert value["collective_plans"] == [
+        {"collective": "all_reduce", "axis": "dp", "algorithm": "tree", "source": "hint"}
+    ]

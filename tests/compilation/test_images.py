@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi.fatbin import CollectivePlan, public_key, read, verify
+from tessera_reference.abi.fatbin import public_key, read, verify
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.compilation import compile_module, executables_of, images
@@ -109,9 +109,7 @@ def test_symbols_are_unique_in_an_image_and_launches_follow_them(build: Any) -> 
 
 def test_what_an_image_says_besides(build: Any) -> None:
     policy = NumericsPolicy(allowFastMath=1, deterministic=0)
-    plans = (CollectivePlan("all_reduce", "dp", "ring"), CollectivePlan("broadcast", None, "tree"))
-    metadata = build.compiled(ADD, policy=policy, plans=plans).metadata
-    assert (metadata.policy, metadata.collective_plans) == (policy, plans)
+    assert build.compiled(ADD, policy=policy).metadata.policy == policy
     plain = build.compiled(ADD)
     assert (plain.metadata.policy, plain.metadata.collective_plans, plain.abi_version) == (None, (), (1, 0))
 

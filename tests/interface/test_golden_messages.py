@@ -2,7 +2,8 @@
 
 `golden/AREA.jsonl` is one conversation with the reference, without its optional packages: a request, its answer, a
 request, and so on; requests that succeed and requests that are refused, of every method. `golden/mutated.jsonl` has
-parameters, results and outcomes, most of them spoiled, with what the harness says of each.
+parameters, results and outcomes, most of them spoiled, with what the harness says of each. Of the recording `plans` of
+`abi.compile` is gone, which no longer is a parameter.
 """
 
 from __future__ import annotations

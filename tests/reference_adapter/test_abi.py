@@ -42,12 +42,6 @@ BAD = {
         {"source": SOURCE, "policy": dict.fromkeys(SWITCHES, 2)},
         "stableReductions is 2",
     ),
-    "half-a-plan": ("compile", {"source": SOURCE, "plans": [{"collective": "broadcast"}]}, "plan"),
-    "unknown-algorithm": (
-        "compile",
-        {"source": SOURCE, "plans": [{"collective": "broadcast", "axis": None, "algorithm": "star"}]},
-        "star",
-    ),
     "short-key": ("compile", {"source": SOURCE, "signing_key": "00"}, "key"),
     "pack-is-a-word": ("compile", {"source": SOURCE, "ir_pack": "yes"}, "ir_pack"),
     "no-image": ("inspect", {}, "image"),
@@ -95,12 +89,11 @@ def test_an_answer_is_as_the_schema_has_it(method: str, given: dict[str, Any]) -
 
 def test_options_reach_the_image() -> None:
     policy = {"stableReductions": 0, "deterministic": 1, "rngStateless": 0, "allowFastMath": 1}
-    plans = [{"collective": "all_gather", "axis": None, "algorithm": "tree"}]
     adapter = make()
-    image = adapter.abi_compile(source=SOURCE, targets=["gfx90a", "sm_80"], policy=policy, plans=plans, ir_pack=True)
+    image = adapter.abi_compile(source=SOURCE, targets=["gfx90a", "sm_80"], policy=policy, ir_pack=True)
     found = adapter.abi_inspect(image=image["image"])
     assert found["targets"] == ["gfx90a", "sm_80"]
-    assert (found["policy"], found["collective_plans"]) == (policy, plans)
+    assert found["policy"] == policy
     assert [(each["kind"], each["target"]) for each in found["sections"]] == [("metadata", None), ("graph-ir", None)]
 
 

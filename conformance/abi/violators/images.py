@@ -165,25 +165,6 @@ METADATA = [
         "forgets fast math",
         lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}},
     ),
-    said("RT-08.1-10", "no_plans", "carries no plans", lambda *_: {"collective_plans": []}),
-    said(
-        "RT-08.1-10",
-        "plans_of_rings",
-        "carries rings only",
-        lambda meta, _: {"collective_plans": [each | {"algorithm": "ring"} for each in meta["collective_plans"]]},
-    ),
-    said(
-        "RT-08.1-10",
-        "plans_backwards",
-        "carries plans in another order",
-        lambda meta, _: {"collective_plans": meta["collective_plans"][::-1]},
-    ),
-    said(
-        "RT-08.1-10",
-        "plans_along_dp",
-        "has every plan along dp",
-        lambda meta, _: {"collective_plans": [each | {"axis": "dp"} for each in meta["collective_plans"]]},
-    ),
 ]
 
 

@@ -78,7 +78,7 @@ ELEMENTS = [
 
 def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
     """Another size of chunks for an amount and a tile."""
-    return changed(clause, name, description, (chunks, "_aligned", aligned))
+    return changed(clause, name, description, (chunks, "aligned", aligned))
 
 
 BOUNDARIES = [

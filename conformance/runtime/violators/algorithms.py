@@ -173,6 +173,18 @@ def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
     return found[-1] if found else HINT(mesh, collective, axis)
 
 
+def any_source(mesh: Any, collective: str, axis: Any) -> str | None:
+    """A plan that the compiler made by size is a hint."""
+    return mesh.context.hints.get(collective) or module_first(mesh, collective, axis)
+
+
+def any_subgroup(mesh: Any, collective: str, axis: Any) -> str | None:
+    """A plan of a subgroup is one of the whole mesh."""
+    hints = [each for each in _plans(mesh) if each.source == "hint" and each.axis == axis]
+    found = [each.algorithm for each in hints if each.collective == collective]
+    return mesh.context.hints.get(collective) or (found[-1] if found else None)
+
+
 def any_axis(mesh: Any, collective: str, axis: Any) -> str | None:
     """A plan is for every axis."""
     found = [each.algorithm for each in _plans(mesh) if each.collective == collective]
@@ -214,5 +226,7 @@ PLANNED = [
     hinting("context_alone", "ignores the plans of modules", context_alone),
     hinting("module_first", "lets a module's plan win over the schedule's hint", module_first),
     hinting("any_axis", "takes a plan for every axis", any_axis),
+    hinting("any_source", "takes a plan by size for a hint", any_source),
+    hinting("any_subgroup", "takes a plan of a subgroup for one of the mesh", any_subgroup),
     hinting("any_planned", "takes a plan for every collective", any_planned),
 ]

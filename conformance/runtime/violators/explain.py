@@ -37,6 +37,9 @@ def tiles(change: Callable[[Found], Found]) -> Callable[[Found], Found]:
     return lambda found: found | {"tile_shapes": [change(each) for each in found["tile_shapes"]]}
 
 
+PHANTOM = {"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}
+
+
 def one_group(found: Found) -> Found:
     """One group of everything."""
     kernels = " ".join(each["kernel"] for each in found["fusion_groups"])
@@ -80,6 +83,12 @@ EXPLAINED = [
     }),
     explaining("RT-17-09", "plans_without_axis", "tells every plan along dp", lambda found: found | {
         "collective_plans": [each | {"axis": "dp"} for each in found["collective_plans"]]
+    }),
+    explaining("RT-17-09", "first_collective", "tells one plan of each collective", lambda found: found | {
+        "collective_plans": list({each["collective"]: each for each in found["collective_plans"]}.values())
+    }),
+    explaining("RT-17-09", "always_a_plan", "tells a plan of a program without collectives", lambda found: found | {
+        "collective_plans": found["collective_plans"] or [PHANTOM]
     }),
     telling("RT-17-09", "plans_not_in_words", "tells no plans in words", lambda text: "\n".join(
         line for line in text.split("\n") if not line.startswith("collective")

@@ -83,6 +83,7 @@ FEATURES = (
     "persistent-kernels",
     "philox",
     "pipelining",
+    "plan-execution",
     "point-to-point",
     "python-binding",
     "random-numbers",

@@ -17,7 +17,7 @@ from ..abi import (
     unpack,
 )
 from ..abi.enumerations import constants
-from ..abi.fatbin import CollectivePlan, Fatbin, metadata_to_bytes, read
+from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
 from ..compilation import Compiler
@@ -126,7 +126,6 @@ class AbiMethods:
         targets: Sequence[str] | None = None,
         abi_version: AbiVersion | None = None,
         policy: Mapping[str, Any] | None = None,
-        plans: Sequence[Mapping[str, Any]] | None = None,
         signing_key: bytes | None = None,
         ir_pack: bool = False,
     ) -> dict[str, Any]:
@@ -138,7 +137,6 @@ class AbiMethods:
                 at=at,
                 abi_version=abi_version,
                 policy=None if policy is None else read_policy("abi.compile", policy),
-                plans=tuple(_plan(each) for each in plans or ()),
                 signing_key=signing_key,
                 ir_pack=ir_pack,
             )
@@ -160,7 +158,7 @@ class AbiMethods:
                 for each in metadata.kernels
             ],
             "policy": None if metadata.policy is None else asdict(metadata.policy),
-            "collective_plans": [asdict(each) for each in metadata.collective_plans],
+            "collective_plans": [dict(each.members) for each in metadata.collective_plans],
         }
 
 
@@ -186,9 +184,3 @@ def _bits(value: Mapping[str, Any], name: str) -> bytes:
     if value.keys() != {"bits"}:
         raise InvalidArgument("abi.pack", name, dict(value), "an object with bits alone")
     return data("abi.pack", f"{name}.bits", value["bits"])
-
-
-def _plan(message: Mapping[str, Any]) -> CollectivePlan:
-    if message.keys() != {"collective", "axis", "algorithm"}:
-        raise InvalidArgument("abi.compile", "a plan", dict(message), "collective, axis and algorithm")
-    return CollectivePlan(**message)

@@ -15,7 +15,7 @@ from ..numerics.formats import DType
 from ..numerics.limits import require_shape
 from .chunk_sizes import ChunkSize
 
-__all__ = ["MOST_CHUNKS", "Chunk", "chunks_of"]
+__all__ = ["MOST_CHUNKS", "Chunk", "aligned", "bands", "chunks_of"]
 
 MOST_CHUNKS = 1 << 16
 """Chunks of one tensor; a tebibyte in chunks of 16 MiB."""
@@ -47,22 +47,22 @@ def chunks_of(
     if rows * columns == 0:
         return []
     if size.measure == "columns":
-        bands = _bands(function, columns, _aligned(size.amount, tile[1]))
-        return [Chunk(first, count, rows, columns) for first, count in bands]
+        found = bands(function, columns, aligned(size.amount, tile[1]))
+        return [Chunk(first, count, rows, columns) for first, count in found]
     if size.measure == "rows":
-        bands = _bands(function, rows, _aligned(size.amount, tile[0]))
-        return [_run(first * columns, count * columns) for first, count in bands]
-    step = _aligned(size.amount // dtype.storage_bytes, prod(tile))
-    return [_run(first, count) for first, count in _bands(function, rows * columns, step)]
+        found = bands(function, rows, aligned(size.amount, tile[0]))
+        return [_run(first * columns, count * columns) for first, count in found]
+    step = aligned(size.amount // dtype.storage_bytes, prod(tile))
+    return [_run(first, count) for first, count in bands(function, rows * columns, step)]
 
 
-def _aligned(amount: int, tile: int) -> int:
+def aligned(amount: int, tile: int) -> int:
     """The largest multiple of a tile within an amount, and at least one tile."""
     return max(amount // tile, 1) * tile
 
 
-def _bands(function: str, extent: int, step: int) -> Iterator[tuple[int, int]]:
-    """Where each band of `step` begins along an extent, and its length; the last may be short."""
+def bands(function: str, extent: int, step: int) -> Iterator[tuple[int, int]]:
+    """Where each band of `step` begins along an extent, and its length; the last may be short. Raises `TooLarge`."""
     count = -(-extent // step)
     if count > MOST_CHUNKS:
         raise TooLarge(function, "chunks", count, MOST_CHUNKS)

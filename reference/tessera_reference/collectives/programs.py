@@ -17,7 +17,7 @@ from ..ir.module import Function, Module
 from ..ir.types import Future
 from ..numerics.array import Array
 
-__all__ = ["find_function", "run_program"]
+__all__ = ["find_function", "require_runnable", "run_program"]
 
 _NAME = "collectives.execute"
 
@@ -45,18 +45,26 @@ def run_program(
     Raises as `execute_on_mesh`, and `Failure`: TESS_ERR_DETERMINISM_VIOLATION for a wire that would lose bits,
     TESS_ERR_COLLECTIVE_MISMATCH for ranks that do not come together.
     """
-    for name, type_ in [(each.name, each.type) for each in function.parameters] + [("", t) for t in function.results]:
-        if isinstance(type_, Future):
-            what = name or f"a result of @{function.name}"
-            raise InputMismatch(what, f"{type_.value}, which leaves the program", str(type_), "await it")
-    if not lossy:
-        _require_lossless(module, function)
+    require_runnable(module, function, lossy)
     try:
         return execute_on_mesh(module, function.name, inputs, mesh)
     except Disagreement as disagreement:
         (found,) = disagreement.diagnostics
         given = "; ".join((found.message, *found.operands))
         raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, found.requirement) from disagreement
+
+
+def require_runnable(module: Module, function: Function, lossy: bool = False) -> None:
+    """Refuse futures that leave a function, and, unless `lossy`, wires that lose bits.
+
+    Raises `InputMismatch`, and `Failure` with TESS_ERR_DETERMINISM_VIOLATION.
+    """
+    for name, type_ in [(each.name, each.type) for each in function.parameters] + [("", t) for t in function.results]:
+        if isinstance(type_, Future):
+            what = name or f"a result of @{function.name}"
+            raise InputMismatch(what, f"{type_.value}, which leaves the program", str(type_), "await it")
+    if not lossy:
+        _require_lossless(module, function)
 
 
 def _require_lossless(module: Module, function: Function) -> None:

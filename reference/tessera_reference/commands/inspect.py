@@ -41,7 +41,7 @@ def inspect_image(image: bytes) -> Iterator[str]:
     for kernel in fatbin.metadata.kernels:
         yield from _kernel_lines(kernel)
     for plan in fatbin.metadata.collective_plans:
-        yield f"plan {plan.collective} {f'along {plan.axis}' if plan.axis else 'everywhere'}: {plan.algorithm}"
+        yield f"plan {plan}"
 
 
 def _kernel_lines(kernel: KernelEntry) -> Iterator[str]:

@@ -66,7 +66,7 @@ def explanation_value(metadata: Metadata) -> Mapping[str, object]:
         },
         "fusion_groups": [asdict(each) for each in explanation.fusion_groups],
         "tile_shapes": [{**asdict(each), "extents": dict(each.extents)} for each in explanation.tile_shapes],
-        "collective_plans": [asdict(each) for each in metadata.collective_plans],
+        "collective_plans": [dict(each.members) for each in metadata.collective_plans],
     }
 
 
@@ -78,9 +78,7 @@ def explanation_json(metadata: Metadata) -> str:
 def explanation_text(metadata: Metadata) -> str:
     """The explanation of a module as a person reads it."""
     lines = [line for kernel in metadata.kernels for line in kernel_lines(kernel, metadata.explanation)]
-    for plan in metadata.collective_plans:
-        along = f"along {plan.axis}" if plan.axis else "over the whole mesh"
-        lines.append(f"collective {plan.collective} {along}: {plan.algorithm}, a hint")
+    lines += [f"collective {plan}" for plan in metadata.collective_plans]
     if not metadata.collective_plans:
         lines.append("collectives: no plans; the runtime chooses")
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..abi.fatbin import CollectivePlan, Explanation, Fatbin, KernelEntry, Metadata, Section, write
+from ..abi.fatbin import Explanation, Fatbin, KernelEntry, Metadata, Section, write
 from ..abi.policy import NumericsPolicy
 from ..abi.status import invalid
 from ..abi.version import ABI_VERSION, AbiVersion
@@ -23,6 +23,7 @@ from ..levels.symbols import joined
 from ..schedule.options import Options
 from ..schedule.specialize import Specializer
 from ..target.lowering import to_target
+from .collective_plans import plans_of
 from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
 from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
@@ -39,7 +40,6 @@ class Extras:
 
     abi_version: AbiVersion | None = None
     policy: NumericsPolicy | None = None
-    plans: tuple[CollectivePlan, ...] = ()
     signing_key: bytes | None = None
 
 
@@ -50,7 +50,6 @@ def compile_module(
     options: Options | None = None,
     abi_version: AbiVersion | None = None,
     policy: NumericsPolicy | None = None,
-    plans: Sequence[CollectivePlan] = (),
     signing_key: bytes | None = None,
     at: Start = "dsl",
     ir_pack: bool = False,
@@ -62,7 +61,7 @@ def compile_module(
     for what goes beyond this reference, and `Failure` for a target that is unknown, and as `fatbin.write`.
     """
     known = targets_named(targets)
-    extras = Extras(abi_version, policy, tuple(plans), signing_key)
+    extras = Extras(abi_version, policy, signing_key)
     if at in ("dsl", "graph"):
         modules = read_graph(source, at, known[0], filename)
         return image_of_graph(modules, known, options or Options(), extras, ir_pack, filename)
@@ -93,8 +92,7 @@ def image_of_graph(
     modules = with_options(modules, options)
     kernels = offered(modules)
     require_kernels(kernels, filename)
-    text = canonical_text(modules)
-    sections = [Section("graph-ir", None, text.encode())]
+    sections = [Section("graph-ir", None, canonical_text(modules).encode())]
     entries = [entry_of(kernel) for kernel in kernels]
     explained: list[Explanation] = []
     closed = [kernel for kernel in kernels if not kernel.is_open]
@@ -106,7 +104,7 @@ def image_of_graph(
             sections += _sections(lowered, target)
             every += lowered
         entries = [with_resources(entry, every) for entry in entries]
-    return _image(text, targets, sections, entries, merged(explained), extras)
+    return _image(modules, targets, sections, entries, merged(explained), extras)
 
 
 def special(kernel: Offered, shapes: Mapping[str, tuple[int, ...]]) -> Module:
@@ -134,7 +132,7 @@ def _image_of_kernels(
     """The image of a text of Tile or Target IR. Raises as `compile_module`."""
     sections: list[Section] = []
     entries: list[KernelEntry] = []
-    text = ""
+    source_ir: Sequence[Module] = ()
     for target in targets:
         read = read_kernels(source, at, target, filename)
         modules = joined([made_for(module, target) for module in read])
@@ -142,10 +140,10 @@ def _image_of_kernels(
         require_kernels(kernels, filename)
         lowered = [to_target(module, target) for module in modules]
         if not entries:
-            text = canonical_text(read)
+            source_ir = read
             entries = [with_resources(entry_of(kernel), lowered) for kernel in kernels]
         sections += _sections(lowered, target, ir_pack)
-    return _image(text, targets, sections, entries, Explanation(), extras)
+    return _image(source_ir, targets, sections, entries, Explanation(), extras)
 
 
 def _sections(modules: Sequence[Module], target: Target, ir_pack: bool = False) -> list[Section]:
@@ -163,7 +161,7 @@ def _sections(modules: Sequence[Module], target: Target, ir_pack: bool = False) 
 
 
 def _image(
-    text: str,
+    modules: Sequence[Module],
     targets: Sequence[Target],
     sections: Sequence[Section],
     entries: Sequence[KernelEntry],
@@ -171,7 +169,7 @@ def _image(
     extras: Extras,
 ) -> bytes:
     names = tuple(target.name for target in targets)
-    metadata = Metadata(tuple(entries), extras.policy, extras.plans, explanation)
+    metadata = Metadata(tuple(entries), extras.policy, plans_of(modules), explanation)
     version = extras.abi_version or ABI_VERSION
-    hashed = hashlib.sha256(text.encode()).digest()
+    hashed = hashlib.sha256(canonical_text(modules).encode()).digest()
     return write(Fatbin(version, hashed, names, tuple(sections), metadata), extras.signing_key)

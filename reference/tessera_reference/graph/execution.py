@@ -11,7 +11,7 @@ from .binding import InputMismatch, bind, describe
 from .interpreter import Interpreter, Observer
 from .ranks import Choice, RankObserver, meets, mesh_in_force, run_on_mesh
 
-__all__ = ["InputMismatch", "UnknownFunction", "describe", "execute", "execute_on_mesh"]
+__all__ = ["InputMismatch", "UnknownFunction", "bind_on_mesh", "describe", "execute", "execute_on_mesh"]
 
 
 class UnknownFunction(Exception):
@@ -62,14 +62,21 @@ def execute_on_mesh(
     Raises as `execute` does, and `Rejection` where ranks do not come together; what it says names the ranks.
     """
     target = _find(module, function)
-    mesh = mesh_in_force(module, target, mesh)
+    mesh, arguments = bind_on_mesh(module, target, inputs, mesh)
+    return run_on_mesh(module, target, arguments, mesh, observer, choice)
+
+
+def bind_on_mesh(
+    module: Module, function: Function, inputs: Sequence[Mapping[str, Array]], mesh: str | None = None
+) -> tuple[str, list[tuple[Array, ...]]]:
+    """The mesh that runs a function, and the arguments of each of its ranks. Raises `InputMismatch`, `Rejection`."""
+    mesh = mesh_in_force(module, function, mesh)
     ranks = module.meshes[mesh].size
     if len(inputs) != ranks:
         raise InputMismatch(
             "ranks", f"one set of inputs for each of the {ranks} ranks of mesh {mesh}", str(len(inputs))
         )
-    arguments = [_bind_on_rank(target, rank, given) for rank, given in enumerate(inputs)]
-    return run_on_mesh(module, target, arguments, mesh, observer, choice)
+    return mesh, [_bind_on_rank(function, rank, given) for rank, given in enumerate(inputs)]
 
 
 def _find(module: Module, function: str) -> Function:

@@ -44,11 +44,12 @@ def plan(mesh: Mesh, collective: str, count: int, dtype: DType, axis: str | None
 
 
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
-    """The algorithm that the context was given, or that the module loaded last plans."""
+    """The algorithm that the context was given, or that the module loaded last hints at (AMB-RT-167, AMB-COLL-85)."""
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
     plans = [each for module in mesh.context.plans.values() for each in module]
-    found = [each.algorithm for each in plans if (each.collective, each.axis) == (collective, axis)]
+    hints = [each for each in plans if each.source == "hint" and each.subgroup is None]
+    found = [each.algorithm for each in hints if (each.collective, each.axis) == (collective, axis)]
     return found[-1] if found else None
 
 

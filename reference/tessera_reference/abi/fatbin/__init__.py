@@ -1,6 +1,7 @@
 """Fatbins: the container of a compiled module, its metadata, its signature (runtime spec 8.1, 15, 16)."""
 
-from .entries import CollectivePlan, Explanation, FusionGroup, KernelEntry, KernelParameter, Metadata, TileShape
+from .collective_plans import CollectivePlan
+from .entries import Explanation, FusionGroup, KernelEntry, KernelParameter, Metadata, TileShape
 from .metadata_json import metadata_of_bytes, metadata_to_bytes
 from .model import Fatbin, Section
 from .reader import read

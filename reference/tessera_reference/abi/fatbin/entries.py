@@ -15,12 +15,12 @@ from ..parameter_types import Parameter
 from ..parameters import ParameterLayout, layout_of
 from ..policy import NumericsPolicy
 from .checks import is_whole_number, require, require_all, require_text
+from .collective_plans import CollectivePlan
 
 __all__ = [
     "ALGORITHMS",
     "COLLECTIVES",
     "LEVELS",
-    "CollectivePlan",
     "Explanation",
     "FusionGroup",
     "KernelEntry",
@@ -104,20 +104,6 @@ class KernelEntry:
     def layout(self) -> ParameterLayout:
         """The parameter buffer, in declared order (RT-08.1-08, RT-10.1-13)."""
         return layout_of([Parameter(each.name, each.type) for each in self.parameters])
-
-
-@dataclass(frozen=True)
-class CollectivePlan:
-    """A hint: the algorithm for a collective along an axis, or, `axis` None, over the whole mesh (RT-08.1-11)."""
-
-    collective: str
-    axis: str | None
-    algorithm: str
-
-    def __post_init__(self) -> None:
-        require(self.collective in COLLECTIVES, "the collective of a plan", self.collective, ", ".join(COLLECTIVES))
-        require(self.axis is None or is_c_identifier(self.axis), "the axis of a plan", self.axis, "a name, or none")
-        require(self.algorithm in ALGORITHMS, "the algorithm of a plan", self.algorithm, ", ".join(ALGORITHMS))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from ...numerics.errors import shown
 from ..policy import NumericsPolicy
 from .checks import malformed, require
-from .entries import CollectivePlan, Explanation, FusionGroup, KernelEntry, KernelParameter, Metadata, TileShape
+from .collective_plans import CollectivePlan
+from .entries import Explanation, FusionGroup, KernelEntry, KernelParameter, Metadata, TileShape
 
 __all__ = ["metadata_of_bytes", "metadata_to_bytes"]
 
@@ -92,7 +93,8 @@ def _policy(document: object) -> NumericsPolicy:
 
 
 def _plan(document: object) -> CollectivePlan:
-    return CollectivePlan(**_members("a collective plan", document, "collective", "axis", "algorithm"))
+    names = [field.name for field in fields(CollectivePlan)]
+    return CollectivePlan(**_members("a collective plan", document, *names))
 
 
 def _explanation(document: object) -> Explanation:

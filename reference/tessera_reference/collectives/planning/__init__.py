@@ -2,10 +2,14 @@
 
 `plan_function` runs the passes in order: collectives and their awaits (`steps`), folding of scalings and casts
 (`folding`), fusion of small tensors (`fusion`), chunks (`slicing`), queues and what each unit waits for (`units`).
-No pass changes what is computed.
+No pass changes what is computed. `run_plan` executes the units on all ranks (`execution`, `exchange`),
+`time_plan` tells when they run (collectives spec 4.1).
 """
 
-from .planner import plan_function
+from .execution import Progress, run_plan
+from .meetings import groups_of
+from .planner import Plan, plan_function
+from .timeline import time_plan
 from .units import Fold, Options, Part, Unit
 
-__all__ = ["Fold", "Options", "Part", "Unit", "plan_function"]
+__all__ = ["Fold", "Options", "Part", "Plan", "Progress", "Unit", "groups_of", "plan_function", "run_plan", "time_plan"]

@@ -5,7 +5,8 @@ COLL-02.1-02, COLL-02.3-04, COLL-02.3-05, COLL-08-09, COLL-08-10; AMB-COLL-14, A
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...graph.collective_hints import WIRES
 from ...graph.collectives import Collective, Reducing
@@ -17,13 +18,23 @@ from .slicing import chunk_elements, elements, ranges
 from .steps import Compute, Issue, Program, steps_of
 from .units import Fold, Options, Part, Unit
 
-__all__ = ["plan_function"]
+__all__ = ["Plan", "plan_function"]
 
 AWAIT = "tessera.await"
 
 
-def plan_function(module: Module, function: Function, options: Options) -> list[Unit]:
-    """The units of a function in the order in which they are put into their queues.
+@dataclass(frozen=True)
+class Plan:
+    """The units of a function, in the order in which they are put into their queues, and what each of them does."""
+
+    program: Program
+    units: Sequence[Unit]
+    steps: Mapping[int, Compute | Issue | Value]
+    """By number of the unit: a step, or the future that it waits for."""
+
+
+def plan_function(module: Module, function: Function, options: Options) -> Plan:
+    """The plan of a function.
 
     Raises `Failure`: TESS_ERR_UNSUPPORTED for collectives within regions and for tensors of unknown extents,
     TESS_ERR_INVALID_VALUE for a tile that ends within an element.
@@ -31,7 +42,8 @@ def plan_function(module: Module, function: Function, options: Options) -> list[
     program = steps_of(module, function)
     fold(program)
     fuse(program, options.tile)
-    return _Emitter(program, options).units()
+    emitter = _Emitter(program, options)
+    return Plan(program, emitter.units(), emitter.steps)
 
 
 class _Emitter:
@@ -46,6 +58,9 @@ class _Emitter:
         """Futures that were issued and not awaited yet, with their chunks."""
         self.sent: list[int] = []
         """The chunks of all collectives, in order."""
+        self.steps: dict[int, Compute | Issue | Value] = {}
+        self.drawn: tuple[int, ...] = ()
+        """The last unit that drew random numbers, which are numbered in the order of the program."""
 
     def units(self) -> list[Unit]:
         """All of them."""
@@ -53,7 +68,10 @@ class _Emitter:
             for value in step.uses:
                 self._await(value)
             if isinstance(step, Compute):
-                unit = self._emit(step.name, self._names(step.uses), self._names(step.results), self._after(step.uses))
+                after = (*self._after(step.uses), *(self.drawn if step.draws else ()))
+                unit = self._emit(step.name, self._names(step.uses), self._names(step.results), after)
+                self.drawn = (unit,) if step.draws else self.drawn
+                self.steps[unit] = step
                 self.made |= dict.fromkeys(step.results, (unit,))
             else:
                 self._issue(step)
@@ -65,6 +83,7 @@ class _Emitter:
         if chunks is not None:
             unit = self._emit(AWAIT, (f"%{value.name}",), self._names((value,)), chunks)
             self.made[value] = (unit,)
+            self.steps[unit] = value
 
     def _issue(self, step: Issue) -> None:
         """The chunks of a collective."""
@@ -89,6 +108,7 @@ class _Emitter:
                 tuple(Fold(*each[:3]) for each in step.folds),
             )
             self.emitted.append(unit)
+            self.steps[unit.id] = step
             own.append(unit.id)
             self.sent.append(unit.id)
         self.pending |= dict.fromkeys(step.futures, tuple(own))

@@ -1,7 +1,7 @@
-"""Slicing: the chunks of a collective, ranges of the elements that it is given, row-major (COLL-02.3-01, COLL-08-09).
+"""Slicing in plans: a collective's chunks are those of bytes of `collectives.chunks` (COLL-02.3-01, COLL-08-09).
 
-A boundary is a multiple of the producer's tile; the last chunk may be short; a chunk below a tile is one tile, one that
-is no multiple of it is rounded down (AMB-COLL-21, AMB-COLL-55).
+They are ranges of the elements that a rank brings, row-major (AMB-COLL-21, AMB-COLL-55); an empty tensor has one chunk
+here, since its ranks meet all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ...abi.status import Failure, Status
 from ...graph.collectives import Collective
 from ...graph.futures import FutureCollective
 from ...ir.types import Numeric
+from ..chunks import aligned, bands
 from .steps import NAME
 
 __all__ = ["chunk_elements", "elements", "ranges"]
@@ -39,12 +40,12 @@ def chunk_elements(operation: Collective, tile: int | None) -> int | None:
     chunk = operation.chunk_size if isinstance(operation, FutureCollective) else None
     if chunk is None:
         return None
-    unit = tile or size
-    return max(1, chunk // unit) * unit // size
+    return aligned(chunk // size, 1 if tile is None else tile // size)
 
 
 def ranges(count: int, chunk: int | None) -> Iterator[tuple[int, int]]:
-    """First element and count of each chunk; one chunk of nothing for no elements, since the ranks still meet."""
-    step = chunk or max(1, count)
-    for first in range(0, max(1, count), step):
-        yield first, min(step, count - first)
+    """First element and count of each chunk; one chunk of nothing for no elements, since the ranks still meet.
+
+    Raises `TooLarge` for too many.
+    """
+    return bands(NAME, count, chunk or count) if count else iter([(0, 0)])

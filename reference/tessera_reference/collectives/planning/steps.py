@@ -17,7 +17,7 @@ from ...graph.interpreter import reachable
 from ...ir.module import Block, Function, Instruction, Module, Value
 from ...ir.types import Future, Numeric
 
-__all__ = ["Compute", "Issue", "Program", "Step", "steps_of"]
+__all__ = ["Compute", "Issue", "Program", "Step", "steps_of", "unsupported"]
 
 NAME = "collectives.plan"
 
@@ -38,6 +38,8 @@ class Compute:
     uses: tuple[Value, ...]
     results: tuple[Value, ...]
     instruction: Instruction | None = None
+    draws: bool = False
+    """Whether it may draw random numbers, the streams of which are numbered as they are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +102,13 @@ def steps_of(module: Module, function: Function) -> Program:
             source = program.known_as(instruction.operands[0])
             program.steps.append(Issue(operation, (source,), (result,), (operation.x,)))
         else:
-            _require_plain(module, function, instruction)
+            hidden = _require_plain(module, function, instruction)
+            draws = any("random" in each.operation.effects for each in (instruction, *hidden))
             uses = tuple(dict.fromkeys(map(program.known_as, _used(instruction))))
-            program.steps.append(Compute(operation.name, uses, instruction.results, instruction))
+            program.steps.append(Compute(operation.name, uses, instruction.results, instruction, draws))
     last = tuple(dict.fromkeys(map(program.known_as, function.body.results)))
     if any(isinstance(type_, Future) for type_ in function.results):
-        raise _unsupported(f"@{function.name} returns a future", "functions that return tensors and scalars")
+        raise unsupported(f"@{function.name} returns a future", "functions that return tensors and scalars")
     program.steps.append(Compute("tessera.graph.return", last, ()))
     return program
 
@@ -127,18 +130,21 @@ def _used(instruction: Instruction) -> Iterator[Value]:
     yield from (value for value in used if value not in inside)
 
 
-def _require_plain(module: Module, function: Function, instruction: Instruction) -> None:
+def _require_plain(module: Module, function: Function, instruction: Instruction) -> list[Instruction]:
+    """What an instruction may execute besides itself, in regions and functions. Raises `Failure`."""
     operation = instruction.operation
     hidden = [each for block in instruction.regions for each in block.walk()]
     if operation.calls:
         callee = module.functions.get(str(operation.attributes[operation.calls]))
         hidden += reachable(module, callee) if callee is not None else []
     if any(isinstance(value.type, Future) for value in instruction.operands):
-        raise _unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
+        raise unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
     if any(isinstance(each.operation, Collective | Await) for each in hidden):
         given = f"{operation.name} at {instruction.location} holds collectives"
-        raise _unsupported(given, f"collectives in the outermost block of @{function.name}")
+        raise unsupported(given, f"collectives in the outermost block of @{function.name}")
+    return hidden
 
 
-def _unsupported(given: str, expected: str) -> Failure:
+def unsupported(given: str, expected: str) -> Failure:
+    """A program that cannot be planned."""
     return Failure(Status.TESS_ERR_UNSUPPORTED, NAME, given, expected)

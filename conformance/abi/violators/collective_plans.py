@@ -1,0 +1,96 @@
+"""Modules whose plans are not those of their collectives (runtime spec 8.1; AMB-COLL-85, -86)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.abi.fatbin import CollectivePlan
+from tessera_reference.compilation import collective_plans, images
+
+from ...ir.violators.changes import changed
+from .images import Said, said
+
+Plans = tuple[CollectivePlan, ...]
+
+PLANS_OF = collective_plans.plans_of
+
+
+def carried(name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+    """Other plans are told."""
+    return said(
+        "RT-08.1-10", name, description, lambda found, _: {"collective_plans": change(found["collective_plans"])}
+    )
+
+
+def derived(name: str, description: str, plans_of: Callable[[Any], Plans]) -> Violation:
+    """Other plans are made."""
+    return changed("RT-08.1-10", name, description, (images, "plans_of", plans_of))
+
+
+def without(member: str) -> Violation:
+    """A member is lost."""
+    return carried(
+        f"no_{member}",
+        f"loses {member}",
+        lambda plans: [{name: value for name, value in each.items() if name != member} for each in plans],
+    )
+
+
+def of_all(member: str) -> Violation:
+    """Every plan has what the first one says."""
+    return carried(
+        f"{member}_of_all",
+        f"has one {member} for all plans",
+        lambda plans: [each | ({member: plans[0][member]} if member in plans[0] else {}) for each in plans],
+    )
+
+
+def kernels_alone(modules: Any) -> Plans:
+    """Collectives of functions that are no kernels are overlooked."""
+    kernels = {name for module in modules for name, each in module.functions.items() if each.kernel}
+    return tuple(each for each in PLANS_OF(modules) if each.function in kernels)
+
+
+def phantom(modules: Any) -> Plans:
+    """A program without collectives has a plan."""
+    return PLANS_OF(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)
+
+
+def by_message(collective: str, size: int | None) -> str:
+    """The table is asked for what a rank brings, of which a gather has eight times as much."""
+    parts = 8 if collective == "all_gather" else 1
+    return BY_SIZE(collective, None if size is None else size // parts)
+
+
+BY_SIZE = collective_plans._by_size
+MEMBERS = ("chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire", "subgroup")
+
+PLANS = [
+    carried("no_plans", "carries no plans", lambda plans: []),
+    carried("plans_of_rings", "carries rings only", lambda plans: [each | {"algorithm": "ring"} for each in plans]),
+    carried("plans_backwards", "carries plans in another order", lambda plans: plans[::-1]),
+    carried("plans_along_dp", "has every plan along dp", lambda plans: [each | {"axis": "dp"} for each in plans]),
+    carried("first_plan", "carries the first plan alone", lambda plans: plans[:1]),
+    carried("lost_plan", "loses the last plan", lambda plans: plans[:-1]),
+    *map(without, MEMBERS),
+    *map(of_all, MEMBERS[:-1]),
+    of_all("algorithm"),
+    derived("kernels_alone", "has plans of kernels only", kernels_alone),
+    derived("phantom", "has a plan for a program without collectives", phantom),
+    changed(
+        "RT-08.1-10",
+        "hints_alone",
+        "has plans only where the program chose an algorithm",
+        (images, "plans_of", lambda modules: tuple(each for each in PLANS_OF(modules) if each.source == "hint")),
+    ),
+    changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
+            (collective_plans, "_by_size", lambda *given: "ring")),
+    changed("COLL-03.1-01", "no_ring", "plans direct sends where nothing is said",
+            (collective_plans, "_by_size", lambda *given: "direct")),
+    changed("RT-08.1-10", "size_of_a_share", "asks the table for what a rank brings",
+            (collective_plans, "_by_size", by_message)),
+    changed("RT-08.1-10", "size_guessed", "takes a size that is not known for small",
+            (collective_plans, "_by_size", lambda name, size: BY_SIZE(name, size or 0))),
+]  # fmt: skip

@@ -1,0 +1,52 @@
+"""Plans that ran: what their units left on all ranks, and in which order (collectives specification, 2 and 8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tessera_conformance.tensors import Tensor
+
+SEEDS = (None, 0, 1, 2, 3, 5, 8, 13)
+"""The order of the units, and seven that a seed chooses."""
+
+
+def executed(impl: Any, check: Any, text: str, inputs: Sequence[dict[str, Tensor]], **options: Any) -> dict[str, Any]:
+    """The answer for @f, whose units started once on every rank, after what they wait for had ended there."""
+    answer = impl.collectives.execute_plan(text=text, function="f", ranks=list(inputs), **options)
+    found: dict[str, Any] = check.returns(answer)
+    units = {unit["id"]: unit for unit in found["units"]}
+    begun: Counter[tuple[int, int]] = Counter()
+    ended: set[tuple[int, int]] = set()
+    early, unbegun = [], []
+    for each in found["order"]:
+        here = (each["unit"], each["rank"])
+        if each["event"] == "start":
+            begun[here] += 1
+            early += [here for other in units[each["unit"]]["after"] if (other, each["rank"]) not in ended]
+        else:
+            unbegun += [] if here in begun else [here]
+            ended.add(here)
+    check.equal(early, [], "units that started before what they wait for had ended, and their ranks")
+    check.equal(unbegun, [], "units that ended before they started, and their ranks")
+    every = {(unit, rank): 1 for unit in units for rank in range(len(inputs))}
+    check.equal(dict(begun), every, "how often each unit started on each rank")
+    check.equal(ended, set(every), "the units that ended on each rank")
+    return found
+
+
+def outputs(answer: dict[str, Any]) -> list[list[Tensor]]:
+    """What @f returned on each rank."""
+    return [each["outputs"] for each in answer["ranks"]]
+
+
+def most_in_flight(answer: dict[str, Any], rank: int) -> int:
+    """How many chunks were in flight on a rank together."""
+    comm = {unit["id"] for unit in answer["units"] if unit["queue"] == "comm"}
+    most = now = 0
+    for each in answer["order"]:
+        if each["rank"] == rank and each["unit"] in comm:
+            now += 1 if each["event"] == "start" else -1
+            most = max(most, now)
+    return most

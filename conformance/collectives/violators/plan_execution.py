@@ -1,0 +1,268 @@
+"""Plans that run wrongly: stale buffers, early units, lost tails, parts and folds mixed up (collectives 2, 4, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import collective_programs
+from tessera_reference.collectives.planning import execution, timeline
+from tessera_reference.collectives.planning.exchange import Exchange
+from tessera_reference.collectives.planning.execution import _Run as Run
+from tessera_reference.numerics.array import Array
+
+from ...ir.violators.changes import changed
+from .plans import Emitter, more_buffers, with_options
+
+RELEASE, START, EXCHANGE, COMPUTE = Run._release, Run._start, Run._exchange, Run._compute
+SLOT, FOLDED, CHUNK = execution._slot, execution._folded, execution._chunk
+BRING, MOVED, UNITS = Exchange.bring, Exchange._moved, Emitter.units
+GROUPS, SIMULATE = collective_programs.groups_of, timeline.simulate
+
+
+def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
+    """A step of a run, changed."""
+    return changed(clause, name, description, (Run, method, change))
+
+
+# Buffers
+
+
+def half_the_buffers(unit: Any, step: Any) -> Any:
+    """Two buffers lie over each other."""
+    where, buffer = SLOT(unit, step)
+    return where, buffer if unit.buffer is None else buffer // 2
+
+
+def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
+    """All ranks put their elements into one buffer."""
+    self.ranks[rank].buffers = self.ranks[0].buffers
+    START(self, unit, step, rank)
+
+
+BUFFERS = [
+    changed(clause, f"half_the_buffers_{clause[5:]}", "lays two buffers over each other",
+            (execution, "_slot", half_the_buffers))
+    for clause in ("COLL-02.3-04", "COLL-02.3-05")
+] + [
+    changed(clause, f"stale_buffer_{clause[5:]}", "puts a chunk into a buffer whose chunk is under way",
+            (Emitter, "_before", with_options(more_buffers)))
+    for clause in ("COLL-02.3-04", "COLL-02.3-05")
+] + [
+    running("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks", "_start", shared_by_ranks),
+]  # fmt: skip
+
+
+# Order
+
+
+def everything_ready(self: Run, rank: int, units: Any) -> None:
+    """Units start whatever they wait for."""
+    self.ready += [(unit, (rank,), "start") for unit in self.waiting[rank].values()]
+    self.waiting[rank] = {}
+
+
+def released(self: Run, rank: int, units: Any, early: Callable[[Any], bool]) -> None:
+    """Some units start early."""
+    for unit in [each for each in self.waiting[rank].values() if early(each)]:
+        self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
+    RELEASE(self, rank, [unit for unit in units if unit.id in self.waiting[rank]])
+
+
+def tensors_alone(self: Run, rank: int, units: Any) -> None:
+    """Chunks wait for their tensor, and for no other chunk."""
+    held, steps = self.ranks[rank].frame, self.plan.steps
+    released(self, rank, units, lambda unit: unit.queue == "comm" and held.keys() >= set(steps[unit.id].sources))
+
+
+def not_waited(self: Run, rank: int, units: Any) -> None:
+    """A wait does not wait for the last of its chunks."""
+    ended = self.ranks[rank].ended
+    released(
+        self,
+        rank,
+        units,
+        lambda unit: unit.op == "tessera.await" and len(unit.after) > 1 and ended.issuperset(unit.after[:-1]),
+    )
+
+
+def snapshot(self: Run, step: Any, rank: Any) -> None:
+    """What is awaited is there with the first chunk, and stays as it was then."""
+    COMPUTE(self, step, rank)
+    if not isinstance(step, execution.Compute) and step in rank.frame:
+        value = rank.frame[step]
+        values = value.values.copy()
+        values.reshape(-1)[values.size // 2 :] = 0
+        names = [name for name, held in rank.frame.items() if held is value]
+        rank.frame.update(dict.fromkeys(names, replace(value, values=values)))
+
+
+def undrawn(self: Any, *given: Any) -> Any:
+    """Draws keep no order."""
+    for step in self.program.steps:
+        if isinstance(step, execution.Compute):
+            object.__setattr__(step, "draws", False)
+    return UNITS(self, *given)
+
+
+ORDER = [
+    running("COLL-08-10", "no_order", "starts units before what they wait for", "_release", everything_ready),
+    running("COLL-02.1-02", "ignores_after", "starts units before what they wait for", "_release", everything_ready),
+    running("COLL-02.3-04", "tensors_alone", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
+    running("COLL-02.3-05", "all_at_once", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
+    running("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last", "_release", not_waited),
+    running("COLL-08-10", "half_landed", "gives what had landed half way", "_compute", snapshot),
+    changed("COLL-08-10", "draws_as_they_run", "numbers draws as they run", (Emitter, "units", undrawn)),
+]
+
+
+# Chunks
+
+
+def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
+    """A short last chunk is lost."""
+    first, count = CHUNK(unit)
+    if not first or count == self._room(step):
+        EXCHANGE(self, unit, step, group)
+
+
+def short_tail(self: Exchange, first: int, chunk: Any) -> Any:
+    """The last element of a later chunk is lost."""
+    found = BRING(self, first, chunk)
+    return [(places[:-1], replace(each, values=each.values[:-1])) for places, each in found] if first else found
+
+
+def from_the_start(self: Exchange, first: int, chunk: Any) -> Any:
+    """Every chunk lands at the beginning."""
+    return [(places - places[:1], given) for places, given in BRING(self, first, chunk)]
+
+
+def in_rows(self: Exchange) -> Any:
+    """What is along another dimension lands as if it were along the first."""
+    plain = self._plain
+    attributes = {name: 0 for name in ("dim", "split", "concat") if hasattr(plain, name)}
+    self._plain = replace(plain, **attributes)
+    try:
+        return MOVED(self)
+    except ValueError:
+        return [place % 1 for place in range(self._ranks)]
+    finally:
+        self._plain = plain
+
+
+def as_they_come(self: Exchange, first: int, chunk: Sequence[Any]) -> Any:
+    """Later chunks are added in another order of the ranks."""
+    turned = [*chunk[1:], *chunk[:1]] if first and self._stays else chunk
+    return BRING(self, first, turned)
+
+
+def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
+    """All ranks meet for every collective."""
+    everyone = tuple(range(module.meshes[mesh].size))
+    return dict.fromkeys(GROUPS(plan, module, function, mesh), (everyone,))
+
+
+def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
+    """Groups are in the order of their numbers."""
+    found = GROUPS(plan, module, function, mesh)
+    return {step: tuple(tuple(sorted(each)) for each in groups) for step, groups in found.items()}
+
+
+CHUNKS = [
+    running("COLL-08-09", "run_lost_tail", "loses a short last chunk", "_exchange", no_tail),
+    changed("COLL-02.3-01", "run_short_tail", "loses the last element of a chunk", (Exchange, "bring", short_tail)),
+    changed("COLL-08-09", "from_the_start", "lands chunks at the beginning", (Exchange, "bring", from_the_start)),
+    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "_moved", in_rows)),
+    changed("COLL-08-09", "another_order", "adds ranks in another order from the second chunk on",
+            (Exchange, "bring", as_they_come)),
+    changed("COLL-02.2-03", "run_every_rank", "lets all ranks meet for a collective of groups",
+            (collective_programs, "groups_of", every_rank)),
+    changed("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
+            (collective_programs, "groups_of", sorted_ranks)),
+]  # fmt: skip
+
+
+# Fusion and folding
+
+
+def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
+    """The second tensor of several is split an element too early."""
+    if len(unit.parts) > 1:
+        early = replace(unit.parts[1], first=unit.parts[1].first - 1)
+        unit = replace(unit, parts=(unit.parts[0], early, *unit.parts[2:]))
+    EXCHANGE(self, unit, step, group)
+
+
+def twice(folds: Any, at: str, given: Any, *more: Any) -> Any:
+    """Folds are done twice."""
+    return FOLDED(folds, at, FOLDED(folds, at, given, *more), *more)
+
+
+def never(side: str, kind: str) -> Any:
+    """Folds of a kind on one side are not done."""
+
+    def folded(folds: Any, at: str, *more: Any) -> Any:
+        return FOLDED([each for each in folds if (each.kind, each.at) != (kind, side)], at, *more)
+
+    return folded
+
+
+def behind_all(folds: Any, at: str, given: Any, *more: Any) -> Any:
+    """Scalings before a collective are done again behind it."""
+    found = FOLDED(folds, at, given, *more)
+    scales = [replace(fold, at="after") for fold in folds if (fold.kind, fold.at) == ("scale", "before")]
+    return FOLDED(scales, at, found, *more) if at == "after" else found
+
+
+FUSED = [
+    running("COLL-02.4-01", "run_split_early", "splits a tensor an element too early", "_exchange", whole_each),
+    changed("COLL-02.4-02", "scaled_twice", "does folds twice", (execution, "_folded", twice)),
+    changed("COLL-02.4-02", "scaled_on_both_sides", "scales before a collective and behind it",
+            (execution, "_folded", behind_all)),
+    *(changed("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
+              (execution, "_folded", never(side, "scale")))
+      for side in ("before", "after")),
+    changed("COLL-02.4-04", "not_rounded", "casts to the dtype that travels without rounding",
+            (execution, "cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
+]  # fmt: skip
+
+
+# Times
+
+
+def no_dependencies(units: Any, *given: Any) -> Any:
+    """Units wait for nothing."""
+    return SIMULATE([replace(each, after=()) for each in units], *given)
+
+
+def in_a_row(units: Any, *given: Any) -> Any:
+    """Every unit waits for the one before it."""
+    earlier = [tuple(other.id for other in units[:place]) for place in range(len(units))]
+    return SIMULATE([replace(each, after=after) for each, after in zip(units, earlier, strict=True)], *given)
+
+
+def one_in_flight(*given: Any) -> Any:
+    """One chunk is in flight at a time."""
+    return SIMULATE(*given[:3], 1)
+
+
+def waits_take_time(units: Any, *given: Any) -> Any:
+    """A wait takes as long as a computation."""
+    most = max(getattr(each, "picoseconds", 0) for each in units)
+    longer = [replace(each, picoseconds=most) if hasattr(each, "picoseconds") else each for each in units]
+    return SIMULATE(longer, *given)
+
+
+def timed(clause: str, name: str, description: str, change: Any) -> Violation:
+    """Other times."""
+    return changed(clause, name, description, (timeline, "simulate", change))
+
+
+TIMES = [
+    timed("COLL-02.1-02", "timed_without_waits", "runs units before what they wait for", no_dependencies),
+    timed("COLL-01-02", "timed_in_a_row", "runs one unit after another", in_a_row),
+    timed("COLL-04.1-02", "timed_one_in_flight", "has one chunk in flight whatever the buffers", one_in_flight),
+    timed("COLL-04.1-01", "timed_waits", "keeps the compute queue busy with waits", waits_take_time),
+]

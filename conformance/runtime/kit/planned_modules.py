@@ -1,0 +1,35 @@
+"""Modules with collectives, from which their plans follow (runtime specification, 8.1; AMB-COLL-85)."""
+
+from __future__ import annotations
+
+MESH = "dp=8 tp=1"
+
+
+def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "tensor<64xfp32>") -> str:
+    """Graph IR of a module with a kernel and, beside it, collectives of a tensor of a type: their names and attributes.
+
+    The future of collective n is `%fn`; nothing awaits it.
+    """
+    axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
+    names = ", ".join(f'"{axis}"' for axis in axes)
+    issues = [
+        f"%f{n} = tessera.collective.{name} %x : {type} {{{attributes}}}"
+        for n, (name, attributes) in enumerate(collectives)
+    ]
+    return "\n".join(
+        [
+            '"builtin.module"() ({',
+            f'  "tessera.graph.mesh"() {{sym_name = "g", axes = [{names}], shape = [{", ".join(extents)}]}} : () -> ()',
+            '  "tessera.graph.func"() ({',
+            f"  ^bb0(%x: {type}):",
+            *(f"    {line}" for line in issues),
+            f'    "tessera.graph.return"(%x) : ({type}) -> ()',
+            f'  }}) {{sym_name = "f", function_type = ({type}) -> ({type})}} : () -> ()',
+            '  "tessera.graph.kernel"() ({',
+            "  ^bb0():",
+            '    "tessera.graph.return"() : () -> ()',
+            '  }) {sym_name = "nothing", function_type = () -> ()} : () -> ()',
+            '}) {sym_name = "m"} : () -> ()',
+            "",
+        ]
+    )

@@ -1,0 +1,85 @@
+"""What a chunk of a collective brings to the ranks of a group (COLL-02.3-01, COLL-08-09; AMB-COLL-55, -88).
+
+A chunk is a range of the elements that every rank brings. All-reduce and broadcast leave elements where they are; of
+the others the definition, applied to the places of elements instead of values, says where each of them goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...abi.status import Failure, Status
+from ...graph.collectives import AllReduce, Collective, ReduceScatter, Reducing, RootBroadcast, RootSum
+from ...graph.futures import AllReduceOfAny, FutureCollective
+from ...numerics.array import Array
+from ...numerics.formats import dtype
+from .slicing import elements
+from .steps import NAME
+
+__all__ = ["Brought", "Exchange"]
+
+Places: TypeAlias = npt.NDArray[np.int64]
+
+Brought: TypeAlias = tuple[Places, Array]
+"""Places of the flat result, and the elements for them."""
+
+PLACES = dtype("int64")
+
+
+class Exchange:
+    """A collective of a group of some ranks, chunk by chunk."""
+
+    def __init__(self, operation: Collective, ranks: int) -> None:
+        """Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective that the dialect does not have."""
+        self._plain = operation.plain() if isinstance(operation, FutureCollective) else operation
+        if isinstance(self._plain, RootSum):
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of tessera.collective")
+        self._ranks = ranks
+        self._stays = isinstance(self._plain, AllReduce | RootBroadcast)
+        self._origins: Sequence[Places] = () if self._stays else self._moved()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what each rank is given, of a collective of one tensor."""
+        given = self._plain.given()
+        return tuple(int(extent) for extent in given.shape)
+
+    def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
+        """What each rank gets of the elements from `first` on, of which `chunk` has those of every rank, flat."""
+        count = chunk[0].values.size
+        if self._stays:
+            places = np.arange(first, first + count, dtype=np.int64)
+            return [(places, each) for each in self._plain.combine(chunk)]
+        rows = [self._reduced(chunk)] if isinstance(self._plain, Reducing) else chunk
+        values = np.concatenate([each.values for each in rows])
+        return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
+
+    def _reduced(self, chunk: Sequence[Array]) -> Array:
+        assert isinstance(self._plain, Reducing)
+        whole = AllReduceOfAny(self._plain.x, op=self._plain.op, **self._plain.along())
+        return whole.combine(chunk)[0]
+
+    def _taken(self, origin: Places, first: int, count: int, like: Array, values: npt.NDArray[Any]) -> Brought:
+        """The elements of a result that come from this chunk."""
+        size = elements(self._plain.x)
+        row, place = origin // max(size, 1), origin % max(size, 1)
+        here = np.flatnonzero((place >= first) & (place < first + count))
+        return here, Array(like.dtype, values[row[here] * count + place[here] - first])
+
+    def _moved(self) -> list[Places]:
+        """Of each element of each result where it comes from: row times the elements that a rank brings, plus place.
+
+        A row is a rank, or, where ranks are combined, the only one.
+        """
+        size = elements(self._plain.x)
+        shape = tuple(int(extent) for extent in self._plain.x.shape)
+        reduces = isinstance(self._plain, Reducing)
+        rows = [np.arange(size, dtype=np.int64) + (0 if reduces else rank * size) for rank in range(self._ranks)]
+        brought = [Array(PLACES, row.reshape(shape)) for row in rows]
+        moving = replace(self._plain, op="max") if isinstance(self._plain, ReduceScatter) else self._plain
+        return [each.values.reshape(-1) for each in moving.combine(brought)]
