@@ -15,7 +15,7 @@ from ..numerics.errors import shown
 from .argument_checks import require_known
 from .operations import messages
 from .schedules import ALGORITHMS, Maker, maker
-from .travel import travel
+from .travel import Cut, travel
 
 __all__ = ["COLLECTIVES", "algorithms", "collective_duration"]
 
@@ -44,10 +44,13 @@ def collective_duration(
     algorithm: str,
     root: int = 0,
     down: frozenset[str] = frozenset(),
+    path: str = "auto",
+    cuts: tuple[Cut, ...] = (),
 ) -> int:
     """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
 
-    A group of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a
+    Messages go by the `path` where it is there; the links of `cuts` fail midway, which only makes the collective last
+    longer as long as there is another way. A group of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a
     root outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where
     devices are cut off.
     """
@@ -64,7 +67,8 @@ def collective_duration(
     if algorithm not in possible:
         given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
-    return _duration(topology, (*devices[root:], *devices[:root]), collective, bytes, algorithm, maker(algorithm), down)
+    around = (*devices[root:], *devices[:root])
+    return _duration(topology, around, collective, bytes, algorithm, maker(algorithm), down, path, cuts)
 
 
 @lru_cache(maxsize=4096)
@@ -76,12 +80,14 @@ def _duration(
     algorithm: str,
     make: Maker,
     down: frozenset[str],
+    path: str,
+    cuts: tuple[Cut, ...],
 ) -> int:
     """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(each for node in nodes for each in node)
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
-    return max((each.end for each in travel(topology, together, sent, 1, down=down)), default=0)
+    return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
 
 
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:
