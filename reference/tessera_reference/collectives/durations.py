@@ -49,10 +49,10 @@ def collective_duration(
 ) -> int:
     """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
 
-    Messages go by the `path` where it is there; the links of `cuts` fail midway, which only makes the collective last
-    longer as long as there is another way. A group of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a
-    root outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where
-    devices are cut off.
+    Messages go by the `path` where it is there. The links of `cuts` fail midway, after which they go by others. A group
+    of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a root
+    outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where devices are cut
+    off.
     """
     require_known("collective", "collective", collective, COLLECTIVES)
     require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))

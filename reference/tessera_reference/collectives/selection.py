@@ -17,7 +17,17 @@ from .durations import algorithms
 from .thresholds import ALGORITHMS, Row, parse_table, row_of, tables
 from .transports import path_override
 
-__all__ = ["ALGORITHM_VARIABLE", "TABLE_VARIABLE", "Overrides", "Selection", "choose", "followed", "read_overrides", "select"]
+__all__ = [
+    "ALGORITHM_VARIABLE",
+    "TABLE_VARIABLE",
+    "Overrides",
+    "Selection",
+    "choose",
+    "followed",
+    "read_overrides",
+    "require_followed",
+    "select",
+]
 
 ALGORITHM_VARIABLE = "TESSERA_COLL_ALGO"
 TABLE_VARIABLE = "TESSERA_COLL_TABLE"
@@ -25,7 +35,7 @@ TABLE_VARIABLE = "TESSERA_COLL_TABLE"
 ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
 """What ranks can run however they are joined."""
 
-Tuner = Callable[[Sequence[str]], str | None]
+Tuner = Callable[[tuple[str, ...]], str | None]
 """What the autotuner has found among these algorithms; asked only where its result decides."""
 
 
@@ -83,10 +93,9 @@ def select(
         require_within("select", "ranks", ranks, 1, len(topology.devices))
         groups = (tuple(each.id for each in topology.devices[:ranks]),)
     possible = followed(topology, groups)
-    if algorithm != "auto" and algorithm not in possible:
-        given = f"algorithm {algorithm} for {ranks} ranks" + (f" of {topology.name}" if topology else "")
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "select", given, f"auto or one of {', '.join(possible)}")
     hint = None if algorithm == "auto" else algorithm
+    if hint is not None:
+        require_followed("select", hint, possible, f"{ranks} ranks" + (f" of {topology.name}" if topology else ""))
     return choose(collective, bytes, topology, groups, hint, overrides, lambda _: tuned)
 
 
@@ -120,11 +129,18 @@ def choose(
 
 
 def followed(topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """The algorithms that every one of these groups of devices can run; without a topology, those that any ranks can."""
+    """The algorithms that each of these groups of devices can run; without a topology, those that any ranks can."""
     if topology is None:
         return ANY
     found = [algorithms(topology, each) for each in groups]
     return tuple(name for name in ALGORITHMS if all(name in each for each in found))
+
+
+def require_followed(function: str, algorithm: str, possible: Sequence[str], group: str) -> None:
+    """Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm asked for that a group cannot run (AMB-COLL-45)."""
+    if algorithm not in possible:
+        given = f"algorithm {algorithm} for {group}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, given, f"auto or one of {', '.join(possible)}")
 
 
 def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:

@@ -55,8 +55,8 @@ def route(
     asked for that the machine does not have there, cut or not; TESS_ERR_LAUNCH_FAILED where every way is cut.
     """
     wanted = _wanted(path, environment or {})
-    for each in (source, target):
-        topology.device(each, "route")
+    for device in (source, target):
+        topology.device(device, "route")
     names = tuple(link.name for link in topology.links)
     for each in down:
         require_known("route", "link", each, names)
@@ -114,7 +114,7 @@ def _way(topology: Topology, source: int, target: int, path: str, down: frozense
 
 @lru_cache(maxsize=256)
 def _closed(topology: Topology, path: str, down: frozenset[str], carrying: Carrying) -> frozenset[str]:
-    """The links that a transport cannot use: those that are down, and those of others. `carrying` is part of the key."""
+    """The links that a transport cannot use: what is down, and what is of others. `carrying` is part of the key."""
     used = {link.name for link in carrying(topology, path)}
     return down | {link.name for link in topology.links if link.name not in used}
 
