@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, choose, planned
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
@@ -15,25 +16,11 @@ ALGORITHMS = [
     pytest.param("tree", marks=clause("RT-13-04")),
     pytest.param("hierarchical", marks=clause("RT-13-05")),
 ]
-NAMES = ("ring", "tree", "hierarchical", "halving_doubling", "direct")
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 FUNCTIONS = dict(
     zip(COLLECTIVES, ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"), strict=True)
 )
 COUNT = 64
-
-
-def planned(session, collective="all_reduce", count=COUNT, dtype="fp32"):
-    """The algorithm of a collective, and why."""
-    asked = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
-    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
-    return plan["algorithm"], plan["source"]
-
-
-def choose(session, algorithm, source, collective="all_reduce"):
-    """A hint, or a result of the autotuner; None takes it back."""
-    whole = {"collective": collective, "algorithm": algorithm, "source": source}
-    session.ask("tessxSetAlgorithm", context=session.context, **whole)
 
 
 def results(session, collective, brought):

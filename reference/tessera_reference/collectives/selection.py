@@ -65,7 +65,10 @@ def read_overrides(function: str, environment: Mapping[str, str]) -> Overrides:
     override = environment.get(ALGORITHM_VARIABLE) or "auto"
     require_known(function, f"{ALGORITHM_VARIABLE} =", override, ("auto", *ALGORITHMS))
     text = environment.get(TABLE_VARIABLE)
-    table = parse_table(text, TABLE_VARIABLE) if text else None
+    try:
+        table = parse_table(text, TABLE_VARIABLE) if text else None
+    except Failure as wrong:
+        raise Failure(wrong.status, function, f"{TABLE_VARIABLE}: {wrong.given}", wrong.allowed) from None
     return Overrides(None if override == "auto" else override, table, path_override(function, environment))
 
 
