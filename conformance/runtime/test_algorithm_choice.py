@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit.refusals import refused
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose, planned, under
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 
