@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
-from tessera_conformance.chapters.collectives.kit.refusals import refused
 from tessera_conformance.chapters.collectives.kit.timelines import (
     MIB,
     MICROSECOND,
@@ -19,6 +18,7 @@ from tessera_conformance.chapters.collectives.kit.timelines import (
     span,
 )
 from tessera_conformance.chapters.collectives.kit.wires import of_values
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
 
 KIB = 1 << 10

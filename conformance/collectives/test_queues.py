@@ -7,7 +7,6 @@ import json
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
-from tessera_conformance.chapters.collectives.kit.refusals import refused
 from tessera_conformance.chapters.collectives.kit.timelines import (
     MIB,
     MICROSECOND,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.collectives.kit.timelines import (
     shared,
     span,
 )
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
 
 LONG = 400 * MICROSECOND

@@ -15,7 +15,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     program,
     returns,
 )
-from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected

@@ -13,7 +13,7 @@ from tessera_conformance.chapters.collectives.kit.machines import (
     text,
     without,
 )
-from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.machines import TRANSPORTS, link, text, without
-from tessera_conformance.chapters.collectives.kit.refusals import refused
+from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -9,51 +9,20 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
-from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
+from tessera_conformance.chapters.collectives.kit.machines import devices_of
 from tessera_conformance.chapters.collectives.kit.timelines import distinct
+from tessera_conformance.chapters.collectives.kit.transfers import (
+    asked,
+    most_in_flight,
+    pieces,
+    ways,
+    with_credits,
+)
 from tessera_conformance.chapters.runtime.kit.traces import number, overlapping, slices
 from tessera_conformance.marks import clause, feature
 
 SECOND = 10**12
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-
-
-def with_credits(credits, **made):
-    """The JSON text of a machine whose links all have so many credits."""
-    document = machine(**made)
-    for link in document["links"]:
-        link["credits"] = credits if isinstance(credits, int) else credits.get(link["kind"], link["credits"])
-    return json.dumps(document)
-
-
-def asked(impl, check, **given):
-    """The transfers of a collective on every device of a machine."""
-    usual = {"operation": "all_reduce", "algorithm": "ring", "count": 4003, "element_bytes": 4, "chunk": 250}
-    return check.returns(impl.collectives.transfers(**{**usual, **given}))
-
-
-def ways(topology, devices, transfer):
-    """The links of a transfer, each with the end at which it is entered."""
-    links = {each["name"]: each for each in json.loads(topology)["links"]}
-    end = devices[transfer["source"]]
-    for name in transfer["links"]:
-        yield name, end
-        end = links[name]["b"] if links[name]["a"] == end else links[name]["a"]
-
-
-def most_in_flight(topology, devices, transfers):
-    """The most transfers at one time on each link each way: from their start up to their end."""
-    changes = defaultdict(list)
-    for each in transfers:
-        for way in ways(topology, devices, each):
-            changes[way] += [(each["start"], 1), (each["end"], -1)]
-    most = {}
-    for way, found in changes.items():
-        now = 0
-        for _, change in sorted(found):
-            now += change
-            most[way] = max(most.get(way, 0), now)
-    return most
 
 
 @feature("link-credits")
@@ -93,12 +62,6 @@ def test_no_credit_is_exceeded_or_lost(impl, check, operation, algorithm):
         free = asked(impl, check, **{**given, "topology": with_credits(1000, nodes=nodes, each=each)})
         check.equal(pieces(found["transfers"]), pieces(free["transfers"]), "the same messages, whatever the credits")
         check.true(found["duration"] >= free["duration"], "credits make nothing faster", found["duration"])
-
-
-def pieces(transfers):
-    """What travels, in order of step, source, target and place."""
-    keys = ("step", "source", "target", "first", "count")
-    return sorted([each[key] for key in keys] for each in transfers)
 
 
 @feature("link-credits")

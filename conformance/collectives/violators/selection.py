@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -30,16 +29,11 @@ def by_table(clause: str, name: str, description: str, text: str) -> Violation:
 def on_nodes(clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **given: bool) -> Violation:
     """Hierarchical by another rule on how many ranks the nodes have."""
 
-    def table_for(table: tuple[Row, ...], ranks: int, topology: Topology | None) -> tuple[Row, ...]:
-        if topology is None or table[-1].algorithm != "ring":
-            return table
-        devices = [each.id for each in topology.devices]
-        counted = topology.by_node(devices if given.get("all") else devices[:ranks])
-        if not spans([len(each) for each in counted]):
-            return table
-        return (*table[:-1], replace(table[-1], algorithm="hierarchical"))
+    def spanning(topology: Topology, devices: Sequence[int]) -> bool:
+        used = [each.id for each in topology.devices] if given.get("all") else devices
+        return spans([len(each) for each in topology.by_node(used)])
 
-    return changed(clause, name, description, (selection, "_for", table_for))
+    return changed(clause, name, description, (selection, "spans_nodes", spanning))
 
 
 def beyond(table: Sequence[Row], bytes: int) -> Row:

@@ -9,7 +9,6 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import transports
-from tessera_reference.collectives.transports import Route
 from tessera_reference.mesh.routes import Link
 from tessera_reference.mesh.topology import Topology
 
@@ -26,8 +25,7 @@ def preferring(clause: str, name: str, description: str, list_: str, *order: str
 
 def by_latency(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
     """The quickest way of all, whatever the transport."""
-    way = topology.route(source, target, down)
-    return None if way is None else tuple(link.name for link in way)
+    return topology.route(source, target, down)
 
 
 def whole_machine(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
@@ -48,9 +46,9 @@ def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
             yield link
 
 
-def over_any(topology: Topology, source: int, target: int, down: frozenset[str]) -> Route:
+def over_any(topology: Topology, source: int, target: int, down: frozenset[str]) -> Any:
     """A way over links that are cut, where there is no other."""
-    return Route("mixed", tuple(link.name for link in topology.route(source, target) or ()), True)
+    return topology.route(source, target)
 
 
 def environment_first(path: str, environment: Mapping[str, str]) -> str:

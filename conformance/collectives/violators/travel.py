@@ -93,10 +93,10 @@ def ignoring_down(*given: Any, down: Any = (), **options: Any) -> Any:
     return TRAVEL(*given, **options)
 
 
-def by_host(topology: Any, source: int, target: int, down: frozenset[str]) -> Any:
+def by_host(topology: Any, source: int, target: int, down: frozenset[str], path: str = "auto") -> Any:
     """Routes that avoid NVLink and RDMA."""
     other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
-    return WAY(topology, source, target, down | other)
+    return WAY(topology, source, target, down | other, path)
 
 
 def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:

@@ -11,7 +11,6 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import algorithms, collective_arguments
 from tessera_reference.runtime.algorithms import Plan
-from tessera_reference.runtime.calls import planning
 from tessera_reference.runtime.collectives import CollectiveWork
 
 from .changes import in_every_context
@@ -21,9 +20,7 @@ PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combin
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
     """Another choice of algorithms."""
-    return replaced(
-        clause, description, make, (collective_arguments, "plan", plan), (planning, "plan", plan), name=name
-    )
+    return replaced(clause, description, make, (collective_arguments, "plan", plan), name=name)
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:

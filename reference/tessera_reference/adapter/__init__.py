@@ -66,6 +66,7 @@ FEATURES = (
     "last-error",
     "layout-casts",
     "link-credits",
+    "link-cuts",
     "low-latency-launch",
     "lower-schedule",
     "lower-target",

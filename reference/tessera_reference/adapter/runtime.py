@@ -157,7 +157,8 @@ def _default(name: str) -> tuple[str, ...] | None:
 def _result(declared: Method, output: Any) -> dict[str, Any]:
     """The outputs of a function by name: one value, a tuple of them, or a dataclass with their names."""
     if is_dataclass(output) and not isinstance(output, type) and len(declared.outputs) > 1:
-        return asdict(output)
+        told = asdict(output)
+        return {each.name: told[each.name] for each in declared.outputs}
     values = (output,) if len(declared.outputs) == 1 else output or ()
     return {each.name: _written(value, each.type) for each, value in zip(declared.outputs, values, strict=True)}
 

@@ -16,7 +16,7 @@ from .argument_checks import require_known
 from .message_times import message_times
 from .operations import messages
 from .schedules import ALGORITHMS, Maker, maker
-from .travel import travel
+from .travel import Cut, travel
 
 __all__ = ["COLLECTIVES", "algorithms", "collective_duration"]
 
@@ -48,12 +48,15 @@ def collective_duration(
     algorithm: str,
     root: int = 0,
     down: frozenset[str] = frozenset(),
+    path: str = "auto",
+    cuts: tuple[Cut, ...] = (),
 ) -> int:
     """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
 
-    A group of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a
-    root outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where
-    devices are cut off.
+    Messages go by the `path` where it is there. The links of `cuts` fail midway, after which they go by others. A group
+    of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a root
+    outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where devices are cut
+    off.
     """
     require_known("collective", "collective", collective, COLLECTIVES)
     require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))
@@ -68,7 +71,8 @@ def collective_duration(
     if algorithm not in possible:
         given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
-    return _duration(topology, (*devices[root:], *devices[:root]), collective, bytes, algorithm, maker(algorithm), down)
+    around = (*devices[root:], *devices[:root])
+    return _duration(topology, around, collective, bytes, algorithm, maker(algorithm), down, path, cuts)
 
 
 @lru_cache(maxsize=4096)
@@ -80,6 +84,8 @@ def _duration(
     algorithm: str,
     make: Maker,
     down: frozenset[str],
+    path: str,
+    cuts: tuple[Cut, ...],
 ) -> int:
     """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
@@ -88,7 +94,7 @@ def _duration(
         per_node = len(nodes[0])
         return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
-    return max((each.end for each in travel(topology, together, sent, 1, down=down)), default=0)
+    return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
 
 
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:

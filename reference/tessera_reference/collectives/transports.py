@@ -6,15 +6,18 @@ links; the way over them is the shortest (`mesh.routes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..abi.status import Failure, Status
 from ..mesh.routes import Link
 from ..mesh.topology import Topology
 from .argument_checks import require_known
 
-__all__ = ["PATHS", "PATH_VARIABLE", "Route", "route"]
+__all__ = ["PATHS", "PATH_VARIABLE", "Route", "path_override", "route", "way"]
+
+Carrying = Callable[[Topology, str], Iterator[Link]]
 
 PATHS = ("nvlink", "pcie", "rdma", "network")
 """The transports that the attribute `path` may name besides auto."""
@@ -52,29 +55,47 @@ def route(
     asked for that the machine does not have there, cut or not; TESS_ERR_LAUNCH_FAILED where every way is cut.
     """
     wanted = _wanted(path, environment or {})
-    within = topology.device(source, "route").node == topology.device(target, "route").node
+    for device in (source, target):
+        topology.device(device, "route")
     names = tuple(link.name for link in topology.links)
     for each in down:
         require_known("route", "link", each, names)
-    if source == target:
-        return Route("local", (), False)
-    if path != "auto":
+    if path != "auto" and source != target:
         _require_present(topology, source, target, path)
-    preferred = WITHIN_A_NODE if within else BETWEEN_NODES
-    order = preferred if wanted == "auto" else (wanted, *(each for each in preferred if each != wanted))
+    taken, links, fallback = way(topology, source, target, wanted, frozenset(down))
+    return Route(taken, tuple(link.name for link in links), fallback)
+
+
+def way(
+    topology: Topology, source: int, target: int, path: str, down: frozenset[str]
+) -> tuple[str, tuple[Link, ...], bool]:
+    """The transport from one device to another, its links, and whether another transport had been preferred.
+
+    A path that is not there, or is cut, is passed over. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where every way is
+    cut.
+    """
+    if source == target:
+        return "local", (), False
+    preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
+    order = preferred if path == "auto" else (path, *(each for each in preferred if each != path))
     for each in order:
-        way = _way(topology, source, target, each, frozenset(down))
-        if way is not None:
-            return Route(each, way, each != order[0])
-    return _mixed(topology, source, target, frozenset(down))
+        links = _way(topology, source, target, each, down)
+        if links is not None:
+            return each, links, each != order[0]
+    return "mixed", _mixed(topology, source, target, down), True
+
+
+def path_override(function: str, environment: Mapping[str, str]) -> str:
+    """The path of the environment, auto where it says nothing. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    override = environment.get(PATH_VARIABLE) or "auto"
+    require_known(function, f"{PATH_VARIABLE} =", override, ("auto", *PATHS))
+    return override
 
 
 def _wanted(path: str, environment: Mapping[str, str]) -> str:
     """The path of the attribute, or the environment's where that is auto (AMB-COLL-13)."""
-    allowed = ("auto", *PATHS)
-    require_known("route", "path", path, allowed)
-    override = environment.get(PATH_VARIABLE) or "auto"
-    require_known("route", f"{PATH_VARIABLE} =", override, allowed)
+    require_known("route", "path", path, ("auto", *PATHS))
+    override = path_override("route", environment)
     return override if path == "auto" else path
 
 
@@ -86,12 +107,16 @@ def _require_present(topology: Topology, source: int, target: int, path: str) ->
         raise Failure(Status.TESS_ERR_UNSUPPORTED, "route", given, expected)
 
 
-def _way(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> tuple[str, ...] | None:
-    """The names of the links of the shortest way of a transport, None where there is none."""
-    carrying = {link.name for link in _carrying(topology, path)}
-    others = frozenset(link.name for link in topology.links if link.name not in carrying)
-    way = topology.route(source, target, down | others)
-    return None if way is None else tuple(link.name for link in way)
+def _way(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> tuple[Link, ...] | None:
+    """The links of the shortest way of a transport, None where there is none."""
+    return topology.route(source, target, _closed(topology, path, down, _carrying))
+
+
+@lru_cache(maxsize=256)
+def _closed(topology: Topology, path: str, down: frozenset[str], carrying: Carrying) -> frozenset[str]:
+    """The links that a transport cannot use: what is down, and what is of others. `carrying` is part of the key."""
+    used = {link.name for link in carrying(topology, path)}
+    return down | {link.name for link in topology.links if link.name not in used}
 
 
 def _carrying(topology: Topology, path: str) -> Iterator[Link]:
@@ -107,11 +132,11 @@ def _carrying(topology: Topology, path: str) -> Iterator[Link]:
             yield link
 
 
-def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -> Route:
+def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -> tuple[Link, ...]:
     """The shortest way over links of whichever kinds. Raises `Failure`."""
-    way = topology.route(source, target, down)
-    if way is None:
+    links = topology.route(source, target, down)
+    if links is None:
         cut = f" while {', '.join(sorted(down))} are down" if down else ""
         given = f"no way between devices {source} and {target}{cut}"
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", given, "links that are not down")
-    return Route("mixed", tuple(link.name for link in way), True)
+    return links

@@ -5,13 +5,17 @@ left for it (COLL-04.2-03, AMB-COLL-17). It takes a credit of each when it leave
 occupies its links for as long as its bytes take on the narrowest of them; a fixed part and the latencies of the links
 pass until it has arrived. While it waits, messages behind it that can leave do so (COLL-04.2-04). Of messages that can
 leave at one time those of higher priority come first, then those that were added first. Times are whole picoseconds.
+
+A link may fail for good at a time (AMB-COLL-79). What arrives then has arrived; what is in flight on the link is lost,
+returns its credits and is sent again as soon as it can leave, by the way that the path prefers of those that are left.
+What had not left takes that way too. Where there is none, the collective fails.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -21,10 +25,10 @@ from ..mesh.topology import Topology
 from .operations import Sent
 from .ways import FIXED, Way, way_between
 
-__all__ = ["Arrival", "Progress", "Transfer", "travel"]
+__all__ = ["Arrival", "Cut", "Progress", "Transfer", "travel"]
 
 _MOST_MESSAGES = 1 << 40
-_number = attrgetter("number")
+_number, _end = attrgetter("number"), attrgetter("end")
 
 Part = Hashable
 """Messages that wait for one another: a chunk of a collective."""
@@ -32,12 +36,20 @@ Part = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A message that has travelled: what it was, its links, and when it left and arrived."""
+    """A message that has travelled: what it was, its links, and when it left and arrived, or was lost on a link."""
 
     sent: Sent
     links: tuple[str, ...]
     start: int
     end: int
+    lost: bool = False
+
+
+class Cut(NamedTuple):
+    """A link that fails at a time, for good."""
+
+    at: int
+    link: str
 
 
 @dataclass(eq=False, slots=True)
@@ -104,6 +116,13 @@ class _Needs:
         return found
 
 
+def _taken_out(units: list[_Unit], failed: Set[str]) -> list[_Unit]:
+    """Take those messages out of a list that have a failed link on their way."""
+    found = [unit for unit in units if not failed.isdisjoint(unit.way.links)]
+    units[:] = [unit for unit in units if failed.isdisjoint(unit.way.links)]
+    return found
+
+
 def travel(
     topology: Topology,
     devices: Sequence[int],
@@ -112,19 +131,24 @@ def travel(
     *,
     chunk: int | None = None,
     down: frozenset[str] = frozenset(),
+    path: str = "auto",
+    cuts: Sequence[Cut] = (),
 ) -> list[Transfer]:
     """The messages of ranks on these devices, in the order in which they arrive; chunks do not wait for one another.
 
-    `sent` is in order of steps. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
+    `sent` is in order of steps. Links that are `down` were never up, those of `cuts` fail midway; messages lost on them
+    are told beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
-    progress = Progress(topology, down)
+    progress = Progress(topology, down, path, cuts)
     for part, together in groupby(sent, lambda each: each.first // chunk if chunk else 0):
         progress.add(part, devices, together, element_bytes)
     progress.start(0)
     done: list[Transfer] = []
     while progress.next is not None:
         done += [each.transfer for each in progress.advance()]
-    return done
+        if cuts:
+            progress.check()
+    return sorted((*done, *progress.lost), key=_end) if progress.lost else done
 
 
 class Arrival(NamedTuple):
@@ -138,19 +162,31 @@ class Progress:
     """The progress engine: advances time from event to event, and lets go what can (COLL-04.3-01, -02).
 
     Messages of any number of collectives are added, at any time, before `start`, which lets go those of them that wait
-    for nothing.
+    for nothing. `lost` are the messages that were lost on links that failed.
     """
 
-    def __init__(self, topology: Topology, down: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        down: frozenset[str] = frozenset(),
+        path: str = "auto",
+        cuts: Sequence[Cut] = (),
+    ) -> None:
+        self.lost: list[Transfer] = []
         self._topology = topology
-        self._down = down
+        self._path = path
+        self._down = down.union(cut.link for cut in cuts if cut.at <= 0)
+        self._cuts = deque(sorted(cut for cut in cuts if cut.at > 0))
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
         self._ways: dict[tuple[int, int], tuple[Way, tuple[_Lane, ...]]] = {}
         self._needs: dict[Part, dict[int, _Needs]] = {}
         self._added: dict[Part, dict[int, _Needs]] = {}
+        self._of: dict[Part, tuple[Sequence[int], int]] = {}
         self._count = 0
         self._times: list[int] = []
         self._due: dict[int, _Due] = {}
+        for cut in self._cuts:
+            self._at(cut.at)
 
     @property
     def next(self) -> int | None:
@@ -162,9 +198,12 @@ class Progress:
     ) -> None:
         """Messages of ranks on these devices, in order of their steps, which wait for those of the same part.
 
+        All messages of a part are of the same devices and have elements of the same size.
+
         Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
         """
         needs = self._added[part] = self._needs.setdefault(part, {})
+        self._of[part] = devices, element_bytes
         for each in sent:
             way, lanes = self._way(devices[each.source], devices[each.target])
             sender = needs.get(each.source) or needs.setdefault(each.source, _Needs())
@@ -212,8 +251,59 @@ class Progress:
         for lane in changed:
             if lane.free and lane.credits:
                 candidates.update(lane.waiting)
+        if self._cuts and self._cuts[0].at == now:
+            candidates.update(self._cut(now, tuple(candidates.values())))
         self._let_go([candidates[number] for number in sorted(candidates)], now)
         return arrivals
+
+    def check(self) -> None:
+        """Every link has all of its credits, each way, but for those of the messages in flight on it."""
+        taken = Counter(each for due in self._due.values() for unit in due.arrived for each in unit.way.directions)
+        for link in self._topology.links:
+            for end in (link.a, link.b):
+                left, out = self._lanes[link.name, end].credits, taken[link.name, end]
+                assert left + out == link.credits, f"{link.name} from {end}: {left} credits left, {out} taken"
+
+    def _cut(self, now: int, leaving: Sequence[_Unit]) -> dict[int, _Unit]:
+        """Let the links fail that fail now. Returns, by number, what may be able to leave: what was lost, what waits.
+
+        Messages whose way a failed link was on get another one, also those that are about to leave. Raises `Failure`.
+        """
+        failed: set[str] = set()
+        while self._cuts and self._cuts[0].at == now:
+            failed.add(self._cuts.popleft().link)
+        self._down |= failed
+        self._ways.clear()
+        lost = self._lose(now, failed)
+        waiting = {number: unit for lane in self._lanes.values() for number, unit in lane.waiting.items()}
+        later = [unit for part in self._needs.values() for needs in part.values() for unit in needs.to_send]
+        for unit in (*lost, *waiting.values(), *leaving, *later):
+            if not failed.isdisjoint(unit.way.links):
+                self._reroute(unit)
+        return waiting | {unit.number: unit for unit in lost}
+
+    def _lose(self, now: int, failed: Set[str]) -> list[_Unit]:
+        """Take back the messages in flight on links that fail: their links are free, and have their credits again."""
+        lost = []
+        for arrival, due in self._due.items():
+            for unit in _taken_out(due.sent, failed):
+                for lane in unit.lanes:
+                    lane.free = True
+            for unit in _taken_out(due.arrived, failed):
+                for lane in unit.lanes:
+                    lane.credits += 1
+                start = arrival - unit.lasts - unit.way.latency - FIXED
+                self.lost.append(Transfer(unit.sent, unit.way.links, start, now, lost=True))
+                lost.append(unit)
+        return lost
+
+    def _reroute(self, unit: _Unit) -> None:
+        """Give a message that is not in flight the way there is now. Raises `Failure` where there is none."""
+        devices, element_bytes = self._of[unit.part]
+        for lane in unit.lanes:
+            lane.waiting.pop(unit.number, None)
+        unit.way, unit.lanes = self._way(devices[unit.sent.source], devices[unit.sent.target])
+        unit.lasts = unit.way.time(unit.sent.count * element_bytes)
 
     def _let_go(self, units: Iterable[_Unit], now: int) -> None:
         """Start each message whose links are free and have credits; the others wait at their links."""
@@ -245,6 +335,6 @@ class Progress:
         """The way between two devices, with its lanes. Raises `Failure`."""
         found = self._ways.get((source, target))
         if found is None:
-            way = way_between(self._topology, source, target, self._down)
+            way = way_between(self._topology, source, target, self._down, self._path)
             found = self._ways[source, target] = way, tuple(self._lanes[each] for each in way.directions)
         return found

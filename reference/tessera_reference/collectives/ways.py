@@ -1,13 +1,14 @@
-"""What a message passes from one device to another, and how long it takes (collectives spec 3.3; AMB-COLL-60)."""
+"""What a message passes from one device to another, and how long it takes (collectives spec 3.2, 3.3;
+AMB-COLL-60)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..abi.status import Failure, Status
 from ..mesh.routes import End
 from ..mesh.topology import Topology
+from .transports import way
 
 __all__ = ["FIXED", "Direction", "Way", "way_between"]
 
@@ -39,12 +40,12 @@ class Way:
         return -(-bytes * _SECOND // self.bandwidth)
 
 
-def way_between(topology: Topology, source: int, target: int, down: frozenset[str]) -> Way:
-    """The way from one device to another. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where they are cut off."""
-    route = topology.route(source, target, down)
-    if route is None:
-        given = f"devices {source} and {target}, which are cut off from each other"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "collective", given, "links that are not down")
+def way_between(topology: Topology, source: int, target: int, down: frozenset[str], path: str = "auto") -> Way:
+    """The way from one device to another, over the transport that a path prefers there (AMB-COLL-43, AMB-COLL-78).
+
+    Raises `Failure` with TESS_ERR_LAUNCH_FAILED where they are cut off.
+    """
+    _, route, _ = way(topology, source, target, path, down)
     end: End = source
     directions = []
     for link in route:

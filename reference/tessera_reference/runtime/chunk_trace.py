@@ -18,15 +18,19 @@ COMM_QUEUE = 0
 def chunk_trace(
     operation: str, transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, chunk: int | None
 ) -> str:
-    """The trace in the Chrome format, which Perfetto reads: what leaves a device, what it gets, and a flow between."""
+    """The trace in the Chrome format, which Perfetto reads: what leaves a device, what it gets, and a flow between.
+
+    A message that was lost is one that left alone.
+    """
     records = []
     for number, each in enumerate(transfers):
         sent = each.sent
         part = f" chunk {sent.first // chunk}" if chunk else ""
         elements = f"elements {sent.first} to {sent.first + sent.count}"
         name = f"{operation} {sent.source} to {sent.target}, step {sent.step}{part}, {elements}"
-        for direction, rank in (("send", sent.source), ("receive", sent.target)):
-            leaves = direction == "send"
+        directions = [("lost send", sent.source)] if each.lost else [("send", sent.source), ("receive", sent.target)]
+        for direction, rank in directions:
+            leaves = direction != "receive"
             records.append(
                 Record(
                     kind="collective",
@@ -39,7 +43,7 @@ def chunk_trace(
                     stop=each.end,
                     bytes=sent.count * element_bytes,
                     link=each.links[0] if leaves else None,
-                    flow_out=number if leaves else None,
+                    flow_out=number if direction == "send" else None,
                     flow_in=None if leaves else number,
                 )
             )

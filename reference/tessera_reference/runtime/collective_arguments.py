@@ -35,7 +35,7 @@ def read_call(
     root: Any = None,
     algorithm: str | None = None,
 ) -> CollectiveCall:
-    """The parameters of a collective; its algorithm is planned unless it is given. Raises `Failure`."""
+    """The parameters of a collective, with the plan that it follows. Raises `Failure`."""
     elements = integer("count", count, SIZE)
     held = _dtype(dtype)
     operator = None
@@ -54,7 +54,7 @@ def read_call(
         if collective != "all_reduce" and elements % size:
             given = f"count {elements} over the {size} ranks of axis {axis}"
             raise invalid(given, f"a multiple of {size} (AMB-RT-04)")
-    chosen = algorithm or plan(mesh, collective, elements, held, axis, code).algorithm
+    chosen = plan(mesh, collective, elements, held, axis, code, algorithm)
     return CollectiveCall(collective, elements, held, chosen, op=operator, axis=axis, root=root)
 
 

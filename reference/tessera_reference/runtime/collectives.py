@@ -15,9 +15,11 @@ from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..collectives.durations import collective_duration
 from ..collectives.groups import combine, share_of
+from ..collectives.ways import way_between
 from ..mesh.allocations import Region
 from ..numerics.array import Array
 from ..numerics.formats import DType
+from .algorithms import Plan
 from .rendezvous import Rendezvous, require_connected
 from .work import Access, Carried, Work
 
@@ -37,15 +39,23 @@ Met = dict[tuple[int, ...], Rendezvous]
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """The parameters of a collective; but for the address of the buffer, they have to be the same on all ranks."""
+    """The parameters of a collective; but for the address of the buffer, they have to be the same on all ranks.
+
+    Of the plan the algorithm has to be, not why it is.
+    """
 
     collective: str
     count: int
     dtype: DType
-    algorithm: str
+    plan: Plan
     op: CollOp | None = None
     axis: str | None = None
     root: int | None = None
+
+    @property
+    def algorithm(self) -> str:
+        """That of the plan."""
+        return self.plan.algorithm
 
     def difference(self, other: CollectiveCall, rank: int) -> str:
         """The first parameter in which another call differs from this one of a rank, in words; empty if none does."""
@@ -106,15 +116,18 @@ class CollectiveWork(Work):
         contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
         await rendezvous.arrive(self, rank, contribution, self._complete)
         moved = self.call.count * self.call.dtype.storage_bytes
-        self.profile(rank, start, over=lambda: self._link(rank), bytes=moved)
+        self.profile(rank, start, over=lambda: self._link(rank, start), bytes=moved, algorithm=self.call.algorithm)
 
-    def _link(self, rank: int) -> str | None:
-        """The link on which a rank's data leaves it for the next rank of its group."""
+    def _link(self, rank: int, start: int) -> str | None:
+        """The link on which a rank's data leaves it for the next rank of its group, as the links are at the start."""
         mesh = self.stream.mesh
         group = self._group(rank)
         follower = group[(group.index(rank) + 1) % len(group)]
-        way = mesh.machine.topology.route(mesh.devices[rank], mesh.devices[follower])
-        return way[0].name if way else None
+        if follower == rank or not self.call.count:
+            return None
+        ends, path = (mesh.devices[rank], mesh.devices[follower]), mesh.context.environment.collectives.path
+        down = frozenset(cut.link for cut in mesh.context.faults.link_cuts(start) if not cut.at)
+        return way_between(mesh.machine.topology, *ends, down, path).links[0]
 
     def _group(self, rank: int) -> tuple[int, ...]:
         """The ranks that a rank meets, in order of the axis coordinate."""
@@ -137,17 +150,10 @@ class CollectiveWork(Work):
     def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
         """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
         self._require_agreement(contributions)
-        mesh, call, group = self.stream.mesh, self.call, self._group(next(iter(contributions)))
+        mesh, group = self.stream.mesh, self._group(next(iter(contributions)))
         require_connected(self, [group])
         results = self._combined(group, contributions)
-        duration = collective_duration(
-            mesh.machine.topology,
-            [mesh.devices[rank] for rank in group],
-            call.collective,
-            call.count * call.dtype.storage_bytes,
-            call.algorithm,
-            call.root or 0,
-        )
+        duration = self._duration(group)
 
         def finish() -> None:
             for rank, array in results.items():
@@ -157,6 +163,25 @@ class CollectiveWork(Work):
                     mesh.write(Region(region.allocation, region.offset + start), rank, array.to_bits()[start:stop])
 
         return duration, finish
+
+    def _duration(self, group: Sequence[int]) -> int:
+        """How long it takes a group from now on, on links that may fail meanwhile (AMB-RT-182). Raises `Failure`."""
+        mesh, call, context = self.stream.mesh, self.call, self.stream.mesh.context
+        try:
+            return collective_duration(
+                mesh.machine.topology,
+                [mesh.devices[rank] for rank in group],
+                call.collective,
+                call.count * call.dtype.storage_bytes,
+                call.algorithm,
+                call.root or 0,
+                path=context.environment.collectives.path,
+                cuts=context.faults.link_cuts(mesh.machine.engine.now),
+            )
+        except Failure as failure:
+            if failure.status is Status.TESS_ERR_LAUNCH_FAILED and context.timeout is not None:
+                raise self.timed_out(context.timeout) from None
+            raise
 
     def _share(self, place: int, ranks: int) -> tuple[int, int]:
         """The bytes of the elements that a place in a group owns."""

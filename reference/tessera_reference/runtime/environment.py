@@ -1,11 +1,16 @@
-"""The environment variables that a context finds when it is made (runtime spec, Appendix C; AMB-RT-31, AMB-RT-46)."""
+"""The environment variables that a context finds when it is made (runtime spec, Appendix C; collectives spec 3.2, 8).
+
+AMB-RT-31, AMB-RT-46, AMB-RT-181. TESSERA_COLL_ALGO, TESSERA_COLL_PATH and TESSERA_COLL_TABLE are those of
+`collectives.selection`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..abi.status import Failure, Status
+from ..collectives.selection import Overrides, read_overrides
 
 __all__ = ["Environment", "read_environment"]
 
@@ -26,6 +31,7 @@ class Environment:
     cache_dir: str | None = None
     autotune: bool | None = None
     log_level: str | None = None
+    collectives: Overrides = field(default_factory=Overrides)
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
@@ -44,6 +50,7 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         cache_dir=variables.get("TESS_CACHE_DIR") or None,
         autotune=_switch(variables.get("TESS_AUTOTUNE")),
         log_level=variables.get("TESS_LOG_LEVEL"),
+        collectives=read_overrides("tessInit", variables),
     )
 
 

@@ -20,9 +20,10 @@ RecordKind: TypeAlias = Literal["kernel", "copy", "collective", "event", "wait",
 class Record:
     """One piece of work of a stream on one rank: enqueued, started and stopped at these picoseconds (RT-17-01).
 
-    `link` names the link that carried a copy or a part of a collective. `flow_out` numbers the recording of an event,
-    `flow_in` is the number of the recording that a wait waited for; each recording has a number of its own, which its
-    records on the several ranks share. `rank` and `device` mean nothing where `kind` is "host".
+    `link` names the link that carried a copy or a part of a collective, `algorithm` that of a collective. `flow_out`
+    numbers the recording of an event, `flow_in` is the number of the recording that a wait waited for; each recording
+    has a number of its own, which its records on the several ranks share. `rank` and `device` mean nothing where `kind`
+    is "host".
     """
 
     kind: RecordKind
@@ -38,6 +39,7 @@ class Record:
     link: str | None = None
     flow_out: int | None = None
     flow_in: int | None = None
+    algorithm: str | None = None
 
     @property
     def bandwidth(self) -> float | None:

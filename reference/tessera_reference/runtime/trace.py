@@ -107,6 +107,7 @@ def _slice(record: Record, row: Row) -> Event:
         "bandwidth_bytes_per_second": record.bandwidth,
         "occupancy": record.occupancy,
         "link": record.link,
+        "algorithm": record.algorithm,
     }
     arguments.update((name, value) for name, value in optional.items() if value is not None)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from tessera_reference.abi.status import Status
 
@@ -176,22 +177,24 @@ def collective(
     root: int = 0,
     cut: Cut = lambda: (),
     uses: Sequence[Use] = (),
+    disagreeing: Mapping[tuple[int, ...], Status] = MappingProxyType({}),
 ) -> Queued:
-    """A collective in which rank r brings `places[r]`."""
+    """A collective in which rank r brings `places[r]`; groups that disagree fail so, the others meet (AMB-COLL-76)."""
     whole = tuple(range(len(mesh.devices)))
     groups = [whole] if axis is None else list(mesh.axes.groups(axis))
 
     def apply() -> Sequence[Status]:
-        if any(a in group and b in group for a, b in cut() for group in groups):
-            return [Status.TESS_ERR_TIMEOUT if mesh.context.timeout else Status.TESS_ERR_LAUNCH_FAILED]  # AMB-RT-81
-        members = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in groups]
+        late = Status.TESS_ERR_TIMEOUT if mesh.context.timeout else Status.TESS_ERR_LAUNCH_FAILED  # AMB-RT-81
+        failed = {group: late for group in groups if any(a in group and b in group for a, b in cut())} | disagreeing
+        met = [group for group in groups if group not in failed]
+        members = [(group, [place for rank in group if (place := places[rank]) is not None]) for group in met]
         members = [(group, held) for group, held in members if len(group) > 1 and held]
         written = [Use(place, True) for _, held in members for place in held]
         if dtype not in WHOLE or shares(written, mesh) or any(use.place.block.read_only for use in written):
-            return forgotten(written)
+            return [*list(failed.values())[:1], *forgotten(written)]
         for group, held in members:
             meet(group, held)
-        return []
+        return list(failed.values())[:1]
 
     def meet(group: Sequence[int], held: Sequence[Place]) -> None:
         size = WHOLE[dtype]

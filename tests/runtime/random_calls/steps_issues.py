@@ -41,12 +41,14 @@ def issue_together(session: Session) -> None:
     ranks = ranks[session.below(len(ranks)) :] + ranks[: session.below(len(ranks))]
     ranks = list(dict.fromkeys([*ranks, *range(len(mesh.devices))]))
     odd = session.pick(ranks) if session.chance(20) else None
-    ends = set()
+    ends: set[Status] = set()
+    astray = False
     absent = 1 if len(ranks) > 1 and session.chance(10) else 0
     forbidden = mesh.context.forbids(mesh.context.governing())
     for rank in ranks[: len(ranks) - absent]:
         named, difference = issued(session, mesh, name, operator, axis, root, rank == odd)
         ends |= difference
+        astray |= named["axis"] != axis
         pointer = places[rank].address  # type: ignore[union-attr]
         arguments = {"mesh": mesh.handle, "rank": rank, "collective": name, "buffer": pointer, "count": count}
         arguments |= {"dtype": dtype, "stream": stream}
@@ -70,6 +72,7 @@ def issue_together(session: Session) -> None:
         ends,
         absent,
         odd,
+        astray,
     )
 
 
@@ -109,18 +112,22 @@ def queue_issued(
     ends: set[Status],
     absent: int,
     odd: int | None,
+    astray: bool,
 ) -> None:
+    """Queue what the ranks issued; `astray` is a rank along another axis, which may stop several groups or none."""
     world, mesh = session.world, on.mesh
     uses = [Use(places[rank], True, rank) for rank in ranks[: len(ranks) - absent]]
-    work = collective(mesh, name, places, dtype, operator=operator, axis=axis, root=root, cut=cut_of(mesh))
-
-    several = axis is not None and len(mesh.axes.groups(axis)) > 1
+    groups = [tuple(range(len(mesh.devices)))] if axis is None else list(mesh.axes.groups(axis))
+    disagreeing = {group: status for status in ends for group in groups if odd in group and len(group) > 1}
+    cut = cut_of(mesh)
+    settings = {"operator": operator, "axis": axis, "root": root, "cut": cut, "disagreeing": disagreeing}
+    work = collective(mesh, name, places, dtype, **settings)  # type: ignore[arg-type]
 
     def apply() -> Any:
-        if absent or (ends and several):  # each group meets for itself, so that some may have met (AMB-COLL-76)
+        if absent or astray or (disagreeing and cut()):  # which fails first is not known
             world.cloud()
             return []
-        return list(ends) or work.apply()
+        return work.apply()
 
     capture, on.capture = on.capture, None
     if any(not world.order.is_quiet(use.place.block) for use in uses):
@@ -130,7 +137,7 @@ def queue_issued(
     for use in others:
         world.enqueue(on, Queued([use], list, "collective"))
     on.capture = capture
-    if ends and several:
+    if astray or (disagreeing and cut()):
         on.maybe |= ASYNCHRONOUS
     if absent:
         on.maybe |= ASYNCHRONOUS

@@ -121,7 +121,8 @@ def tessxSetSchedule(state: State, policy: str, seed: int, choices: Sequence[int
 @entry()
 def tessxSetFaults(state: State, ctx: Any, faults: Sequence[Mapping[str, Any]]) -> None:
     """Replace the faults that are to come (AMB-RT-81)."""
-    state.context(ctx).faults = read_faults(faults)
+    links = tuple(link.name for link in state.machine.topology.links)
+    state.context(ctx).faults = read_faults(faults, links, state.machine.host_time)
 
 
 @entry()

@@ -12,11 +12,12 @@ from typing import Any
 from ...abi.cache_entry import CacheEntry
 from ...abi.descriptor import Descriptor
 from ...abi.enumerations import CollOp
-from ...abi.fatbin.entries import ALGORITHMS, COLLECTIVES
+from ...abi.fatbin.entries import COLLECTIVES
 from ...abi.policy import NumericsPolicy
+from ...collectives.thresholds import ALGORITHMS
 from ...compilation.explanation import explanation_text, explanation_value
 from ...numerics.formats import DTYPES
-from ..algorithms import DEFAULT, Plan, plan
+from ..algorithms import Plan
 from ..arguments import integer, named, of_type, reported_by
 from ..collective_arguments import collective_work, read_call
 from ..collectives import FUNCTIONS, Issued
@@ -83,8 +84,7 @@ def tessxCollectivePlan(state: State, mesh: Any, collective: str, count: int, dt
     named("collective", collective, COLLECTIVES)
     root, along = (0, None) if collective == "broadcast" else (None, axis)
     op = CollOp.TESS_COLL_MAX if dtype == BOOL else CollOp.TESS_COLL_SUM  # one that the dtype has
-    call = read_call(on, state.code, collective, count, dtype, op=int(op), axis=along, root=root, algorithm=DEFAULT)
-    return plan(on, collective, call.count, call.dtype, along, state.code)
+    return read_call(on, state.code, collective, count, dtype, op=int(op), axis=along, root=root).plan
 
 
 @entry()

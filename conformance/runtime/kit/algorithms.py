@@ -1,0 +1,56 @@
+"""Which algorithm a collective runs by: asked, chosen, and read from a trace (runtime spec 13; AMB-RT-180, -183)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.check import Check
+from tessera_conformance.session import Implementation
+
+from .mesh_session import DTYPE_IDS, MeshSession, opened
+from .traces import slices, started, stopped
+
+NAMES = ("ring", "tree", "hierarchical", "halving_doubling", "direct")
+"""The names of algorithms (AMB-COLL-44)."""
+
+
+def under(impl: Implementation, check: Check, ranks: int = 8, **variables: str) -> MeshSession:
+    """A context that finds these variables, and no others."""
+    check.returns(impl.runtime.tessxSetEnvironment(variables=variables), "the environment is set")
+    return opened(impl, check, ranks)
+
+
+def planned(
+    session: MeshSession, collective: str = "all_reduce", count: int = 64, dtype: str = "fp32"
+) -> tuple[str, str]:
+    """The algorithm of a collective, and why."""
+    asked = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
+    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    return plan["algorithm"], plan["source"]
+
+
+def choose(session: MeshSession, algorithm: str | None, source: str, collective: str = "all_reduce") -> None:
+    """A hint, or a result of the autotuner; None takes it back."""
+    whole = {"collective": collective, "algorithm": algorithm, "source": source}
+    session.ask("tessxSetAlgorithm", context=session.context, **whole)
+
+
+class Traced:
+    """The slices of the collectives that run in a `with` block, by rank and time; each rank's once."""
+
+    def __init__(self, session: MeshSession, path: Path) -> None:
+        self.session, self.path = session, path
+        self.slices: list[Any] = []
+
+    def __enter__(self) -> Traced:
+        self.profiler = started(self.session)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self.session.attempt("tessStreamSynchronize", stream=self.session.stream)
+            events = stopped(self.session, self.profiler, self.path)
+            found = [each for each in slices(events) if each.get("cat") == "collective"]
+            once = {(each["args"].get("rank"), each["ts"]): each for each in found}
+            self.slices = sorted(once.values(), key=lambda each: (each["args"].get("rank"), each["ts"]))

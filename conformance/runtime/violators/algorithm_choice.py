@@ -1,0 +1,186 @@
+"""Runtimes that choose algorithms past the environment or the table, or run by others than they plan.
+
+Runtime specification, 13, collectives specification, 3.1, 3.2 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.abi.status import Failure
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.collectives import selection
+from tessera_reference.collectives.selection import Overrides, Selection
+from tessera_reference.collectives.thresholds import Row
+from tessera_reference.runtime import algorithms, environment, trace
+from tessera_reference.runtime.algorithms import Plan
+from tessera_reference.runtime.profiler import Record
+
+from .algorithms import planning_so
+
+CHOOSE, PLAN, READ, SLICE = algorithms.choose, algorithms.plan, environment.read_overrides, trace._slice
+
+
+def choosing(clause: str, name: str, description: str, choose: Callable[..., Selection]) -> Violation:
+    """Another choice in the runtime alone."""
+    return replaced(clause, description, make, (algorithms, "choose", choose), name=name)
+
+
+def overriding(clause: str, name: str, description: str, change: Callable[[Overrides], Overrides]) -> Violation:
+    """Other overrides than those that the environment holds."""
+
+    def read(function: str, variables: Mapping[str, str]) -> Overrides:
+        return change(READ(function, variables))
+
+    return replaced(clause, description, make, (environment, "read_overrides", read), name=name)
+
+
+def ignoring(clause: str, name: str, description: str, variable: str) -> Violation:
+    """A variable that counts as unset where it means nothing."""
+
+    def read(function: str, variables: Mapping[str, str]) -> Overrides:
+        try:
+            return READ(function, variables)
+        except Failure as failure:
+            if variable not in str(failure):
+                raise
+            return READ(function, {each: value for each, value in variables.items() if each != variable})
+
+    return replaced(clause, description, make, (environment, "read_overrides", read), name=name)
+
+
+def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
+    """The usual choice of other arguments."""
+    return lambda *given: CHOOSE(*change(*given))
+
+
+def over_hints(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
+    """The environment wins over hints."""
+    return name, bytes, machine, groups, None if overrides != Overrides() else hint, overrides, tuned
+
+
+def tuned_first(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
+    """The autotuner wins over the environment."""
+    return name, bytes, machine, groups, hint or tuned(algorithms.followed(machine, groups)), overrides, tuned
+
+
+def one_rank(name: str, bytes: int, machine: Any, groups: Any, *given: Any) -> Any:
+    """The table goes by the bytes of one rank's share."""
+    return name, bytes // len(groups[0]), machine, groups, *given
+
+
+def ring_by_default(*given: Any) -> Selection:
+    """Ring at every size."""
+    found = CHOOSE(*given)
+    return replace(found, algorithm="ring") if found.source == "default" else found
+
+
+def sourced(source: str, told: str) -> Callable[..., Selection]:
+    """One source told as another."""
+
+    def choose(*given: Any) -> Selection:
+        found = CHOOSE(*given)
+        return replace(found, source=told) if found.source == source else found
+
+    return choose
+
+
+def counting_elements(
+    mesh: Any, collective: str, count: int, dtype: Any, axis: Any, cache: Any, named: Any = None
+) -> Plan:
+    """The table goes by elements, as if each had one byte."""
+    usual = PLAN(mesh, collective, count, dtype, axis, cache, named)
+    return PLAN(mesh, collective, -(-count // dtype.storage_bytes), dtype, axis, cache) if not named else usual
+
+
+def unnamed(*given: Any) -> Plan:
+    """The algorithm that a rank names is passed over."""
+    return PLAN(*given[:6])
+
+
+def no_algorithm(record: Record, row: Any) -> Any:
+    """Slices that do not name the algorithm."""
+    return SLICE(replace(record, algorithm=None), row)
+
+
+def default_traced(record: Record, row: Any) -> Any:
+    """Slices that name ring."""
+    return SLICE(replace(record, algorithm=record.algorithm and "ring"), row)
+
+
+def size_excluded(table: tuple[Row, ...], bytes: int) -> Row:
+    """A row whose size belongs to the next row."""
+    return next(row for row in table if row.up_to is None or bytes < row.up_to)
+
+
+@violates("RT-13-08", "answers the plan of the table where it runs by another")
+class PlansOtherwise(ReferenceAdapter):
+    """The plan and what runs are chosen in two places."""
+
+    def runtime_tessxCollectivePlan(self, *, mesh: Any, count: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
+        """The plan of twice the elements."""
+        return super().runtime_tessxCollectivePlan(mesh=mesh, count=2 * count, **others)
+
+
+@violates("COLL-03.2-06", "reads TESSERA_COLL_ALGO when a collective is planned")
+class ReadLate(ReferenceAdapter):
+    """Every context has what the environment says now."""
+
+    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
+        """For live contexts too."""
+        answer = super().runtime_tessxSetEnvironment(variables=variables)
+        for _, context in self.runtime.handles.live("context"):
+            context.environment = replace(context.environment, collectives=READ("tessInit", variables))
+        return answer
+
+
+@violates("COLL-08-17", "refuses a malformed table without naming the variable")
+class TableNotNamed(ReferenceAdapter):
+    """A refusal that does not say which variable it is about."""
+
+    def runtime_tessInit(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Say less."""
+        try:
+            return super().runtime_tessInit(**given)
+        except Refusal as refusal:
+            outcome = refusal.outcome
+            raise Refusal(
+                outcome.code, "call", outcome.message.replace("TESSERA_COLL_TABLE", "the environment")
+            ) from None
+
+
+ENVIRONMENT = [
+    overriding("COLL-03.2-06", "no_COLL_ALGO", "does not read TESSERA_COLL_ALGO",
+               lambda found: replace(found, algorithm=None)),
+    overriding("COLL-08-17", "no_COLL_TABLE", "does not read TESSERA_COLL_TABLE",
+               lambda found: replace(found, table=None)),
+    overriding("COLL-08-17", "table_before_algorithm", "lets the table win over the algorithm",
+               lambda found: replace(found, algorithm=None) if found.table else found),
+    choosing("RT-13-06", "environment_over_hints", "lets the environment win over hints", with_arguments(over_hints)),
+    choosing("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment",
+             with_arguments(tuned_first)),
+    choosing("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", sourced("environment", "hint")),
+    choosing("COLL-08-17", "environment_as_default", "tells the environment as the default",
+             sourced("environment", "default")),
+    ignoring("COLL-03.2-06", "any_COLL_ALGO", "ignores an unknown algorithm", "TESSERA_COLL_ALGO"),
+    ignoring("COLL-03.2-07", "any_COLL_PATH", "ignores an unknown path", "TESSERA_COLL_PATH"),
+    ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
+    replaced("COLL-08-17", "counts a row's size to the next row", make, (selection, "row_of", size_excluded),
+             name="runtime_size_excluded"),
+]  # fmt: skip
+
+DEFAULTS = [
+    choosing("RT-13-08", "ring_by_default", "takes ring by default at every size", ring_by_default),
+    choosing("COLL-08-12", "share_of_a_rank", "goes by the share of one rank", with_arguments(one_rank)),
+    planning_so("COLL-08-12", "elements_counted", "goes by elements", counting_elements),
+]
+
+TRACES = [
+    planning_so("COLL-03.2-04", "named_passed_over", "passes over the algorithm that a rank names", unnamed),
+    replaced("RT-13-08", "names no algorithm in traces", make, (trace, "_slice", no_algorithm), name="not_traced"),
+    replaced("RT-13-06", "names ring in every trace", make, (trace, "_slice", default_traced), name="ring_traced"),
+]

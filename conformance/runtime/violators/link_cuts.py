@@ -1,0 +1,102 @@
+"""Links that fail during a collective of the runtime: unnoticed, fatal, or with other bits (AMB-RT-182)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.status import Failure, Status
+from tessera_reference.adapter import make
+from tessera_reference.collectives.travel import Cut
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime import faults
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.faults import FaultPlan
+
+CUTS, COMBINED, DURATION = FaultPlan.link_cuts, CollectiveWork._combined, CollectiveWork._duration
+
+
+def failing(
+    name: str, description: str, method: str, instead: Callable[..., Any], on: Any = CollectiveWork
+) -> Violation:
+    """A runtime that does one thing otherwise where links fail."""
+    return replaced("RT-07-07", description, make, (on, method, instead), name=name)
+
+
+def unnoticed(self: FaultPlan, now: int) -> tuple[Cut, ...]:
+    """No link ever fails."""
+    return ()
+
+
+def last_alone(self: FaultPlan, now: int) -> tuple[Cut, ...]:
+    """Of several links the last one fails."""
+    return CUTS(self, now)[-1:]
+
+
+def fatal(self: CollectiveWork, group: Any) -> int:
+    """Any failing link ends the collective."""
+    if self.stream.mesh.context.faults.link_cuts(0):
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, "a link that failed", "links that are not down")
+    return DURATION(self, group)
+
+
+def no_matter(self: CollectiveWork, group: Any) -> int:
+    """A collective without a way left is done."""
+    try:
+        return DURATION(self, group)
+    except Failure:
+        return 1
+
+
+def launch_failed(self: CollectiveWork, group: Any) -> int:
+    """A timeout is no matter."""
+    context = self.stream.mesh.context
+    timeout, context.timeout = context.timeout, None
+    try:
+        return DURATION(self, group)
+    finally:
+        context.timeout = timeout
+
+
+def lost(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
+    """Where a link has failed the last element is not what it should be."""
+    found = COMBINED(self, group, contributions)
+    if not self.stream.mesh.context.faults.link_cuts(0):
+        return found
+    return {rank: _cleared(each) for rank, each in found.items()}
+
+
+def _cleared(array: Array) -> Array:
+    size = array.dtype.storage_bytes
+    return Array.from_bits(array.dtype, array.shape, array.to_bits()[:-size] + bytes(size))
+
+
+def unnamed(self: CollectiveWork, rank: int, start: int) -> str:
+    """A link of no name."""
+    return ""
+
+
+def silent(self: CollectiveWork, group: Any) -> int:
+    """The failure does not say which link it was."""
+    try:
+        return DURATION(self, group)
+    except Failure as failure:
+        raise Failure(failure.status, failure.function, "no way", "a way") from None
+
+
+def anything(function: str, what: str, given: str, known: Any) -> None:
+    """Any name of a link will do."""
+
+
+VIOLATIONS = [
+    failing("link_cuts_unnoticed", "has no links that fail", "link_cuts", unnoticed, FaultPlan),
+    failing("last_link_alone", "lets the last of several links fail", "link_cuts", last_alone, FaultPlan),
+    failing("link_cut_fatal", "fails wherever a link fails", "_duration", fatal),
+    replaced("RT-07-07", "goes on without a way", make, (CollectiveWork, "_duration", no_matter),
+             (CollectiveWork, "_link", unnamed), name="no_way_no_matter"),
+    failing("timeout_forgotten", "fails a launch where a timeout is configured", "_duration", launch_failed),
+    failing("link_cut_loses_bits", "has other bits where a link fails", "_combined", lost),
+    failing("failed_link_not_named", "does not name the failed link", "_duration", silent),
+    failing("any_link", "accepts a link that the machine does not have", "require_known", anything, faults),
+]  # fmt: skip
