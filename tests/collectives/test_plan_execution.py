@@ -102,8 +102,12 @@ def test_a_rank_in_no_group_is_refused() -> None:
             ' { "tessera.graph.yield"() : () -> () }) : (bool) -> ()\n"tessera.graph.return"(%x)',
             "returns within",
         ),
+        (
+            '%f = tessera.collective.send %x : tensor<10xfp32> {axis="dp", shift=1}\n%g = tessera.await %f\n"tessera.graph.return"(%g)',
+            "send",
+        ),
     ],
-    ids=["root-sum", "early-return"],
+    ids=["root-sum", "early-return", "send"],
 )
 def test_what_a_plan_cannot_run_is_refused(body: str, said: str) -> None:
     with pytest.raises(Failure) as caught:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ...abi.status import Failure, Status
 from ...graph.collectives import AllReduce, Collective, ReduceScatter, Reducing, RootBroadcast, RootSum
-from ...graph.futures import AllReduceOfAny, FutureCollective
+from ...graph.futures import AllReduceOfAny, GroupCollective
+from ...graph.messages import PointToPoint
 from ...numerics.array import Array
 from ...numerics.formats import dtype
 from .slicing import elements
@@ -36,9 +37,9 @@ class Exchange:
 
     def __init__(self, operation: Collective, ranks: int) -> None:
         """Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective that the dialect does not have."""
-        self._plain = operation.plain() if isinstance(operation, FutureCollective) else operation
-        if isinstance(self._plain, RootSum):
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of tessera.collective")
+        self._plain = operation.plain() if isinstance(operation, GroupCollective) else operation
+        if isinstance(self._plain, RootSum | PointToPoint):
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of a whole group")
         self._ranks = ranks
         self._stays = isinstance(self._plain, AllReduce | RootBroadcast)
         self._origins: Sequence[Places] = () if self._stays else self._moved()
