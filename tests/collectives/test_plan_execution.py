@@ -103,7 +103,8 @@ def test_a_rank_in_no_group_is_refused() -> None:
             "returns within",
         ),
         (
-            '%f = tessera.collective.send %x : tensor<10xfp32> {axis="dp", shift=1}\n%g = tessera.await %f\n"tessera.graph.return"(%g)',
+            '%f = tessera.collective.send %x : tensor<10xfp32> {axis="dp", shift=1}\n'
+            '%g = tessera.await %f\n"tessera.graph.return"(%g)',
             "send",
         ),
     ],
