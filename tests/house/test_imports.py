@@ -25,6 +25,7 @@ ROOMS = (
     "compilation",
     "mesh",
     "collectives",
+    "host_io",
     "runtime",
     "binding",
     "adapter",

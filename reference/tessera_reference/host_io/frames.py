@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -13,31 +12,70 @@ __all__ = ["read_frame", "write_frame"]
 
 _MOST_DIGITS = 20
 """Digits of 2^64: a larger number is no whole number that a member may have."""
+_FARTHEST = 1_000_000
+"""A power of ten far beyond every element, so that what is farther can be told as this."""
+_DEEPEST = 64
+"""Objects and lists within each other."""
 
 
 def read_frame(frame: str | bytes) -> dict[str, Any]:
     """The object of a frame; numbers are whole or `Decimal`, as they are written. Raises `InvalidFrame`."""
     try:
         text = frame if isinstance(frame, str) else frame.decode("utf-8")
-        value = json.loads(text, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
-        if isinstance(value, dict):
-            str(value).encode("utf-8")  # lone surrogates, which no response could repeat
-    except (ValueError, ArithmeticError, RecursionError) as error:
+        value = json.loads(
+            text, parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members
+        )
+        if not isinstance(value, dict):
+            raise InvalidFrame(f"a JSON {type(value).__name__}, expected an object")
+        _require_shallow(value)
+        if "\\u" in text or not text.isascii():
+            write_frame(value).encode("utf-8")  # lone surrogates, which no response could repeat
+    except (ValueError, RecursionError) as error:
         raise InvalidFrame(f"not a JSON text in UTF-8: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidFrame(f"a JSON {type(value).__name__}, expected an object")
     return value
 
 
-def write_frame(value: Mapping[str, Any]) -> str:
-    """The text of a message, without a line feed; equal messages have equal text."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def write_frame(value: Any) -> str:
+    """The text of a message, without a line feed; equal messages have equal text. A `Decimal` keeps all its digits.
+
+    Raises `TypeError` or `ValueError` for what JSON has not.
+    """
+    try:
+        return _encode(value)
+    except TypeError:  # most messages have no number with a fraction
+        return _exact(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _exact(value: Any) -> str:
+    """As `_encode`, with numbers as they are written."""
+    match value:
+        case dict():
+            return f"{{{','.join(f'{_encode(name)}:{_exact(member)}' for name, member in value.items())}}}"
+        case list() | tuple():
+            return f"[{','.join(map(_exact, value))}]"
+        case Decimal() if value.is_finite():
+            return str(value)
+    return _encode(value)
+
+
+def _whole(text: str) -> int | Decimal:
+    """A number without fraction and exponent; of one that no member may have, the digits do not matter."""
+    return int(text) if len(text) <= 2 * _MOST_DIGITS else Decimal(text)
 
 
 def _number(text: str) -> int | Decimal:
     """What a number with a fraction or an exponent is: whole where it is one, except the negative zero (AMB-HIO-33)."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if len(exponent) > 8 or abs(int(exponent or "0")) > _FARTHEST:
+        far = "-" if exponent.startswith("-") else ""
+        sign = "-" if mantissa.startswith("-") else ""
+        zero = not mantissa.strip("-.0")
+        return Decimal(f"{sign}{'0.0' if zero else f'1e{far}{_FARTHEST}'}")
     number = Decimal(text)
-    whole = number and number.adjusted() < _MOST_DIGITS and number == number.to_integral_value()
+    whole = number and 0 <= number.adjusted() < _MOST_DIGITS and number == number.to_integral_value()
     return int(number) if whole else number
 
 
@@ -52,3 +90,14 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"a member given twice: {twice!r}")
     return members
+
+
+def _require_shallow(value: Any) -> None:
+    """Nothing lies deeper than any message needs. Raises `ValueError`."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for members in inner for each in members if isinstance(each, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"more than {_DEEPEST} objects and lists within each other")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +25,8 @@ FLOATS = {"fp16": DTYPES["fp16"], "fp32": DTYPES["fp32"]}
 
 _BEYOND = 64
 """A power of ten that passes every fp32, and whose inverse is nearest to zero."""
+_SHORT = Context(prec=200, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""More digits than a value halfway between two elements has; the last one tells whether any were dropped."""
 
 
 def rounded(value: int | Decimal, dtype: str) -> float:
@@ -35,7 +37,7 @@ def rounded(value: int | Decimal, dtype: str) -> float:
         return math.copysign(0.0, sign)
     if number.adjusted() > _BEYOND:
         return math.copysign(math.inf, sign)
-    return math.copysign(round_exact(Fraction(number), FLOATS[dtype], "nonfinite"), sign)
+    return math.copysign(round_exact(Fraction(_SHORT.plus(number)), FLOATS[dtype], "nonfinite"), sign)
 
 
 def overflows(value: int | Decimal, dtype: str) -> bool:
