@@ -18,7 +18,7 @@ from .messages import (
     TensorPAMap,
     TensorShard,
 )
-from .schema_checks import OF_MESSAGE, require_form
+from .schema_checks import require_form
 from .validator import require_agreement
 
 __all__ = ["Request", "request_of", "value_of"]
@@ -29,6 +29,8 @@ MESSAGES: Mapping[str, type[Request]] = {
     "MemoryRead": MemoryRead,
     "KernelLaunch": KernelLaunch,
 }
+DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "KernelLaunch": "kernel_launch"}
+"""The part of the schema, by message."""
 
 
 def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
@@ -41,7 +43,7 @@ def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
         known = ", ".join(MESSAGES)
         given = "is missing" if "msg_type" not in value else f"is {kind!r:.100}, expected one of {known}"
         raise RequestFailed(ErrorCode.INVALID_MESSAGE, given, "msg_type", "HIO-D2-01")
-    require_form(OF_MESSAGE[kind], value, fast=fast)
+    require_form(DEFINITIONS[kind], value, fast=fast)
     members = {name: member for name, member in value.items() if name != "msg_type" and member is not None}
     if kind == "MemoryWrite" and "pattern" in members:
         members["pattern"] = Pattern(**members["pattern"])

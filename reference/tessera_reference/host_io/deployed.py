@@ -120,10 +120,10 @@ class _ImageKernel:
 
 @lru_cache(maxsize=64)
 def _executable(fatbin: Fatbin, name: str, extents: tuple[tuple[str, int], ...]) -> Executable:
-    """A kernel for the first target of its image. Raises `Failure` and `Rejection`."""
+    """A kernel for the first target of its image. Raises `RequestFailed` where ranks meet in it, and `PROBLEMS`."""
     executable = executables_of(fatbin, name, fatbin.targets[0], dict(extents))
     if executable.needs_mesh:
-        raise UnsupportedConstruct("mesh-collectives", "a kernel in which ranks meet, launched by messages")
+        raise RequestFailed(ErrorCode.UNSUPPORTED, f"kernel {name} meets other ranks", "kernel_ref.name")
     return executable
 
 

@@ -34,6 +34,10 @@ class ErrorCode(StrEnum):
     """A PE failed while it worked."""
 
 
+LONGEST_REASON = 300
+"""Characters of what is told, since it may quote the request."""
+
+
 class RequestFailed(Exception):
     """A request that is answered with `ok` false: the code, what is wrong, the member at fault and its clause."""
 
@@ -47,7 +51,8 @@ class RequestFailed(Exception):
     @property
     def message(self) -> str:
         """The text of `error_message`: the member, what is wrong, and the clause."""
-        return f"{self.field + ': ' if self.field else ''}{self.reason}{f' ({self.clause})' if self.clause else ''}"
+        field, clause = f"{self.field}: " if self.field else "", f" ({self.clause})" if self.clause else ""
+        return f"{field}{self.reason:.{LONGEST_REASON}}{clause}"
 
 
 class InvalidFrame(Exception):
