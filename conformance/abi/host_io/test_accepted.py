@@ -159,7 +159,7 @@ def test_a_deployed_kernel_is_launched(impl, check):
 
 @clause("HIO-D7-37")
 def test_every_builtin_kernel_is_launched(impl, check):
-    """With the parameters that it is told to have; where a binary would lie is not looked at (AMB-HIO-07, -25, -40, -57)."""
+    """With the parameters that it is told to have; where a binary would lie does not matter (AMB-HIO-07, -25, -40, -57)."""
     host = connected(impl, check)
     check.true(bool(host.machine.builtins), "the endpoint tells of a built-in kernel")
     far = deploy({"sip": 2**31 - 1, "cube": 2**31 - 1, "pe": 2**31 - 1})

@@ -89,20 +89,6 @@ def test_a_pair_that_is_in_use_is_refused(impl, check, labels):
     check.equal(len(answers.responses), 4, "the number of responses")
 
 
-@clause("HIO-D3-06")
-def test_a_pair_in_use_has_a_code_of_its_own(impl, check):
-    """A request that fails anyway, and a sound one with its pair behind it: both fail, for two causes (AMB-HIO-51)."""
-    host = connected(impl, check)
-    far = {"dst_sip": 2**31 - 1}
-    alone, first = host.write(**far), host.write(**far)
-    sound = host.write(request_id=first["request_id"])
-    twice = host.write()
-    answers = host.exchange(alone, first, sound, twice, twice)
-    [cause] = [each["error_code"] for each in answers.of(alone)]
-    [in_use] = [each["error_code"] for each in answers.of(twice) if not each["ok"]]
-    check.equal(sorted(each["error_code"] or "" for each in answers.of(first)), sorted([cause, in_use]), "both codes")
-
-
 @clause("HIO-D3-06", "HIO-D3-10", "HIO-D3-11")
 @pytest.mark.parametrize("times", [3, 7])
 def test_a_pair_in_use_is_refused_each_time(impl, check, times):
