@@ -22,9 +22,7 @@ def read_frame(frame: str | bytes) -> dict[str, Any]:
     """The object of a frame; numbers are whole or `Decimal`, as they are written. Raises `InvalidFrame`."""
     try:
         text = frame if isinstance(frame, str) else frame.decode("utf-8")
-        value = json.loads(
-            text, parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members
-        )
+        value = _DECODER.decode(text)
         if not isinstance(value, dict):
             raise InvalidFrame(f"a JSON {type(value).__name__}, expected an object")
         _require_shallow(value)
@@ -101,3 +99,6 @@ def _require_shallow(value: Any) -> None:
         if not level:
             return
     raise ValueError(f"more than {_DEEPEST} objects and lists within each other")
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
