@@ -75,7 +75,7 @@ def test_places_and_addresses(ask: Ask, memory_write: Build, members: Message, c
 
 
 def test_a_buffer_of_the_host_is_found_by_the_ids(endpoint: Endpoint, ask: Ask, memory_write: Build) -> None:
-    endpoint.buffers = {("c", "r"): bytes(range(64)), ("c", "short"): b"1"}
+    endpoint.share({("c", "r"): bytes(range(64)), ("c", "short"): b"1"})
     by_buffer = memory_write(src_kind="host_buffer_ref", pattern=None)
     assert codes(ask(by_buffer, {**by_buffer, "request_id": "short"})) == [None, "UNSUPPORTED"]
     assert endpoint.machine.space(PLACE).read(4096, 64) == bytes(range(64))
@@ -94,9 +94,9 @@ def test_a_read_brings_what_was_there_when_it_arrived(
     ]
     orders = set()
     for seed in range(6):
-        endpoint.sinks = {}
+        sinks = endpoint.share({})
         orders.add(tuple(each["request_id"] for each in sent(endpoint, *requests, seed=seed)))
-        assert endpoint.sinks == {("c", "2"): b"\1\0\0\0", ("c", "4"): b"\3\0\0\0"}
+        assert sinks == {("c", "2"): b"\1\0\0\0", ("c", "4"): b"\3\0\0\0"}
     assert len(orders) > 3
     assert {tuple(sorted(each)) for each in orders} == {("1", "2", "3", "4", "5")}
 
@@ -171,6 +171,16 @@ def test_a_failing_pe_writes_and_reads_nothing(
     endpoint: Endpoint, ask: Ask, memory_write: Build, memory_read: Build
 ) -> None:
     endpoint.machine.failing = frozenset([PLACE])
+    sinks = endpoint.share({})
     assert codes(ask(memory_write(), memory_read(), memory_write(dst_pe=1))) == ["PE_FAULT", "PE_FAULT", None]
     assert endpoint.machine.space(PLACE).read(4096, 64) == bytes(64)
-    assert endpoint.sinks == {}
+    assert sinks == {}
+
+
+def test_reads_bring_no_more_than_the_host_has_room_for(endpoint: Endpoint, memory_read: Build) -> None:
+    """The second does not fit beside the first, the third does; all three are answered."""
+    sizes = {"1": 9 << 20, "2": 8 << 20, "3": 7 << 20}
+    sinks = endpoint.share({})
+    answers = sent(endpoint, *(memory_read(request_id=name, nbytes=size) for name, size in sizes.items()))
+    assert codes(answers) == [None] * 3
+    assert {request: len(data) for (_, request), data in sinks.items()} == {"1": 9 << 20, "3": 7 << 20}

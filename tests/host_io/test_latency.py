@@ -45,7 +45,7 @@ def test_a_write_goes_to_memory_and_back(endpoint: Endpoint, ask: Ask, memory_wr
 
 
 def test_a_buffer_travels_with_its_message(endpoint: Endpoint, ask: Ask, memory_write: Build) -> None:
-    endpoint.buffers = {("c", "r"): bytes(640)}
+    endpoint.share({("c", "r"): bytes(640)})
     ask(memory_write(src_kind="host_buffer_ref", pattern=None, nbytes=640))
     assert [each.bytes for each in trace_of(endpoint).path] == [704] * 6 + [640] + [64] * 6
 

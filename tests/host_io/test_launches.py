@@ -94,6 +94,15 @@ def test_shards_that_do_not_belong_together_are_refused(ask: Ask, kernel_launch:
     assert codes(ask(others, fewer)) == ["ARGUMENT_MISMATCH"] * 2
 
 
+def test_a_kernel_reads_no_more_than_the_machine_bears(ask: Ask, kernel_launch: Build, tensor: Build) -> None:
+    """A fill reads nothing."""
+    whole = tensor(PLACES[:1], nbytes=1 << 30)
+    assert codes(ask(kernel_launch("copy", [whole, whole]), kernel_launch("fill", [whole, SEVEN]))) == [
+        "UNSUPPORTED",
+        None,
+    ]
+
+
 @pytest.mark.parametrize("policy", ["fail_fast", "collect_all"])
 def test_a_faulty_shard_stops_all_of_them(
     endpoint: Endpoint, ask: Ask, kernel_launch: Build, tensor: Build, policy: str
@@ -161,7 +170,7 @@ def test_an_image_runs_its_kernel_on_every_shard(
     deploy = memory_write(
         src_kind="host_buffer_ref", pattern=None, dst_sip=1, dst_cube=0, dst_pe=0, dst_pa=8192, nbytes=len(image)
     )
-    endpoint.buffers = {("c", "r"): image}
+    endpoint.share({("c", "r"): image})
     for number, place in enumerate(PLACES):
         endpoint.machine.space(Place(*place)).write(0, np.full(15, number + 0.25, "<f4").tobytes())
     pair = [tensor(PLACES, 0, 60), tensor(PLACES, 4096, 60)]

@@ -64,12 +64,11 @@ class HostIoMethods(RuntimeMethods):
     ) -> dict[str, Any]:
         """The answers to some frames, and the bytes that reads brought."""
         endpoint = self.endpoint
-        endpoint.buffers = {_pair(each): each["data"] for each in buffers or ()}
-        endpoint.sinks = {}
+        brought = endpoint.share({_pair(each): each["data"] for each in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
         sinks = [
             {"correlation_id": correlation, "request_id": request, "data": data.hex()}
-            for (correlation, request), data in endpoint.sinks.items()
+            for (correlation, request), data in brought.items()
         ]
         return {"answers": answers, "sinks": sinks}
 
