@@ -83,7 +83,7 @@ def _missing(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     return {"missing": ABSENT, "null": None}
 
 
-OF_EACH_TYPE = {
+OF_EACH_TYPE: Mapping[str, Sequence[Any]] = {
     "boolean": [True, False],
     "number": [1.5],
     "integer": [3, 0],
@@ -145,7 +145,7 @@ def _too_few(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 def _of_other_items(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """A sound item beside what is none, at either end."""
-    none = [None, 3, "3", True, [], {}]
+    none: list[Any] = [None, 3, "3", True, [], {}]
     return {f"with {each!r} {where}": items for each in none for where, items in _extended(value, each).items()}
 
 

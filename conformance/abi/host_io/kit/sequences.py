@@ -27,7 +27,7 @@ def failing(host: Host) -> Mapping[str, Message]:
     """A request for each cause for which one is refused, by the cause."""
     machine = host.machine
     unknown = f"{machine.device(machine.places[0])} unknown"
-    far = {"sip": 2**31 - 1, "cube": 0, "pe": 0}
+    far = 2**31 - 1
     end = max(each.base + each.bytes for each in machine.memories)
     kernel = host.deploy()
     return {
@@ -38,8 +38,8 @@ def failing(host: Host) -> Mapping[str, Message]:
         "value out of range": host.write(pattern={"pattern_kind": "fill_u8", "value": 256}),
         "part of an element": host.write(nbytes=3, pattern={"pattern_kind": "fill_u16", "value": 1}),
         "unknown device": host.write(target_device=unknown),
-        "unknown place to write": host.write(**{f"dst_{name}": value for name, value in far.items()}),
-        "unknown place to read": host.read(**{f"src_{name}": value for name, value in far.items()}),
+        "unknown place to write": host.write(dst_sip=far),
+        "unknown place to read": host.read(src_sip=far),
         "address behind memory": host.write(dst_pa=end),
         "bytes across the end": host.read(src_pa=end - 63),
         "unknown builtin": host.launch(host.builtin("unknown kernel")),

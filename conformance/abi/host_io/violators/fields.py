@@ -1,4 +1,4 @@
-"""Requests with members of a wrong form that are accepted: for each member, each keyword of its schema (D3, D5 to D7)."""
+"""Requests with members of a wrong form that are accepted, by the keywords of their schemas (D3, D5 to D7)."""
 
 from __future__ import annotations
 
