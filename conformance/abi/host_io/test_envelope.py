@@ -18,13 +18,14 @@ MESSAGES = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_lau
 
 
 def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
-    """No response comes to frames without readable ids, and every sound request between them is done (AMB-HIO-55)."""
-    twins = [host.another(twin) for _ in range(len(frames) + 1)]
-    between = [each for pair in zip(twins, frames, strict=False) for each in pair]
-    answers = host.exchange(*between, twins[-1])
-    wanted = sorted(pair_of(each) for each in twins)
-    host.check.equal(sorted(pair for pair, _ in answers.responses), wanted, "the ids of the responses")
-    host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
+    """No response comes to frames without readable ids, and sound requests around them are done (AMB-HIO-55)."""
+    for first in range(0, len(frames), 4):
+        before, between, after = (host.another(twin) for _ in range(3))
+        group = frames[first : first + 4]
+        answers = host.exchange(before, *group[:2], between, *group[2:], after)
+        wanted = sorted(pair_of(each) for each in (before, between, after))
+        host.check.equal(sorted(pair for pair, _ in answers.responses), wanted, f"the responses beside {group}")
+        host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
 
 
 @pytest.mark.parametrize(

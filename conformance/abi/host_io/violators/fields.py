@@ -151,6 +151,42 @@ OF_THE_ENVELOPE = [
 ]
 
 
+def beside(member: Member, keyword: str, by: int) -> Violation:
+    """A range that is one too wide."""
+    beyond = member.schema[keyword] + by
+
+    def change(message: Message) -> None:
+        for part in parts_of(message, member.part):
+            if part.get(member.name) == beyond and not isinstance(part[member.name], bool):
+                part[member.name] = SOUND[member.name]
+
+    name = f"{member.part}_{member.name}_{keyword}_off_by_one"
+    return read_as(member.clause, name, f"takes {beyond} for {member.name} of {member.part}", change)
+
+
+OFF_BY_ONE = [
+    beside(each, keyword, by)
+    for each in MEMBERS
+    for keyword, by in {"minimum": -1, "maximum": 1}.items()
+    if keyword in each.schema
+]
+
+
+def falsy(member: Member) -> Violation:
+    """An optional member whose empty values of any type are taken for absent."""
+
+    def change(message: Message) -> None:
+        for part in parts_of(message, member.part):
+            if member.name in part and not part[member.name]:
+                del part[member.name]
+
+    name = f"{member.part}_{member.name}_falsy"
+    return read_as(member.clause, name, f"takes whatever is empty for no {member.name} of {member.part}", change)
+
+
+FALSY = [falsy(each) for each in MEMBERS if not each.required and each.name not in ("pattern", "value", "deploy_pa")]
+
+
 def all_defaults(message: Message) -> None:
     """Take something sound for whatever is missing."""
     for each in MEMBERS:
