@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Host, connected, pair_of
-from tessera_conformance.chapters.abi.host_io.kit.members import sound
+from tessera_conformance.chapters.abi.host_io.kit.members import ENVELOPE, sound
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, Message, changed
 from tessera_conformance.chapters.abi.host_io.kit.sequences import mixed
 from tessera_conformance.marks import clause, feature
-
-MESSAGES = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
-"""The requests, and the clauses by which they have the members of the envelope."""
 
 
 def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
@@ -32,7 +29,7 @@ def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
     ("part", "name"),
     [
         pytest.param(part, name, marks=clause(number, envelope, "HIO-Verification-01"), id=f"{part}-{name}")
-        for part, envelope in MESSAGES.items()
+        for part, envelope in ENVELOPE.items()
         for name, number in {"correlation_id": "HIO-D3-02", "request_id": "HIO-D3-05"}.items()
     ],
 )
@@ -106,7 +103,7 @@ def test_a_request_id_is_repeated_as_it_is(impl, check):
 
 
 @clause("HIO-D3-07")
-@pytest.mark.parametrize("part", MESSAGES)
+@pytest.mark.parametrize("part", ENVELOPE)
 def test_a_device_that_the_endpoint_has_not_is_refused(impl, check, part):
     """Names are compared as they are (AMB-HIO-32)."""
     host = connected(impl, check)
@@ -122,7 +119,7 @@ def test_a_device_that_the_endpoint_has_not_is_refused(impl, check, part):
 def test_a_request_has_the_members_of_its_own_type(impl, check):
     """A MemoryRead called MemoryWrite is none, and so for each pair of types."""
     host = connected(impl, check)
-    messages = [sound(host, part) for part in MESSAGES]
+    messages = [sound(host, part) for part in ENVELOPE]
     for each in messages:
         others = [other["msg_type"] for other in messages if other["msg_type"] != each["msg_type"]]
         host.refused({f"called {other}": changed(each, ["msg_type"], other) for other in others}, each)

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, Member, members
+from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, ENVELOPE, IDS, UNLISTED, Member, members
 from tessera_conformance.strength import Violation
 
 from .message_changes import Message, read_as
 
-IDS = ("correlation_id", "request_id")
 MEMBERS = [each for each in members() if each.name not in IDS]
 MESSAGES = {"memory_write": "MemoryWrite", "memory_read": "MemoryRead", "kernel_launch": "KernelLaunch"}
-ENVELOPE = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
 
 SHARD = {"sip": 0, "cube": 0, "pe": 0, "pa": 0, "nbytes": 64, "offset_bytes": 0}
 KERNEL = {"name": "nop", "kind": "builtin", "deploy_sip": 0, "deploy_cube": 0, "deploy_pe": 0, "nbytes_code": 0}
@@ -39,19 +37,6 @@ SOUND: Mapping[str, Any] = {
     "dtype": "i32",
 }
 """What a lenient reader takes instead; a member that is not here it drops."""
-
-UNLISTED = {
-    "msg_type": "HIO-D2-01",
-    "src_kind": "HIO-D5-08",
-    "dst_mem_kind": "HIO-D5-31",
-    "pattern_kind": "HIO-D5-12",
-    "dst_kind": "HIO-D6-15",
-    "failure_policy": "HIO-D7-50",
-    "kind": "HIO-D7-06",
-    "arg_kind": "HIO-D7-49",
-    "dtype": "HIO-D7-26",
-}
-"""The clause by which a value that is not listed is refused."""
 
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "null": type(None),
