@@ -25,6 +25,7 @@ ROOMS = (
     "mesh",
     "collectives",
     "compilation",
+    "host_io",
     "runtime",
     "binding",
     "adapter",

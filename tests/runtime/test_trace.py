@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tessera_conformance.schemas import first_problem
 from tessera_reference.abi import Failure, Status
-from tessera_reference.runtime.profiler import Profiler, Record
-from tessera_reference.runtime.trace import chrome_trace, trace_text, write_trace
-from tessera_reference.runtime.trace_tracks import Names
+from tessera_reference.mesh.profiler import Profiler, Record
+from tessera_reference.mesh.trace import chrome_trace, trace_text, write_trace
+from tessera_reference.mesh.trace_tracks import Names
 
 HOST, LINKS = 1_000_000, 1_000_001
 

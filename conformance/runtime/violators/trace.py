@@ -10,9 +10,9 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.runtime import trace
+from tessera_reference.mesh import trace
+from tessera_reference.mesh.profiler import Profiler, Record
 from tessera_reference.runtime.calls import profiling
-from tessera_reference.runtime.profiler import Profiler, Record
 
 Event = dict[str, Any]
 SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_trace

@@ -19,6 +19,7 @@ from .collective_programs import CollectiveProgramMethods
 from .collective_queues import CollectiveQueueMethods
 from .collective_travel import CollectiveTravelMethods
 from .collectives import CollectivesMethods
+from .host_io import HostIoMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
 from .payloads import PayloadMethods
@@ -45,7 +46,9 @@ FEATURES = (
     "data-parallel-pipeline",
     "delivery-order",
     "descriptor-access",
+    "device-memory-probe",
     "elementary-functions",
+    "endpoint-control",
     "env-overrides",
     "env-vars",
     "error-feedback",
@@ -60,6 +63,8 @@ FEATURES = (
     "graph-ir-text",
     "graph-replay",
     "hierarchical",
+    "hop-trace",
+    "host-buffer-ref",
     "inverse-fft",
     "ir-dumps",
     "ir-pack",
@@ -127,6 +132,7 @@ class ReferenceAdapter(
     CollectiveQueueMethods,
     PayloadMethods,
     CollectiveProgramMethods,
+    HostIoMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 
@@ -137,7 +143,7 @@ class ReferenceAdapter(
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir", "runtime_abi", "collectives"],
+            "documents": ["language_ir", "runtime_abi", "collectives", "host_io"],
             "capabilities": dict.fromkeys((*FEATURES, *extra), "enforced"),
             "arithmetic": {
                 "level": "strict",

@@ -29,6 +29,7 @@ from tessera_conformance.tensors import Tensor
 from ..collectives.autotuner import Knobs, Limits, Measurement
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
+from .host_values import host_buffer, machine_size, place
 from .levels import schedule, target
 from .records import members_of, number, pair
 from .values import axes, config, data, list_of, memory, object_of, texts_by_name, version
@@ -54,9 +55,12 @@ READERS: Mapping[str, Reader] = {
     "config": config,
     "data": data,
     "handle": whole(-LIMIT - 1, LIMIT),
+    "host_buffer": host_buffer,
     "launch_flags": whole(0, (1 << 64) - 1),
+    "machine_size": machine_size,
     "memory": memory,
     "null_outputs": list_of(str, "a list of names"),
+    "place": place,
     "schedule": schedule,
     "shape": extents,
     "target": target,

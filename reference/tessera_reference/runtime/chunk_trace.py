@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..collectives.travel import Transfer
-from .profiler import Record
-from .trace import chrome_trace, trace_text
+from ..mesh.profiler import Record
+from ..mesh.trace import chrome_trace, trace_text
 
 __all__ = ["chunk_trace"]
 

@@ -8,9 +8,9 @@ from ..abi.descriptor import Descriptor
 from ..abi.fatbin import CollectivePlan
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
+from ..mesh.profiler import Profiler
 from .environment import Environment
 from .faults import FaultPlan
-from .profiler import Profiler
 
 __all__ = ["Context", "ModulePolicy"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ..collectives.queues import Run
 from ..collectives.work import Collective, Unit
-from .profiler import Record
-from .trace import chrome_trace, trace_text
-from .trace_tracks import Names
+from ..mesh.profiler import Record
+from ..mesh.trace import chrome_trace, trace_text
+from ..mesh.trace_tracks import Names
 
 __all__ = ["queue_trace"]
 

@@ -11,11 +11,11 @@ from ..abi.descriptor import Descriptor
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status, within
 from ..mesh.engine import Signal
+from ..mesh.profiler import Record, RecordKind
 from ..numerics.errors import NumericsFailure
 from .happens_before import Access
 from .machine import Pending
 from .meshes import Queue
-from .profiler import Record, RecordKind
 
 __all__ = ["PROBLEMS", "Access", "Carried", "Kind", "Work", "as_failure"]
 

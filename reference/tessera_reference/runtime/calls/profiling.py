@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...mesh.profiler import Profiler
+from ...mesh.trace import write_trace
+from ...mesh.trace_tracks import Names
 from ..arguments import required
 from ..contexts import Context
 from ..entries import entry
-from ..profiler import Profiler
 from ..state import State
-from ..trace import write_trace
-from ..trace_tracks import Names
 
 
 @entry("profiler")

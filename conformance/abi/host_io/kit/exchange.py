@@ -1,0 +1,136 @@
+"""The host's side of an exchange: frames are sent, and every answer is judged by the published schema (D3, D4).
+
+A case begins with `connected(impl, check)`. An answer without any id is a refusal of a frame that could not be read
+(AMB-HIO-55); every other one is a response, and has to be one of the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tessera_conformance.check import Check
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.session import Implementation
+
+from .messages import Machine, Message, Messages, Place
+
+__all__ = ["SCHEMA", "SUCCESS", "Answers", "Completion", "Host", "Pair", "connected", "pair_of"]
+
+SCHEMA = "tessera:host_io"
+SUCCESS = {"ok": True, "error_code": None, "error_message": None}
+"""The completion of a request that was done."""
+Pair: TypeAlias = tuple[str, str]
+"""Correlation id and request id, by which a response belongs to its request (AMB-HIO-12)."""
+Completion: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came back, in the order in which it came."""
+
+    responses: Sequence[tuple[Pair, Completion]]
+    refusals: Sequence[Any]
+    """Answers to frames that could not be read."""
+    sinks: Mapping[Pair, bytes]
+    """What reads brought to the host, where the endpoint returns bytes."""
+
+    def of(self, message: Message) -> list[Completion]:
+        """The completions under the ids of a request."""
+        return [completion for pair, completion in self.responses if pair == pair_of(message)]
+
+
+class Host(Messages):
+    """Builds requests and sends them to the endpoint."""
+
+    def __init__(self, impl: Implementation, check: Check, machine: Machine) -> None:
+        super().__init__(machine)
+        self.impl = impl
+        self.check = check
+        self._deployed: list[Message] = []
+
+    def exchange(self, *frames: Message | str, **options: Any) -> Answers:
+        """Send frames, a text as it is; `options` are those of `host_io.exchange`. Every response is one."""
+        texts = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in frames]
+        told = self.check.returns(self.impl.host_io.exchange(frames=texts, **options), "the frames are answered")
+        answers = [_read(self.check, each) for each in told["answers"]]
+        refusals = [each for each in answers if not _has_ids(each)]
+        responses = [each for each in answers if _has_ids(each)]
+        for each in responses:
+            self.check.equal(first_problem(SCHEMA, "response", each), None, "what is wrong with a response")
+        sinks = {pair_of(each): bytes.fromhex(each["data"]) for each in told.get("sinks", ())}
+        return Answers([(pair_of(each), each["completion"]) for each in responses], refusals, sinks)
+
+    def completions(self, *messages: Message, **options: Any) -> list[Completion]:
+        """The completions of requests with different ids, in their order; each has one response, and there is no other.
+
+        The requests are sent together, or as many at a time as the endpoint keeps.
+        """
+        depth = self.machine.queue_depth or len(messages)
+        return [
+            completion
+            for first in range(0, len(messages), depth)
+            for completion in self._together(messages[first : first + depth], **options)
+        ]
+
+    def _together(self, messages: Sequence[Message], **options: Any) -> list[Completion]:
+        answers = self.exchange(*messages, **options)
+        self.check.equal(len(answers.refusals), 0, "the frames that could not be read")
+        wanted = sorted(pair_of(each) for each in messages)
+        self.check.equal(sorted(pair for pair, _ in answers.responses), wanted, "the ids of the responses")
+        by_pair = dict(answers.responses)
+        return [by_pair[pair_of(each)] for each in messages]
+
+    def accepted(self, *messages: Message, what: str = "the request") -> None:
+        """Every request succeeds."""
+        for completion in self.completions(*messages):
+            self.check.equal(dict(completion), SUCCESS, f"the completion of {what}")
+
+    def refused(self, wrong: Mapping[str, Message], sound: Message) -> None:
+        """Each wrong request is refused, and the sound one beside each of them succeeds; names say what is wrong."""
+        sent = [message for each in wrong.values() for message in (self.another(each), self.another(sound))]
+        completions = self.completions(*sent)
+        for name, completion, twin in zip(wrong, completions[::2], completions[1::2], strict=True):
+            self.check.equal(completion["ok"], False, f"success of a request, {name}")
+            self.check.equal(dict(twin), SUCCESS, f"the completion of the sound request beside one, {name}")
+
+    def deploy(self, place: Place | None = None, **members: Any) -> Message:
+        """A binary that a pattern wrote, as a KernelRef; it is a kernel that computes nothing (AMB-HIO-56)."""
+        kernel = self.binary(place, **members)
+        if kernel not in self._deployed:
+            pa, nbytes = kernel["deploy_pa"], kernel["nbytes_code"]
+            self.accepted(self.write(place, dst_pa=pa, nbytes=nbytes), what="the write that deploys a kernel")
+            self._deployed.append(kernel)
+        return kernel
+
+    def builtin_launch(self) -> Message:
+        """A launch of a built-in kernel that takes the usual arguments; others may want more than is told."""
+        for name, parameters in self.machine.builtins.items():
+            message = self.launch(self.builtin(name), self.arguments(parameters))
+            if self.completions(message)[0]["ok"]:
+                return self.another(message)
+        self.check.true(False, "a built-in kernel is told, and takes arguments of 64 bytes", self.machine.builtins)
+        raise AssertionError("a check that cannot pass raises")
+
+
+def connected(impl: Implementation, check: Check) -> Host:
+    """The host of an endpoint in its first state."""
+    return Host(impl, check, Machine.of(check.returns(impl.host_io.describe(), "the endpoint tells what it has")))
+
+
+def pair_of(message: Mapping[str, Any]) -> Pair:
+    """The ids of a request or a response."""
+    return message["correlation_id"], message["request_id"]
+
+
+def _has_ids(answer: Any) -> bool:
+    return isinstance(answer, dict) and bool({"correlation_id", "request_id", "completion"} & answer.keys())
+
+
+def _read(check: Check, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        check.true(False, "an answer is a JSON text", text[:200])

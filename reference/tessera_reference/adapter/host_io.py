@@ -1,0 +1,137 @@
+"""The methods of messages between host and IO_CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+
+from ..host_io.endpoint import MOST_SUNK, Endpoint
+from ..host_io.errors import RequestFailed
+from ..host_io.kernels import BUILTINS
+from ..host_io.latency import Hop, components, traced
+from ..host_io.machine import MachineSize, Place
+from ..host_io.timeline import timeline
+from ..mesh.choice_policies import Seeded
+from ..numerics.errors import InvalidArgument
+from .requests import checked
+from .runtime import RuntimeMethods
+
+__all__ = ["HostIoMethods"]
+
+
+class HostIoMethods(RuntimeMethods):
+    """An endpoint, new after every reset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.endpoint = Endpoint()
+
+    def session_reset(self, **given: Any) -> dict[str, Any]:
+        """Another endpoint, too."""
+        self.endpoint = Endpoint()
+        return super().session_reset(**given)
+
+    @checked
+    def host_io_describe(self) -> dict[str, Any]:
+        """What the endpoint has."""
+        machine = self.endpoint.machine
+        return {
+            "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
+            "places": [each._asdict() for each in machine.places()],
+            "memories": [{"kind": each.kind, "base": each.base, "bytes": each.bytes} for each in machine.memories],
+            "builtins": [{"name": name, "parameters": list(each.parameters or ())} for name, each in BUILTINS.items()],
+            "queue_depth": machine.size.queue_depth,
+        }
+
+    @checked
+    def host_io_open(self, *, machine: Mapping[str, int]) -> dict[str, Any]:
+        """An endpoint of another size."""
+        size = MachineSize(**machine)
+        if min(machine.values()) < 1 or size.sips * size.cubes * size.pes > MOST_PLACES:
+            raise _refused("open", "machine", dict(machine), f"at least one of each, and at most {MOST_PLACES} PEs")
+        self.endpoint = Endpoint(size)
+        return {}
+
+    @checked
+    def host_io_exchange(
+        self,
+        *,
+        frames: Sequence[str],
+        buffers: Sequence[Mapping[str, Any]] | None = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """The answers to some frames, and the bytes that reads brought."""
+        endpoint = self.endpoint
+        brought = endpoint.share({_pair(each): each["data"] for each in buffers or ()})
+        answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
+        sinks = [
+            {"correlation_id": correlation, "request_id": request, "data": data.hex()}
+            for (correlation, request), data in brought.items()
+        ]
+        return {"answers": answers, "sinks": sinks}
+
+    @checked
+    def host_io_memory(self, *, place: Place, pa: int, nbytes: int) -> dict[str, Any]:
+        """Bytes of a PE's memory."""
+        machine = self.endpoint.machine
+        try:
+            machine.require(place, pa, nbytes)
+        except RequestFailed as failure:
+            raise _refused("memory", "pa", pa, f"bytes of one memory of a PE: {failure.reason}") from None
+        if nbytes > MOST_SUNK:
+            raise _refused("memory", "nbytes", nbytes, f"at most {MOST_SUNK}")
+        return {"data": machine.space(place).read(pa, nbytes).hex()}
+
+    @checked
+    def host_io_fail(self, *, places: Sequence[Place]) -> dict[str, Any]:
+        """PEs that fail from now on."""
+        machine = self.endpoint.machine
+        for number, each in enumerate(places):
+            if not machine.has(each):
+                raise _refused("fail", f"places[{number}]", each._asdict(), "a PE of the machine")
+        machine.failing = frozenset(places)
+        return {}
+
+    @checked
+    def host_io_trace(self, *, correlation_id: str, request_id: str) -> dict[str, Any]:
+        """The hops of an answered request."""
+        answered = self.endpoint.journal.get((correlation_id, request_id))
+        if answered is None:
+            raise _refused("trace", "request_id", request_id, "that of an answered request of the correlation_id")
+        trace = traced(answered.journey)
+        return {
+            "path": [_hop(each) for each in trace.path],
+            "branches": [_hop(each) for each in trace.branches],
+            "latency": trace.latency,
+        }
+
+    @checked
+    def host_io_components(self) -> dict[str, Any]:
+        """The modelled components."""
+        found = components().values()
+        return {"components": [{"name": each.name, "fixed": each.fixed, "bandwidth": each.bandwidth} for each in found]}
+
+    @checked
+    def host_io_timeline(self) -> dict[str, Any]:
+        """The answered requests as a trace."""
+        return {"trace": timeline(self.endpoint.machine, self.endpoint.journal)}
+
+
+MOST_PLACES = 1 << 16
+"""The PEs of a machine that this reference is ready to list."""
+
+
+def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:
+    return buffer["correlation_id"], buffer["request_id"]
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    told = {"component": hop.component, "bytes": hop.bytes, "start": hop.start, "end": hop.end}
+    return told if hop.place is None else {**told, "place": hop.place._asdict()}
+
+
+def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:
+    problem = InvalidArgument(f"host_io.{method}", name, value, allowed)
+    return Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem))

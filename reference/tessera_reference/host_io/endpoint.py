@@ -1,0 +1,205 @@
+"""The endpoint: frames of requests come in, frames of responses go out (D1 to D4; AMB-HIO-48, -50, -51, -55).
+
+A request acts on memory when it arrives, so that effects have the order of arrival; its response waits until it is
+completed, in any order. Requests that are malformed, repeated or too many are answered at once and do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..mesh.choice_policies import Choices, FirstCome
+from .conversion import Request, request_of
+from .errors import ErrorCode, InvalidFrame, RequestFailed
+from .frames import read_frame, write_frame
+from .journal import Answered, Journal, Pair
+from .latency import CONTROL, Branch, Journey
+from .launches import launch
+from .machine import Machine, MachineSize, Place
+from .messages import KernelLaunch, MemoryRead, MemoryWrite
+from .patterns import element_bytes
+
+__all__ = ["MOST_BYTES", "MOST_SUNK", "Endpoint", "ids_of"]
+
+MOST_BYTES = 1 << 20
+"""Bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""
+MOST_SUNK = 1 << 24
+"""Bytes that reads bring to the host together; what is beyond is modelled and not brought."""
+LONGEST_ID = 256
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A request that has acted and waits for its completion."""
+
+    answered: Answered
+    failure: RequestFailed | None
+    sunk: bytes | None
+
+
+class Endpoint:
+    """IO_CPU with the machine behind it, and what the host shares with it beside the messages: `share`."""
+
+    def __init__(self, size: MachineSize | None = None) -> None:
+        self.machine = Machine(size)
+        self.journal = Journal()
+        self._buffers: Mapping[Pair, bytes] = {}
+        self._sinks: dict[Pair, bytes] = {}
+        self._room_in_sinks = 0
+        self._pending: dict[Pair, Pending] = {}
+
+    def share(self, buffers: Mapping[Pair, bytes]) -> Mapping[Pair, bytes]:
+        """Share what requests with `host_buffer_ref` write from now on, by their ids (AMB-HIO-41).
+
+        Returns what reads into `host_sink` bring from now on, which grows as they are completed, in that order. Without
+        `share`, an endpoint brings nothing.
+        """
+        self._buffers, self._sinks, self._room_in_sinks = buffers, {}, MOST_SUNK
+        return self._sinks
+
+    @property
+    def waiting(self) -> list[Pair]:
+        """The ids of the requests that wait for their completion, in the order of arrival."""
+        return list(self._pending)
+
+    def exchange(self, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
+        """The answers to frames that are sent without waiting, in the order in which they come.
+
+        Completions come in the order of arrival, or in the order of `choices`.
+        """
+        answers = [answer for frame in frames if (answer := self.submit(frame)) is not None]
+        return answers + self.drain(choices or FirstCome())
+
+    def submit(self, frame: str | bytes) -> str | None:
+        """Take a frame; the answer of one that is refused at once, else None until it is completed."""
+        try:
+            value = _read(frame)
+            pair = ids_of(value)
+        except InvalidFrame as invalid:
+            return write_frame({"refused": str(invalid)[:300]})
+        try:
+            request = request_of(value)
+            self._require_room(pair)
+        except RequestFailed as failure:
+            return _response(pair, failure)
+        self._pending[pair] = self._run(request, pair, len(frame))
+        return None
+
+    def drain(self, choices: Choices) -> list[str]:
+        """Complete every request that waits."""
+        waiting = self.waiting
+        answers = []
+        while waiting:
+            chosen = choices.pick(len(waiting)) if len(waiting) > 1 else 0
+            answers.append(self.complete(waiting.pop(chosen)))
+        return answers
+
+    def complete(self, pair: Pair) -> str:
+        """The response of a request that waits; its ids are free again."""
+        pending = self._pending.pop(pair)
+        self.journal.add(pending.answered)
+        if pending.sunk is not None:
+            self._sinks[pair] = pending.sunk
+        return _response(pair, pending.failure)
+
+    def _require_room(self, pair: Pair) -> None:
+        """The ids are not in use and the queue has room. Raises `RequestFailed`."""
+        if pair in self._pending:
+            reason = f"{pair[1]!r:.100} of {pair[0]!r:.100} is not answered yet"
+            raise RequestFailed(ErrorCode.DUPLICATE_REQUEST, reason, "request_id", "HIO-D3-06")
+        depth = self.machine.size.queue_depth
+        if len(self._pending) >= depth:
+            raise RequestFailed(ErrorCode.QUEUE_FULL, f"{depth} requests are not answered yet")
+
+    def _run(self, request: Request, pair: Pair, characters: int) -> Pending:
+        """Let a request act."""
+        journey, failure, sunk = Journey(), None, None
+        try:
+            self._require_device(request.target_device)
+            match request:
+                case MemoryWrite():
+                    journey, failure = self._write(request, pair)
+                case MemoryRead():
+                    journey, failure, sunk = self._read(request)
+                case KernelLaunch():
+                    journey, failure = launch(self.machine, request)
+        except RequestFailed as refused:
+            failure = refused
+        return Pending(Answered(request, journey, characters), failure, sunk)
+
+    def _require_device(self, name: str) -> None:
+        devices = self.machine.devices()
+        if name not in devices:
+            reason = f"is {name!r:.100}, expected one of {', '.join(devices)}"
+            raise RequestFailed(ErrorCode.UNKNOWN_DEVICE, reason, "target_device", "HIO-D3-07")
+
+    def _write(self, write: MemoryWrite, pair: Pair) -> tuple[Journey, RequestFailed | None]:
+        """Fill memory, or copy a buffer of the host to it. Raises `RequestFailed` for what is refused."""
+        place = Place(write.dst_sip, write.dst_cube, write.dst_pe)
+        self.machine.require(place, write.dst_pa, write.nbytes, write.dst_mem_kind, "dst_pa")
+        data = None if write.pattern is not None else self._buffer(pair, write.nbytes)
+        there = CONTROL + (0 if data is None else len(data))
+        if failure := self._failure(place):
+            return Journey(there, branches=(Branch(place, None),)), failure
+        space = self.machine.space(place)
+        if data is not None:
+            space.write(write.dst_pa, data)
+        elif write.pattern is not None:
+            space.fill(write.dst_pa, write.nbytes, element_bytes(write.pattern))
+        return Journey(there, branches=(Branch(place, write.nbytes),)), None
+
+    def _buffer(self, pair: Pair, nbytes: int) -> bytes:
+        """The host's buffer of a request. Raises `RequestFailed` (AMB-HIO-41)."""
+        data = self._buffers.get(pair)
+        if data is None or len(data) != nbytes:
+            found = "none" if data is None else f"one of {len(data)}"
+            reason = f"needs a buffer of {nbytes} bytes that the host shares for these ids, there is {found}"
+            raise RequestFailed(ErrorCode.UNSUPPORTED, reason, "src_kind", "HIO-D5-30")
+        return data
+
+    def _read(self, read: MemoryRead) -> tuple[Journey, RequestFailed | None, bytes | None]:
+        """Bring memory to the host, which keeps or drops it. Raises `RequestFailed` for what is refused."""
+        place = Place(read.src_sip, read.src_cube, read.src_pe)
+        self.machine.require(place, read.src_pa, read.nbytes, field="src_pa")
+        if failure := self._failure(place):
+            return Journey(branches=(Branch(place, None),)), failure, None
+        sunk = None
+        if read.dst_kind == "host_sink" and read.nbytes <= self._room_in_sinks:
+            sunk = self.machine.space(place).read(read.src_pa, read.nbytes)
+            self._room_in_sinks -= read.nbytes
+        return Journey(back=CONTROL + read.nbytes, branches=(Branch(place, read.nbytes),)), None, sunk
+
+    def _failure(self, place: Place) -> RequestFailed | None:
+        try:
+            self.machine.require_working(place)
+        except RequestFailed as failure:
+            return failure
+        return None
+
+
+def ids_of(value: Mapping[str, Any]) -> Pair:
+    """The ids of a request. Raises `InvalidFrame` where a response could not repeat them (AMB-HIO-19, AMB-HIO-39)."""
+    correlation, request = value.get("correlation_id"), value.get("request_id")
+    for name, each in (("correlation_id", correlation), ("request_id", request)):
+        if not isinstance(each, str) or not 1 <= len(each) <= LONGEST_ID:
+            raise InvalidFrame(f"{name} is no text of 1 to {LONGEST_ID} characters")
+    return str(correlation), str(request)
+
+
+def _read(frame: str | bytes) -> dict[str, Any]:
+    """The object of a frame of a bearable size. Raises `InvalidFrame`."""
+    size = len(frame)
+    if isinstance(frame, str) and size <= MOST_BYTES and not frame.isascii():
+        size = len(frame.encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise InvalidFrame(f"{size} bytes, expected at most {MOST_BYTES}")
+    return read_frame(frame)
+
+
+def _response(pair: Pair, failure: RequestFailed | None) -> str:
+    completion: dict[str, Any] = {"ok": failure is None, "error_code": None, "error_message": None}
+    if failure is not None:
+        completion |= {"error_code": failure.code.value, "error_message": failure.message}
+    return write_frame({"correlation_id": pair[0], "request_id": pair[1], "completion": completion})
