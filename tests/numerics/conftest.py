@@ -40,19 +40,22 @@ FORMATS = {
 @lru_cache(1 << 17)
 def nearest(value: Fraction, name: str, beyond: float | None = None) -> float:
     """Round `value` != 0 to the nearer neighbour in format `name`, of two equally near to the even one."""
-    form = FORMATS[name]
-    size = abs(value)
-    step = TWO ** (form.min_exponent - form.precision + 1)
-    if size > step:
-        step = max(step, TWO ** (size.numerator.bit_length() - size.denominator.bit_length() - form.precision - 1))
-    while size >= step * 2**form.precision:
-        step *= 2
-    below = size // step
-    down, up = size - below * step, (below + 1) * step - size
+    return nearest_to_ratio(value.numerator, value.denominator, name, beyond)
+
+
+def nearest_to_ratio(numerator: int, denominator: int, name: str, beyond: float | None = None) -> float:
+    """Round `numerator / denominator` != 0 as `nearest` does; in whole numbers, of which no common factor is sought."""
+    form, size = FORMATS[name], abs(numerator)
+    binade = size.bit_length() - denominator.bit_length()
+    binade -= size << max(-binade, 0) < denominator << max(binade, 0)
+    spacing = max(binade, form.min_exponent) - form.precision + 1  # the neighbours are multiples of 2**spacing
+    step = denominator << max(spacing, 0)
+    below, down = divmod(size << max(-spacing, 0), step)
+    up = step - down
     multiple = below if down < up or (down == up and below % 2 == 0) else below + 1
-    result = multiple * step
     limit = form.beyond if beyond is None else beyond
-    return (-1 if value < 0 else 1) * (float(result) if result <= form.largest else limit)
+    inside = spacing <= 0 or multiple << spacing <= form.largest  # with a spacing below 1 there is no overflow
+    return (-1 if numerator < 0 else 1) * (math.ldexp(multiple, spacing) if inside else limit)
 
 
 def directed(value: Fraction, name: str, rounding: str) -> float:
@@ -183,7 +186,7 @@ class Mpfr:
         if not self.gmpy2.is_finite(value) or value == 0:
             return nearest_or_special(float(value), dtype)
         numerator, denominator = value.as_integer_ratio()
-        return nearest(Fraction(int(numerator), int(denominator)), dtype)
+        return nearest_to_ratio(int(numerator), int(denominator), dtype)
 
 
 @pytest.fixture(scope="session")

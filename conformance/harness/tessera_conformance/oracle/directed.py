@@ -93,7 +93,15 @@ def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = F
     precision = FIRST_PRECISION
     while True:
         lower, upper = enclose(*contexts(precision))
-        code = target.encode(value(lower), nonfinite=nonfinite)
-        if lower == upper or code == target.encode(value(upper), nonfinite=nonfinite):
+        code = _code(lower, target, nonfinite)
+        if lower == upper or code == _code(upper, target, nonfinite):
             return code
         precision *= 2
+
+
+def _code(found: Number, target: FloatFormat, nonfinite: bool) -> int:
+    """The code that an MPFR number rounds to."""
+    if not gmpy2.is_finite(found) or gmpy2.is_zero(found):
+        return target.encode(value(found), nonfinite=nonfinite)
+    numerator, denominator = found.as_integer_ratio()
+    return target.encode_ratio(int(numerator), int(denominator), nonfinite=nonfinite)

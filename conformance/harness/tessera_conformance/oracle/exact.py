@@ -138,7 +138,11 @@ def minimum(x: Value, y: Value) -> Value:
 
 def exponent_of(number: Fraction) -> int:
     """floor(log2 |number|) of a number that is not zero."""
-    numerator, denominator = abs(number.numerator), number.denominator
+    return exponent_of_ratio(abs(number.numerator), number.denominator)
+
+
+def exponent_of_ratio(numerator: int, denominator: int) -> int:
+    """floor(log2(numerator / denominator)) of positive numbers."""
     exponent = numerator.bit_length() - denominator.bit_length()
     if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
         exponent -= 1

@@ -13,7 +13,16 @@ from functools import cached_property
 from typing import TypeAlias
 
 from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import NAN, Value, exponent_of, finite, infinity, is_infinite, is_negative, zero
+from tessera_conformance.oracle.exact import (
+    NAN,
+    Value,
+    exponent_of_ratio,
+    finite,
+    infinity,
+    is_infinite,
+    is_negative,
+    zero,
+)
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 
@@ -91,8 +100,18 @@ class FloatFormat:
         """The code that `value` rounds to, to nearest with ties to even; NaN gives the canonical one."""
         if value is NAN:
             return self.nan_code
-        sign = self.sign_bit if is_negative(value) else 0
-        magnitude = self.largest_code + 1 if is_infinite(value) else self._nearest(finite(value))
+        if is_infinite(value):
+            return self._limited(is_negative(value), self.largest_code + 1, nonfinite)
+        number = finite(value)
+        return self._limited(is_negative(value), self._nearest(abs(number.numerator), number.denominator), nonfinite)
+
+    def encode_ratio(self, numerator: int, denominator: int, *, nonfinite: bool = False) -> int:
+        """The code of a number that is not zero, without the fraction in lowest terms that `encode` takes."""
+        return self._limited(numerator < 0, self._nearest(abs(numerator), denominator), nonfinite)
+
+    def _limited(self, negative: bool, magnitude: int, nonfinite: bool) -> int:
+        """A code with its sign, or what overflow gives."""
+        sign = self.sign_bit if negative else 0
         if magnitude <= self.largest_code:
             return sign | magnitude
         if self.saturates and not nonfinite:
@@ -103,16 +122,15 @@ class FloatFormat:
         """`value` rounded to this format."""
         return self.decode(self.encode(value))
 
-    def _nearest(self, number: Fraction) -> int:
-        """The code nearest to the magnitude of a number, as if there were no largest exponent.
+    def _nearest(self, numerator: int, denominator: int) -> int:
+        """The code nearest to a number that is not negative, as if there were no largest exponent.
 
         Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade
         needs no care.
         """
-        numerator, denominator = abs(number.numerator), number.denominator
         if numerator == 0:
             return 0
-        exponent = exponent_of(number)
+        exponent = exponent_of_ratio(numerator, denominator)
         binade = max(exponent - self.fraction_bits - self.smallest_exponent, 0)
         spacing = binade + self.smallest_exponent
         significand = _nearest_integer(numerator << max(-spacing, 0), denominator << max(spacing, 0))
