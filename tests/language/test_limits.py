@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -21,6 +22,19 @@ from tessera_reference.numerics.formats import dtype
 SyntaxErrors = Callable[[str], tuple[Diagnostic, ...]]
 Children = Callable[[s.Node], list[s.Node]]
 Depth = Callable[[s.Node], int]
+
+
+@pytest.fixture(autouse=True)
+def _no_collections() -> Iterator[None]:
+    """The tokens of a long text all live until it is read; the garbage collector would visit them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
 
 DEEP = 10_000
 MEGABYTES = 10_000_000
