@@ -10,7 +10,7 @@ from .elements import EXACT, element, number_of
 from .memory import MemoryHost, order_of
 from .messages import Message, Place, deploy, scalar, shard, tensor
 
-__all__ = ["EFFECTS", "Part", "built_in", "filling", "from_pattern", "of_one_sip", "parts", "run"]
+__all__ = ["EFFECTS", "Part", "built_in", "filling", "fills", "from_pattern", "of_one_sip", "parts", "run", "working"]
 
 Given: TypeAlias = bytes | int | Decimal
 """A shard's bytes, or the value of a scalar."""
@@ -47,6 +47,20 @@ def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Mes
 def filling(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
     """The launch of `fill`: every i32 of some shards becomes a number."""
     return built_in(host, "fill", parts(*found), scalar("i32", value), **members)
+
+
+def fills(host: MemoryHost) -> bool:
+    """Whether the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
+    return [*host.machine.builtins.get("fill", ())] == [*EFFECTS["fill"].parameters]
+
+
+def working(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
+    """A launch on these shards: of `fill`, or of a binary that a pattern wrote at address 1,024 of the first PE."""
+    if fills(host):
+        return filling(host, value, *found, **members)
+    place, pa = host.machine.places[0], host.base + 1024
+    host.done(host.fill(place, pa, 64))
+    return from_pattern(host, place, pa, 64, parts(*found), **members)
 
 
 def from_pattern(host: MemoryHost, place: Place, pa: int, nbytes: int, *args: Message, **members: Any) -> Message:

@@ -1,7 +1,7 @@
 """A host that looks at the memory which its requests leave (D5 to D7; feature device-memory-probe).
 
 A case makes one with `host_of(impl, check)`, or with `opened_host` for a machine of a known size. Places and addresses
-come from what the endpoint tells of itself; cases use the first 256 KiB of a memory, and its last bytes.
+come from what the endpoint tells of itself; cases use the first 512 KiB of a memory, and its last bytes.
 """
 
 from __future__ import annotations
