@@ -15,6 +15,7 @@ import collectives
 import elementary
 import exact_sum
 import harness_overhead
+import host_io
 import interpreter
 import levels
 import matmul_bf16
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "packing": packing.measure,
     "collectives": collectives.measure,
     "runtime": runtime.measure,
+    "host_io": host_io.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

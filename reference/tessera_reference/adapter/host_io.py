@@ -14,6 +14,7 @@ from ..host_io.latency import Hop, components, traced
 from ..host_io.machine import MachineSize, Place
 from ..host_io.timeline import timeline
 from ..mesh.choice_policies import Seeded
+from ..numerics.errors import InvalidArgument
 from .requests import checked
 from .runtime import RuntimeMethods
 
@@ -49,7 +50,7 @@ class HostIoMethods(RuntimeMethods):
         """An endpoint of another size."""
         size = MachineSize(**machine)
         if min(machine.values()) < 1 or size.sips * size.cubes * size.pes > MOST_PLACES:
-            raise _refused(f"a machine of {dict(machine)}", f"at least one of each, and at most {MOST_PLACES} PEs")
+            raise _refused("open", "machine", dict(machine), f"at least one of each, and at most {MOST_PLACES} PEs")
         self.endpoint = Endpoint(size)
         return {}
 
@@ -63,12 +64,11 @@ class HostIoMethods(RuntimeMethods):
     ) -> dict[str, Any]:
         """The answers to some frames, and the bytes that reads brought."""
         endpoint = self.endpoint
-        endpoint.buffers = {_pair(each): each["data"] for each in buffers or ()}
-        endpoint.sinks = {}
+        brought = endpoint.share({_pair(each): each["data"] for each in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
         sinks = [
             {"correlation_id": correlation, "request_id": request, "data": data.hex()}
-            for (correlation, request), data in endpoint.sinks.items()
+            for (correlation, request), data in brought.items()
         ]
         return {"answers": answers, "sinks": sinks}
 
@@ -79,18 +79,18 @@ class HostIoMethods(RuntimeMethods):
         try:
             machine.require(place, pa, nbytes)
         except RequestFailed as failure:
-            raise _refused(failure.reason, "bytes of one memory of a PE") from None
+            raise _refused("memory", "pa", pa, f"bytes of one memory of a PE: {failure.reason}") from None
         if nbytes > MOST_SUNK:
-            raise _refused(f"{nbytes} bytes", f"at most {MOST_SUNK} at a time")
+            raise _refused("memory", "nbytes", nbytes, f"at most {MOST_SUNK}")
         return {"data": machine.space(place).read(pa, nbytes).hex()}
 
     @checked
     def host_io_fail(self, *, places: Sequence[Place]) -> dict[str, Any]:
         """PEs that fail from now on."""
         machine = self.endpoint.machine
-        for each in places:
+        for number, each in enumerate(places):
             if not machine.has(each):
-                raise _refused(f"place {tuple(each)}", "a PE of the machine")
+                raise _refused("fail", f"places[{number}]", each._asdict(), "a PE of the machine")
         machine.failing = frozenset(places)
         return {}
 
@@ -99,7 +99,7 @@ class HostIoMethods(RuntimeMethods):
         """The hops of an answered request."""
         answered = self.endpoint.journal.get((correlation_id, request_id))
         if answered is None:
-            raise _refused(f"request {request_id!r} of {correlation_id!r}", "one that was answered")
+            raise _refused("trace", "request_id", request_id, "that of an answered request of the correlation_id")
         trace = traced(answered.journey)
         return {
             "path": [_hop(each) for each in trace.path],
@@ -132,5 +132,6 @@ def _hop(hop: Hop) -> dict[str, Any]:
     return told if hop.place is None else {**told, "place": hop.place._asdict()}
 
 
-def _refused(given: str, allowed: str) -> Refusal:
-    return Refusal("TESS_ERR_INVALID_VALUE", "call", f"host_io: {given}, expected {allowed}")
+def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:
+    problem = InvalidArgument(f"host_io.{method}", name, value, allowed)
+    return Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem))

@@ -15,7 +15,7 @@ from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure
 from ..numerics.formats import dtype
 from .errors import ErrorCode, RequestFailed
-from .kernels import ANY, Buffer, Given, Kernel
+from .kernels import ANY, Buffer, Given, Kernel, require_bearable
 from .machine import Machine, Place
 from .messages import KernelRef
 from .numbers import bytes_of
@@ -43,6 +43,7 @@ def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
         raise _absent(f"not all of its {nbytes} bytes from {pa:#x} were written", "HIO-D7-13")
     if nbytes < len(MAGIC) or space.read(pa, len(MAGIC)) != MAGIC:
         return ANY
+    require_bearable(nbytes)
     return _kernel(space.read(pa, nbytes), reference.name)
 
 
@@ -72,6 +73,7 @@ class _ImageKernel:
 
     def _check(self, counts: Sequence[int]) -> None:
         """A shard is the whole tensor that the kernel takes, where that is known before the launch."""
+        require_bearable(sum(counts))
         if named_dimensions(self._entry):
             return
         for (name, expected), count in zip(self._sizes({}).items(), counts, strict=True):

@@ -26,7 +26,7 @@ __all__ = ["MOST_BYTES", "MOST_SUNK", "Endpoint", "ids_of"]
 MOST_BYTES = 1 << 20
 """Bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""
 MOST_SUNK = 1 << 24
-"""Bytes that a read brings to the host's sink; of a longer one the bytes are modelled and not brought."""
+"""Bytes that reads bring to the host together; what is beyond is modelled and not brought."""
 LONGEST_ID = 256
 
 
@@ -40,18 +40,29 @@ class Pending:
 
 
 class Endpoint:
-    """IO_CPU with the machine behind it, and what the host shares with it beside the messages.
-
-    `buffers` are what requests with `host_buffer_ref` write, `sinks` what reads into `host_sink` brought, by the ids of
-    the request.
-    """
+    """IO_CPU with the machine behind it, and what the host shares with it beside the messages: `share`."""
 
     def __init__(self, size: MachineSize | None = None) -> None:
         self.machine = Machine(size)
-        self.buffers: dict[Pair, bytes] = {}
-        self.sinks: dict[Pair, bytes] = {}
         self.journal = Journal()
+        self._buffers: Mapping[Pair, bytes] = {}
+        self._sinks: dict[Pair, bytes] = {}
+        self._room_in_sinks = 0
         self._pending: dict[Pair, Pending] = {}
+
+    def share(self, buffers: Mapping[Pair, bytes]) -> Mapping[Pair, bytes]:
+        """Share what requests with `host_buffer_ref` write from now on, by their ids (AMB-HIO-41).
+
+        Returns what reads into `host_sink` bring from now on, which grows as they are completed, in that order. Without
+        `share`, an endpoint brings nothing.
+        """
+        self._buffers, self._sinks, self._room_in_sinks = buffers, {}, MOST_SUNK
+        return self._sinks
+
+    @property
+    def waiting(self) -> list[Pair]:
+        """The ids of the requests that wait for their completion, in the order of arrival."""
+        return list(self._pending)
 
     def exchange(self, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
         """The answers to frames that are sent without waiting, in the order in which they come.
@@ -78,7 +89,7 @@ class Endpoint:
 
     def drain(self, choices: Choices) -> list[str]:
         """Complete every request that waits."""
-        waiting = list(self._pending)
+        waiting = self.waiting
         answers = []
         while waiting:
             chosen = choices.pick(len(waiting)) if len(waiting) > 1 else 0
@@ -90,7 +101,7 @@ class Endpoint:
         pending = self._pending.pop(pair)
         self.journal.add(pending.answered)
         if pending.sunk is not None:
-            self.sinks[pair] = pending.sunk
+            self._sinks[pair] = pending.sunk
         return _response(pair, pending.failure)
 
     def _require_room(self, pair: Pair) -> None:
@@ -141,7 +152,7 @@ class Endpoint:
 
     def _buffer(self, pair: Pair, nbytes: int) -> bytes:
         """The host's buffer of a request. Raises `RequestFailed` (AMB-HIO-41)."""
-        data = self.buffers.get(pair)
+        data = self._buffers.get(pair)
         if data is None or len(data) != nbytes:
             found = "none" if data is None else f"one of {len(data)}"
             reason = f"needs a buffer of {nbytes} bytes that the host shares for these ids, there is {found}"
@@ -154,8 +165,10 @@ class Endpoint:
         self.machine.require(place, read.src_pa, read.nbytes, field="src_pa")
         if failure := self._failure(place):
             return Journey(branches=(Branch(place, None),)), failure, None
-        kept = read.dst_kind == "host_sink" and read.nbytes <= MOST_SUNK
-        sunk = self.machine.space(place).read(read.src_pa, read.nbytes) if kept else None
+        sunk = None
+        if read.dst_kind == "host_sink" and read.nbytes <= self._room_in_sinks:
+            sunk = self.machine.space(place).read(read.src_pa, read.nbytes)
+            self._room_in_sinks -= read.nbytes
         return Journey(back=CONTROL + read.nbytes, branches=(Branch(place, read.nbytes),)), None, sunk
 
     def _failure(self, place: Place) -> RequestFailed | None:

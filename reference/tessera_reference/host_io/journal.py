@@ -13,7 +13,7 @@ __all__ = ["Answered", "Journal", "Pair"]
 Pair: TypeAlias = tuple[str, str]
 """The ids by which a response belongs to its request (AMB-HIO-12)."""
 
-MOST_KEPT = 64 << 20
+MOST_KEPT = 16 << 20
 """Characters of frames whose requests are kept; older ones are forgotten."""
 
 

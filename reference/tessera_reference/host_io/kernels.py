@@ -14,8 +14,10 @@ from .errors import ErrorCode, RequestFailed
 from .memory import SparseMemory
 from .numbers import bytes_of, rounded
 
-__all__ = ["ANY", "BUILTINS", "Buffer", "Given", "Kernel"]
+__all__ = ["ANY", "BUILTINS", "Buffer", "Given", "Kernel", "require_bearable"]
 
+MOST_READ = 1 << 28
+"""Bytes."""
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -57,10 +59,17 @@ class Kernel:
     run: Callable[[Sequence[Given]], None]
 
 
-def _elements(size: int) -> Callable[[Sequence[int]], None]:
-    """Shards that belong together have as many whole elements of a size."""
+def require_bearable(count: int) -> None:
+    """A kernel does not read more at once than this machine bears. Raises `RequestFailed` with UNSUPPORTED."""
+    if count > MOST_READ:
+        raise RequestFailed(ErrorCode.UNSUPPORTED, f"{count} bytes to be read at once, expected at most {MOST_READ}")
+
+
+def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
+    """Shards that belong together have as many whole elements of a size; whether they are read."""
 
     def check(counts: Sequence[int]) -> None:
+        require_bearable(sum(counts) if reads else 0)
         if len(set(counts)) > 1:
             raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"shards of {_listed(counts)} bytes, expected equal sizes")
         if counts and counts[0] % size:
@@ -109,7 +118,7 @@ ANY = Kernel(None, _nothing, _nothing)
 BUILTINS: Mapping[str, Kernel] = {
     "nop": ANY,
     "copy": Kernel(("tensor", "tensor"), _elements(1), _copy),
-    "fill": Kernel(("tensor", "i32"), _elements(4), _fill),
+    "fill": Kernel(("tensor", "i32"), _elements(4, reads=False), _fill),
     "add_fp32": Kernel(("tensor", "tensor", "tensor"), _elements(4), _add),
     "scale_fp32": Kernel(("tensor", "fp32"), _elements(4), _scale),
 }

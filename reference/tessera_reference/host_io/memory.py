@@ -8,7 +8,7 @@ from ..mesh.intervals import Intervals
 
 __all__ = ["PAGE", "SparseMemory"]
 
-PAGE = 1 << 16
+PAGE = 1 << 14
 """Bytes of a page: a multiple of every element that a pattern repeats."""
 ZEROS = bytes(PAGE)
 
@@ -35,15 +35,17 @@ class SparseMemory:
             done += stop - start
 
     def fill(self, pa: int, nbytes: int, element: bytes) -> None:
-        """Repeat an element whose size divides a page, from the first byte on (AMB-HIO-35)."""
-        self._written.add(pa, pa + nbytes)
+        """Repeat an element whose size divides `nbytes` and a page, from the first byte on (AMB-HIO-35)."""
+        first, last = -(-pa // PAGE), (pa + nbytes) // PAGE
+        if first >= last:
+            self.write(pa, element * (nbytes // len(element)))
+            return
         turn = -pa % len(element)
-        page_of = (element[turn:] + element[:turn]) * (PAGE // len(element))
-        for page, start, stop in _pieces(pa, nbytes):
-            if stop - start == PAGE:
-                self._pages[page] = page_of
-            else:
-                self._own(page)[start:stop] = memoryview(page_of)[start:stop]
+        page = (element[turn:] + element[:turn]) * (PAGE // len(element))
+        self.write(pa, page[PAGE - (first * PAGE - pa) :])
+        self._pages.update(dict.fromkeys(range(first, last), page))
+        self.write(last * PAGE, page[: pa + nbytes - last * PAGE])
+        self._written.add(pa, pa + nbytes)
 
     def was_written(self, pa: int, nbytes: int) -> bool:
         """Whether each of the bytes was written once."""

@@ -17,9 +17,11 @@ from tessera_conformance.session import Implementation
 
 from .messages import Machine, Message, Messages, Place
 
-__all__ = ["Answers", "Completion", "Host", "Pair", "connected", "pair_of"]
+__all__ = ["SCHEMA", "SUCCESS", "Answers", "Completion", "Host", "Pair", "connected", "pair_of"]
 
 SCHEMA = "tessera:host_io"
+SUCCESS = {"ok": True, "error_code": None, "error_message": None}
+"""The completion of a request that was done."""
 Pair: TypeAlias = tuple[str, str]
 """Correlation id and request id, by which a response belongs to its request (AMB-HIO-12)."""
 Completion: TypeAlias = Mapping[str, Any]
@@ -102,9 +104,6 @@ class Host(Messages):
             self.accepted(self.write(place, dst_pa=pa, nbytes=nbytes), what="the write that deploys a kernel")
             self._deployed.append(kernel)
         return kernel
-
-
-SUCCESS = {"ok": True, "error_code": None, "error_message": None}
 
 
 def connected(impl: Implementation, check: Check) -> Host:

@@ -73,6 +73,10 @@ class Machine:
         """The device of a PE."""
         return self.devices[place["sip"]]
 
+    def neighbours(self) -> Sequence[Place]:
+        """The PEs of the first one's SIP: a request for several of them has one target device (AMB-HIO-45)."""
+        return [each for each in self.places if each["sip"] == self.places[0]["sip"]]
+
     def memory(self, kind: str) -> Memory | None:
         """The memory of a kind, or None."""
         return next((each for each in self.memories if each.kind == kind), None)

@@ -1,0 +1,178 @@
+"""The members of requests as the published schema has them, and what each of its keywords rules out (D3, D5 to D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from tessera_conformance.schemas import schemas
+
+from .exchange import SCHEMA, Host
+from .messages import ABSENT, Message, changed, scalar, shard, tensor
+
+__all__ = ["CARRIERS", "Member", "members", "sound", "wrong"]
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Member(NamedTuple):
+    """A member of a part of a request."""
+
+    part: str
+    """The name of the part's definition in the schema."""
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def clause(self) -> str:
+        """The clause that says of what form the member is: the first of those it has in the schema."""
+        return str(self.schema["x-clauses"][0])
+
+    @property
+    def path(self) -> Path:
+        """Where it stands in the request of `sound`."""
+        return (*CARRIERS[self.part][1], self.name)
+
+
+CARRIERS: Mapping[str, tuple[str, Path]] = {
+    "memory_write": ("memory_write", ()),
+    "pattern": ("memory_write", ("pattern",)),
+    "memory_read": ("memory_read", ()),
+    "kernel_launch": ("kernel_launch", ()),
+    "kernel_ref": ("kernel_launch", ("kernel_ref",)),
+    "tensor_argument": ("kernel_launch", ("args", 0)),
+    "tensor_pa_map": ("kernel_launch", ("args", 0, "tensor_pa_map")),
+    "tensor_shard": ("kernel_launch", ("args", 0, "tensor_pa_map", "shards", 1)),
+    "scalar_argument": ("kernel_launch", ("args", 1)),
+}
+"""The request in which each part lies, and where."""
+
+
+def members() -> Iterator[Member]:
+    """Every member of every part."""
+    for part in CARRIERS:
+        definition = _definition(part)
+        for name, schema in definition["properties"].items():
+            yield Member(part, name, _merged(schema), name in definition["required"])
+
+
+def sound(host: Host, part: str) -> Message:
+    """A request that holds the part. A launch is of a binary that takes anything."""
+    message = CARRIERS[part][0]
+    if message == "memory_write":
+        return host.write()
+    if message == "memory_read":
+        return host.read()
+    base, places = host.machine.memories[0].base, host.machine.neighbours()
+    shards = [shard(places[0], base + 64, 64), shard(places[-1], base + 128, 32, 64)]
+    return host.launch(host.deploy(), [tensor(*shards), scalar("i32", -7)])
+
+
+def wrong(member: Member, keyword: str, message: Message) -> dict[str, Message]:
+    """Requests that differ from a sound one in what a keyword of the member's schema rules out, by what is wrong."""
+    value: Any = message
+    for each in member.path:
+        value = value.get(each) if isinstance(value, dict) else value[each]
+    values = MISTAKES[keyword](member.schema, value)
+    return {f"{member.name} {name}": changed(message, member.path, each) for name, each in values.items()}
+
+
+def _missing(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """Absent and null are the same (AMB-HIO-18)."""
+    return {"missing": ABSENT, "null": None}
+
+
+OF_EACH_TYPE = {
+    "boolean": [True, False],
+    "number": [1.5],
+    "integer": [3, 0],
+    "string": ["3", ""],
+    "array": [[], [3]],
+    "object": [{}, {"value": 3}],
+}
+"""Values of each type of JSON, also those that a lenient reader takes for absent ones; null is the same as absent."""
+
+
+def _of_another_type(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    types = schema["type"]
+    own = [types] if isinstance(types, str) else list(types)
+    if "number" in own:
+        own.append("integer")
+    if "boolean" in own:  # a scalar's value: a boolean goes with dtype bool alone (AMB-HIO-14)
+        own.remove("boolean")
+    return {f"is {each!r}": each for type_, values in OF_EACH_TYPE.items() if type_ not in own for each in values}
+
+
+def _unlisted(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """Texts that are nearly listed, texts that other formats list, and no texts."""
+    listed = [each for each in schema.get("enum", [schema.get("const")]) if each is not None]
+    near = [text for each in listed for text in (each.swapcase(), f"{each} ", each[:-1])]
+    texts = [each for each in [*near, "", "unknown", *NEIGHBOURS.get(listed[0], ())] if each not in listed]
+    others = {type_: values for type_, values in OF_EACH_TYPE.items() if type_ != "string"}
+    return {f"is {each!r}": each for each in (*texts, *(each for values in others.values() for each in values))}
+
+
+NEIGHBOURS: Mapping[str, Sequence[str]] = {
+    "MemoryWrite": ("MemoryCopy",),
+    "pattern": ("inline", "bytes"),
+    "HBM": ("DRAM", "SRAM"),
+    "zero": ("fill_u64", "fill_i8", "fill_bf16", "fill_fp64", "fill", "ones"),
+    "host_sink": ("device", "host"),
+    "deployed": ("source", "ir"),
+    "tensor": ("buffer", "pointer"),
+    "i32": ("i8", "u32", "bf16", "fp64", "fp8_e4m3", "string"),
+    "fail_fast": ("retry", "ignore"),
+}
+"""What a list with this first entry might have had, and has not."""
+
+
+def _below(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    least = schema["minimum"]
+    return {"just below the least": least - 1, "far below": -(1 << 63), "lowest i32": -(1 << 31)}
+
+
+def _above(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """Also what is the sound value once bits are cut off."""
+    beyond = schema["maximum"] + 1
+    cut = {f"sound modulo {beyond * times:#x}": value + beyond * times for times in (1, 2)}
+    return {"just above the most": beyond, "far above": 10**40, **cut}
+
+
+def _too_few(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    return {"empty": []}
+
+
+def _of_other_items(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """A sound item beside what is none, at either end."""
+    none = [None, 3, "3", True, [], {}]
+    return {f"with {each!r} {where}": items for each in none for where, items in _extended(value, each).items()}
+
+
+def _extended(items: Sequence[Any], other: Any) -> dict[str, Any]:
+    return {"in front": [other, *items], "at the end": [*items, other]}
+
+
+MISTAKES: Mapping[str, Callable[[Mapping[str, Any], Any], dict[str, Any]]] = {
+    "required": _missing,
+    "type": _of_another_type,
+    "enum": _unlisted,
+    "const": _unlisted,
+    "minimum": _below,
+    "maximum": _above,
+    "minItems": _too_few,
+    "items": _of_other_items,
+}
+"""The values that each keyword rules out, given the member's schema and its sound value."""
+
+
+def _definition(name: str) -> Mapping[str, Any]:
+    definition: Mapping[str, Any] = schemas()[SCHEMA]["$defs"][name]
+    return definition
+
+
+def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with what it refers to; what it says itself comes first."""
+    if "$ref" not in schema:
+        return schema
+    return {**_merged(_definition(schema["$ref"].removeprefix("#/$defs/"))), **schema}

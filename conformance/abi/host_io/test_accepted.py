@@ -1,0 +1,222 @@
+"""Sound requests of every kind are accepted (Host - IO_CPU document, D2, D3, D5 to D7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera_conformance.chapters.abi.host_io.kit.exchange import connected
+from tessera_conformance.chapters.abi.host_io.kit.messages import SCALARS, deploy, scalar, shard, tensor
+from tessera_conformance.marks import clause
+
+
+def listed(clauses: dict[Any, str]) -> list[Any]:
+    """The parameters of cases, one for each value and its clause."""
+    return [pytest.param(value, marks=clause(name), id=str(value)) for value, name in clauses.items()]
+
+
+# D2, D3
+
+
+@pytest.mark.parametrize(
+    "kind", listed({"write": "HIO-D2-02", "read": "HIO-D2-03", "launch": "HIO-D2-04"}), ids=["write", "read", "launch"]
+)
+def test_a_request_of_each_type_is_accepted(impl, check, kind):
+    """For each PE: the three types are all that a host has (AMB-HIO-02)."""
+    host = connected(impl, check)
+    if kind == "launch":
+        kernel = host.deploy()
+        requests = [host.launch(kernel, host.arguments(["tensor"], place)) for place in host.machine.neighbours()]
+    else:
+        build = host.write if kind == "write" else host.read
+        requests = [build(place) for place in host.machine.places]
+    host.accepted(*requests)
+
+
+@clause("HIO-D2-06")
+def test_a_tensor_is_initialized_by_writes(impl, check):
+    """The parts of a tensor, each in the memory of its PE, are filled with zeros and with ones (AMB-HIO-04)."""
+    host = connected(impl, check)
+    ones = {"pattern_kind": "fill_fp32", "value": 1}
+    writes = [host.write(place, pattern={"pattern_kind": "zero"}) for place in host.machine.places]
+    host.accepted(*writes, *(host.write(place, pattern=ones) for place in host.machine.places))
+
+
+@clause("HIO-D2-08")
+def test_a_kernel_is_run_by_writes_and_a_launch(impl, check):
+    """Its binary and its tensors are written, then it is launched with them (AMB-HIO-04)."""
+    host = connected(impl, check)
+    kernel = host.deploy()
+    base, places = host.machine.memories[0].base, host.machine.neighbours()
+    host.accepted(*(host.write(place, dst_pa=base + 64, nbytes=96) for place in places))
+    shards = [shard(place, base + 64, 96, 96 * number) for number, place in enumerate(places)]
+    host.accepted(host.launch(kernel, [tensor(*shards), scalar("i32", 96 * len(places))]))
+
+
+@clause("HIO-D3-07")
+def test_every_device_that_is_told_takes_requests(impl, check):
+    """target_device has one of the names of `host_io.describe` (AMB-HIO-32)."""
+    host = connected(impl, check)
+    first = {place["sip"]: place for place in reversed(host.machine.places)}
+    host.accepted(*(host.write(place) for place in first.values()), *(host.read(place) for place in first.values()))
+    check.equal(sorted(first), sorted(host.machine.devices), "the SIPs of the places, and of the devices")
+
+
+# D5
+
+PATTERNS = {
+    "zero": ("HIO-D5-13", [None], 1),
+    "fill_u8": ("HIO-D5-14", [0, 1, 127, 128, 255], 1),
+    "fill_u16": ("HIO-D5-15", [0, 256, 32768, 65535], 2),
+    "fill_u32": ("HIO-D5-16", [0, 65536, 2**31, 2**32 - 1], 4),
+    "fill_fp16": ("HIO-D5-17", [0, 1, -1.5, 0.1, -65504, 6e-8, 1e-30, -0.0], 2),
+    "fill_fp32": ("HIO-D5-18", [0, 1, -1.5, 0.1, 3.4028234663852886e38, -1e-45, 1e-300, 16777217, -0.0], 4),
+}
+"""The clause of each kind, values that it takes, and the bytes of its element (AMB-HIO-06, AMB-HIO-36)."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "size"),
+    [
+        pytest.param(kind, *row[1:], marks=clause(row[0], "HIO-D5-09", "HIO-D5-19"), id=kind)
+        for kind, row in PATTERNS.items()
+    ],
+)
+def test_a_pattern_of_each_kind_is_accepted(impl, check, kind, values, size):
+    """With the least and the largest value, over one element and over a number of them that is prime."""
+    host = connected(impl, check)
+    patterns = [{"pattern_kind": kind, "value": value} for value in values]
+    host.accepted(*(host.write(pattern=each, nbytes=size * count) for each in patterns for count in (1, 37)))
+
+
+@clause("HIO-D5-21")
+def test_the_value_beside_zero_may_be_anything(impl, check):
+    """Absent, null, or any number (AMB-HIO-37)."""
+    host = connected(impl, check)
+    values = [0, -1, 256, 1.5, -0.0, 2**64, 1e300]
+    patterns = [{"pattern_kind": "zero"}, *({"pattern_kind": "zero", "value": value} for value in (None, *values))]
+    host.accepted(*(host.write(pattern=each) for each in patterns))
+
+
+@pytest.mark.parametrize("kind", listed({"HBM": "HIO-D5-27", "TCM": "HIO-D5-28", "AUTO": "HIO-D5-29"}))
+def test_a_memory_of_each_kind_is_written_to(impl, check, kind):
+    """By its own name at its own addresses, its first and its last ones; by AUTO in every memory (AMB-HIO-46)."""
+    host = connected(impl, check)
+    memories = [each for each in host.machine.memories if kind in (each.kind, "AUTO")]
+    check.true(bool(memories), f"the endpoint tells of a memory of kind {kind}")
+    ends = [pa for each in memories for pa in (each.base, each.base + 1, each.base + each.bytes - 64)]
+    host.accepted(*(host.write(dst_pa=pa, dst_mem_kind=kind) for pa in ends))
+
+
+@clause("HIO-D5-23")
+def test_without_a_kind_of_memory_the_address_decides(impl, check):
+    """Absent and null are AUTO: every memory is written to, and what lies behind it is refused (AMB-HIO-37, -46)."""
+    host = connected(impl, check)
+    kinds = ({}, {"dst_mem_kind": None}, {"dst_mem_kind": "AUTO"})
+    for memory in host.machine.memories:
+        end = memory.base + memory.bytes
+        host.accepted(*(host.write(dst_pa=pa, **kind) for pa in (memory.base, end - 64) for kind in kinds))
+        host.refused(
+            {f"{kind} past {memory.kind}": host.write(dst_pa=end - 63, **kind) for kind in kinds}, host.write()
+        )
+
+
+@clause("HIO-D5-30")
+def test_a_buffer_of_the_host_is_written(impl, check):
+    """The buffer is found by the ids of the request, and is as long as what is written (AMB-HIO-03, AMB-HIO-41)."""
+    host = connected(impl, check)
+    writes = [host.write(src_kind="host_buffer_ref", pattern=none, nbytes=n) for none in (None,) for n in (1, 64, 4099)]
+    buffers = [
+        {"correlation_id": each["correlation_id"], "request_id": each["request_id"], "data": "a5" * each["nbytes"]}
+        for each in writes
+    ]
+    for completion in host.completions(*writes, buffers=buffers):
+        check.equal(completion["ok"], True, "success of a write from a buffer of the host")
+
+
+# D6
+
+
+@pytest.mark.parametrize("kind", listed({"host_sink": "HIO-D6-13", "discard": "HIO-D6-14"}))
+def test_a_read_of_each_destination_is_accepted(impl, check, kind):
+    """From the first and the last addresses of every memory, without alignment (AMB-HIO-17, AMB-HIO-38, AMB-HIO-41)."""
+    host = connected(impl, check)
+    ends = [pa for each in host.machine.memories for pa in (each.base, each.base + 1, each.base + each.bytes - 64)]
+    host.accepted(*(host.read(src_pa=pa, dst_kind=kind) for pa in ends))
+
+
+# D7
+
+
+@clause("HIO-D7-36")
+def test_a_deployed_kernel_is_launched(impl, check):
+    """A pattern wrote its binary; it lies on any PE and takes anything (AMB-HIO-04, AMB-HIO-56)."""
+    host = connected(impl, check)
+    for place in host.machine.neighbours():
+        host.accepted(host.launch(host.deploy(place)))
+
+
+@clause("HIO-D7-37")
+def test_every_builtin_kernel_is_launched(impl, check):
+    """With the parameters that it is told to have; where a binary would lie does not matter (AMB-HIO-07, -25, -40, -57)."""
+    host = connected(impl, check)
+    check.true(bool(host.machine.builtins), "the endpoint tells of a built-in kernel")
+    far = deploy({"sip": 2**31 - 1, "cube": 2**31 - 1, "pe": 2**31 - 1})
+    for name, parameters in host.machine.builtins.items():
+        kernels = [host.builtin(name), host.builtin(name, **far, nbytes_code=4096)]
+        kernels.append({each: value for each, value in host.builtin(name).items() if each != "deploy_pa"})
+        host.accepted(*(host.launch(kernel, host.arguments(parameters)) for kernel in kernels), what=f"builtin {name}")
+
+
+@clause("HIO-D7-17", "HIO-D7-18", "HIO-D7-47")
+def test_tensors_of_one_and_of_many_shards_are_launched_with(impl, check):
+    """One shard, one on every PE of a SIP, several on one PE, in any order; two tensors."""
+    host = connected(impl, check)
+    kernel, base = host.deploy(), host.machine.memories[0].base
+    places = host.machine.neighbours()
+    everywhere = [shard(place, base + 64 * number, 64, 64 * number) for number, place in enumerate(places)]
+    on_one = [shard(places[-1], base + 37 * number, 37, 37 * number) for number in range(5)]
+    tensors = [tensor(everywhere[0]), tensor(*everywhere), tensor(*reversed(everywhere)), tensor(*on_one)]
+    host.accepted(*(host.launch(kernel, [each]) for each in tensors), host.launch(kernel, tensors[:2]))
+
+
+LARGEST = {
+    "i32": [0, -1, 2**31 - 1, -(2**31)],
+    "i64": [0, -1, 2**53 + 1, 2**63 - 1, -(2**63)],
+    "fp16": [0, 1, -0.0, 65504, -6e-8, 0.1],
+    "fp32": [0, 1, -0.0, 3.4028234663852886e38, -1e-45, 0.1],
+    "bool": [True, False],
+}
+"""Values of each dtype (AMB-HIO-14, AMB-HIO-36)."""
+DTYPES = {"i32": "HIO-D7-38", "i64": "HIO-D7-39", "fp16": "HIO-D7-40", "fp32": "HIO-D7-41", "bool": "HIO-D7-42"}
+
+
+@clause("HIO-D7-46", "HIO-D7-48")
+@pytest.mark.parametrize("dtype", listed(DTYPES))
+def test_a_scalar_of_each_dtype_is_launched_with(impl, check, dtype):
+    """Its value is in the message; a launch may have scalars alone (AMB-HIO-24, AMB-HIO-42)."""
+    host = connected(impl, check)
+    kernel = host.deploy()
+    scalars = [scalar(dtype, value) for value in LARGEST[dtype]]
+    others = [scalar(each, value) for each, value in SCALARS.items()]
+    host.accepted(*(host.launch(kernel, [each]) for each in scalars), host.launch(kernel, [*others, *scalars]))
+
+
+@clause("HIO-D7-04")
+def test_a_launch_without_arguments_is_accepted(impl, check):
+    """An empty list is one; tensors and scalars stand in any order (AMB-HIO-42)."""
+    host = connected(impl, check)
+    kernel = host.deploy()
+    one, two = host.arguments(["tensor", "i32"])
+    lists = [[], [one], [two], [one, two], [two, one], [two, two, one, two, one, one]]
+    host.accepted(*(host.launch(kernel, each) for each in lists))
+
+
+@pytest.mark.parametrize("policy", listed({"fail_fast": "HIO-D7-43", "collect_all": "HIO-D7-44"}))
+def test_a_launch_with_each_failure_policy_is_accepted(impl, check, policy):
+    """With and without arguments (AMB-HIO-11)."""
+    host = connected(impl, check)
+    kernel = host.deploy()
+    lists = [[], host.arguments(["tensor", "i32"])]
+    host.accepted(*(host.launch(kernel, each, failure_policy=policy) for each in lists))

@@ -1,0 +1,296 @@
+"""Sound requests that are refused (D2, D3, D5 to D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation
+
+from .message_changes import Message, refusing
+
+ABSENT = object()
+
+
+def patterns(message: Message) -> Message:
+    """The pattern of a write, or none."""
+    return message.get("pattern") or {}
+
+
+def scalars(message: Message) -> list[Message]:
+    """The scalars of a launch."""
+    return [each for each in message.get("args", ()) if each["arg_kind"] == "scalar"]
+
+
+def tensors(message: Message) -> list[list[Message]]:
+    """The shards of each tensor of a launch."""
+    return [each["tensor_pa_map"]["shards"] for each in message.get("args", ()) if each["arg_kind"] == "tensor"]
+
+
+def unlisted(clause: str, member: str, value: str, of: Callable[[Message], Any]) -> Violation:
+    """A value that the document lists is not known."""
+    return refusing(clause, f"no_{value}_{member}", f"refuses {member} {value}", lambda message: value == of(message))
+
+
+def top(member: str) -> Callable[[Message], Any]:
+    """A member of the request itself."""
+    return lambda message: message.get(member)
+
+
+LISTED = [
+    *(
+        unlisted(clause, "msg_type", value, top("msg_type"))
+        for clause, value in {
+            "HIO-D2-02": "MemoryWrite",
+            "HIO-D2-03": "MemoryRead",
+            "HIO-D2-04": "KernelLaunch",
+        }.items()
+    ),
+    unlisted("HIO-D5-09", "src_kind", "pattern", top("src_kind")),
+    unlisted("HIO-D5-30", "src_kind", "host_buffer_ref", top("src_kind")),
+    *(
+        unlisted(f"HIO-D5-{number}", "pattern_kind", value, lambda message: patterns(message).get("pattern_kind"))
+        for number, value in enumerate(("zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32"), 13)
+    ),
+    *(
+        unlisted(f"HIO-D5-{number}", "dst_mem_kind", value, top("dst_mem_kind"))
+        for number, value in enumerate(("HBM", "TCM", "AUTO"), 27)
+    ),
+    unlisted("HIO-D6-13", "dst_kind", "host_sink", top("dst_kind")),
+    unlisted("HIO-D6-14", "dst_kind", "discard", top("dst_kind")),
+    *(
+        unlisted(clause, "kind", value, lambda message: message.get("kernel_ref", {}).get("kind"))
+        for clause, value in {"HIO-D7-36": "deployed", "HIO-D7-37": "builtin"}.items()
+    ),
+    unlisted("HIO-D7-43", "failure_policy", "fail_fast", top("failure_policy")),
+    unlisted("HIO-D7-44", "failure_policy", "collect_all", top("failure_policy")),
+]
+
+
+def with_scalar(clause: str, dtype: str) -> Violation:
+    """A dtype of scalars is not known."""
+    return refusing(
+        clause,
+        f"no_{dtype}_scalars",
+        f"refuses scalars of {dtype}",
+        lambda message: any(each["dtype"] == dtype for each in scalars(message)),
+    )
+
+
+SCALARS = [
+    with_scalar(f"HIO-D7-{number}", dtype) for number, dtype in enumerate(("i32", "i64", "fp16", "fp32", "bool"), 38)
+]
+
+OPTIONAL = {
+    "timestamp_tag": "HIO-D3-08",
+    "dst_mem_kind": "HIO-D5-22",
+    "dst_kind": "HIO-D6-08",
+    "grid": "HIO-D7-28",
+    "meta": "HIO-D7-29",
+    "failure_policy": "HIO-D7-30",
+}
+LABELS = {"MemoryWrite": "HIO-D5-24", "MemoryRead": "HIO-D6-10", "KernelLaunch": "HIO-D7-32"}
+WITH = {"dst_mem_kind": "MemoryWrite", "dst_kind": "MemoryRead"}
+"""The request of a member that is of one alone; a launch for the others, a write for the tag."""
+STATES: Mapping[str, Callable[[Any], bool]] = {
+    "absent": lambda value: value is ABSENT,
+    "null": lambda value: value is None,
+    "given": lambda value: value is not ABSENT and value is not None,
+}
+
+
+def demanding(clause: str, member: str, message_type: str, state: str) -> Violation:
+    """An optional member may not be absent, or null, or given."""
+
+    def when(message: Message) -> bool:
+        return message["msg_type"] == message_type and STATES[state](message.get(member, ABSENT))
+
+    return refusing(clause, f"{member}_{state}_{message_type}", f"refuses {member} when it is {state}", when)
+
+
+PERMISSIONS = [
+    *(
+        demanding(
+            clause, member, WITH.get(member, "MemoryWrite" if member == "timestamp_tag" else "KernelLaunch"), state
+        )
+        for member, clause in OPTIONAL.items()
+        for state in STATES
+    ),
+    *(demanding(clause, "debug_label", message, state) for message, clause in LABELS.items() for state in STATES),
+    refusing(
+        "HIO-D7-28",
+        "grids_of_numbers",
+        "wants x, y and z",
+        lambda message: (message.get("grid") or {"x": 1}).keys() - set("xyz"),
+    ),
+    refusing(
+        "HIO-D7-29",
+        "small_metas",
+        "refuses a meta of 500 characters",
+        lambda message: len(repr(message.get("meta"))) > 500,
+    ),
+    refusing(
+        "HIO-D5-24",
+        "labels_of_ascii",
+        "refuses labels beyond ASCII",
+        lambda message: not (message.get("debug_label") or "").isascii(),
+    ),
+]
+
+
+def value_of(message: Message) -> Any:
+    """The value of a pattern, or None."""
+    return patterns(message).get("value")
+
+
+VALUES = [
+    refusing(
+        "HIO-D5-14",
+        "signed_bytes",
+        "takes bytes up to 127",
+        lambda message: patterns(message).get("pattern_kind") == "fill_u8" and value_of(message) > 127,
+    ),
+    refusing(
+        "HIO-D5-15",
+        "signed_u16",
+        "takes u16 below 65,535",
+        lambda message: patterns(message).get("pattern_kind") == "fill_u16" and value_of(message) > 65534,
+    ),
+    refusing(
+        "HIO-D5-16",
+        "signed_u32",
+        "takes u32 up to 2 to the 31",
+        lambda message: patterns(message).get("pattern_kind") == "fill_u32" and value_of(message) > 2**31,
+    ),
+    refusing(
+        "HIO-D5-17",
+        "whole_fp16",
+        "takes whole numbers for fp16",
+        lambda message: patterns(message).get("pattern_kind") == "fill_fp16" and value_of(message) % 1,
+    ),
+    refusing(
+        "HIO-D5-18",
+        "whole_fp32",
+        "takes whole numbers for fp32",
+        lambda message: patterns(message).get("pattern_kind") == "fill_fp32" and value_of(message) % 1,
+    ),
+    refusing(
+        "HIO-D5-19",
+        "no_negative_values",
+        "refuses negative values",
+        lambda message: patterns(message).get("pattern_kind") != "zero" and (value_of(message) or 0) < 0,
+    ),
+    refusing(
+        "HIO-D5-21",
+        "zero_with_a_value",
+        "refuses a value beside zero",
+        lambda message: patterns(message).get("pattern_kind") == "zero" and value_of(message) is not None,
+    ),
+    refusing(
+        "HIO-D5-21",
+        "zero_without_a_value",
+        "wants a value beside zero",
+        lambda message: patterns(message).get("pattern_kind") == "zero" and value_of(message) is None,
+    ),
+    refusing(
+        "HIO-D5-21",
+        "zero_of_a_byte",
+        "wants a byte beside zero",
+        lambda message: patterns(message).get("pattern_kind") == "zero" and not 0 <= (value_of(message) or 0) < 256,
+    ),
+    refusing(
+        "HIO-D7-39",
+        "i64_of_53_bits",
+        "refuses i64 past 2 to the 53",
+        lambda message: any(abs(each["value"]) > 2**53 for each in scalars(message)),
+    ),
+    refusing(
+        "HIO-D7-38",
+        "i32_without_the_lowest",
+        "refuses the lowest i32",
+        lambda message: any(each["value"] == -(2**31) for each in scalars(message)),
+    ),
+]
+
+
+LAUNCHES = [
+    refusing(
+        "HIO-D7-04", "no_empty_args", "refuses launches without arguments", lambda message: message.get("args") == []
+    ),
+    refusing(
+        "HIO-D7-04",
+        "tensors_first",
+        "refuses a tensor behind a scalar",
+        lambda message: [each["arg_kind"] for each in message.get("args", ())] == ["scalar", "tensor"],
+    ),
+    refusing("HIO-D7-47", "no_tensors", "refuses tensor arguments", tensors),
+    refusing("HIO-D7-17", "one_tensor", "refuses a second tensor", lambda message: len(tensors(message)) > 1),
+    refusing(
+        "HIO-D7-18",
+        "one_shard",
+        "refuses several shards",
+        lambda message: any(len(each) > 1 for each in tensors(message)),
+    ),
+    refusing(
+        "HIO-D7-18",
+        "shards_in_order",
+        "refuses shards out of order",
+        lambda message: any(each[0]["offset_bytes"] for each in tensors(message)),
+    ),
+    refusing("HIO-D7-48", "no_scalars", "refuses scalar arguments", scalars),
+    refusing(
+        "HIO-D7-48",
+        "scalars_beside_tensors",
+        "refuses scalars alone",
+        lambda message: scalars(message) and not tensors(message),
+    ),
+    refusing("HIO-D7-46", "no_scalar_values", "refuses scalars by value", scalars),
+    refusing(
+        "HIO-D7-37",
+        "builtin_at_a_place",
+        "looks at the place of a builtin",
+        lambda message: message.get("kernel_ref", {}).get("deploy_sip", 0) > 1,
+    ),
+    refusing(
+        "HIO-D7-37",
+        "builtin_with_null",
+        "wants an address for a builtin",
+        lambda message: message.get("kernel_ref", {}).get("deploy_pa", 0) is None,
+    ),
+    refusing(
+        "HIO-D2-08",
+        "small_launches",
+        "refuses a launch with both sorts of arguments",
+        lambda message: tensors(message) and scalars(message),
+    ),
+    refusing(
+        "HIO-D2-06",
+        "no_initialization",
+        "refuses ones of fp32",
+        lambda message: patterns(message).get("pattern_kind") == "fill_fp32",
+    ),
+    refusing(
+        "HIO-D7-22",
+        "aligned_shards",
+        "wants aligned shards",
+        lambda message: any(shard["pa"] % 2 for each in tensors(message) for shard in each),
+    ),
+    refusing(
+        "HIO-D7-24",
+        "small_offsets",
+        "refuses offsets past 2 to the 63",
+        lambda message: any(shard["offset_bytes"] >> 63 for each in tensors(message) for shard in each),
+    ),
+    refusing(
+        "HIO-D6-13",
+        "aligned_reads",
+        "wants aligned reads into the sink",
+        lambda message: message.get("dst_kind") == "host_sink" and message["src_pa"] % 64,
+    ),
+    refusing(
+        "HIO-D3-07",
+        "one_device",
+        "takes requests for the first device alone",
+        lambda message: message["target_device"] != "sip:0",
+    ),
+]

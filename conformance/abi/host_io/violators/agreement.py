@@ -1,0 +1,268 @@
+"""Members that do not agree with one another and are accepted (D5 to D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import validator
+from tessera_reference.host_io.machine import Machine
+from tessera_reference.host_io.patterns import ELEMENTS
+
+from .accepted import patterns, scalars
+from .message_changes import Message, changed, read_as
+
+_refuse = validator._refuse
+_require = Machine.require
+
+
+def forgiving(clause: str, name: str, description: str, words: str, fields: str = "") -> Violation:
+    """A check whose failures with these words, of members with this in their path, are passed over."""
+
+    def refuse(field: str, reason: str, of: str) -> None:
+        if words not in reason or fields not in field:
+            _refuse(field, reason, of)
+
+    return changed(clause, name, description, (validator, "_refuse", refuse))
+
+
+def fitting(clause: str, name: str, description: str, change: Callable[[Message, str], Any]) -> Violation:
+    """Values of patterns that are made to fit; `change` takes the pattern and the dtype of its element."""
+
+    def within(message: Message) -> None:
+        pattern = patterns(message)
+        if isinstance(pattern, dict) and pattern.get("pattern_kind") in ELEMENTS:
+            change(pattern, ELEMENTS[pattern["pattern_kind"]].dtype)
+
+    return read_as(clause, name, description, within)
+
+
+def wrapped(pattern: Message, dtype: str) -> None:
+    """Values modulo the width of the element."""
+    if dtype.startswith("u") and isinstance(pattern.get("value"), int) and not isinstance(pattern["value"], bool):
+        pattern["value"] %= 1 << int(dtype[1:])
+
+
+def cut(pattern: Message, dtype: str) -> None:
+    """Values without their fraction."""
+    value = pattern.get("value")
+    if dtype.startswith("u") and not isinstance(value, int | str | list | dict | None):
+        pattern["value"] = int(value)
+
+
+def nothing_is_zero(pattern: Message, dtype: str) -> None:
+    """No value is zero."""
+    if pattern.get("value") is None:
+        pattern["value"] = 0
+
+
+def saturated(kind: str) -> Callable[[Message, str], None]:
+    """The value of one kind is limited to its range."""
+
+    def change(pattern: Message, dtype: str) -> None:
+        if pattern["pattern_kind"] == kind and isinstance(pattern.get("value"), int):
+            pattern["value"] = min(max(pattern["value"], 0), (1 << int(dtype[1:])) - 1)
+
+    return change
+
+
+def no_pattern_is_zero(message: Message) -> None:
+    """A write without a pattern writes zeros."""
+    if message.get("msg_type") == "MemoryWrite" and message.get("pattern") is None:
+        message["pattern"] = {"pattern_kind": "zero"}
+
+
+def cut_to_elements(kind: str) -> Callable[[Message], None]:
+    """Fills of one kind write as many whole elements as there is room for, or one."""
+
+    def change(message: Message) -> None:
+        if patterns(message).get("pattern_kind") == kind:
+            size = ELEMENTS[kind].size
+            message["nbytes"] = max(message["nbytes"] // size, 1) * size
+
+    return change
+
+
+WRITES = [
+    read_as("HIO-D5-11", "no_pattern_is_zero", "writes zeros without a pattern", no_pattern_is_zero),
+    read_as("HIO-D5-10", "null_pattern_is_zero", "writes zeros for a pattern of null", no_pattern_is_zero),
+    fitting("HIO-D5-20", "no_value_is_zero", "fills with zero without a value", nothing_is_zero),
+    fitting("HIO-D5-19", "wrapped_values", "takes values modulo the element", wrapped),
+    fitting("HIO-D5-19", "cut_values", "cuts fractions off", cut),
+    *(
+        fitting(clause, f"saturated_{kind}", "limits values to the range", saturated(kind))
+        for clause, kind in {"HIO-D5-14": "fill_u8", "HIO-D5-15": "fill_u16", "HIO-D5-16": "fill_u32"}.items()
+    ),
+    forgiving("HIO-D5-07", "parts_of_elements", "fills parts of elements", "a multiple of"),
+    *(
+        read_as(clause, f"part_of_{kind}", "fills whole elements only", cut_to_elements(kind))
+        for clause, kind in {
+            "HIO-D5-15": "fill_u16",
+            "HIO-D5-16": "fill_u32",
+            "HIO-D5-17": "fill_fp16",
+            "HIO-D5-18": "fill_fp32",
+        }.items()
+    ),
+]
+
+
+def one_behind(message: Message) -> None:
+    """Sizes of integers are counted one too wide."""
+    pattern = patterns(message)
+    if pattern.get("value") == 256 and pattern.get("pattern_kind") == "fill_u8":
+        pattern["value"] = 255
+
+
+OFF_BY_ONE = read_as("HIO-D5-14", "bytes_up_to_256", "takes 256 for a byte", one_behind)
+
+
+def placed(clause: str, name: str, description: str, change: Callable[..., tuple[Any, int, int, str]]) -> Violation:
+    """A machine that looks for other bytes than those it is asked for; `change` gives place, address, size and kind."""
+
+    def require(self: Machine, place: Any, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+        _require(self, *change(self, place, pa, nbytes, kind, field), field)
+
+    return changed(clause, name, description, (Machine, "require", require))
+
+
+def one_more(prefix: str) -> Callable[..., tuple[Any, int, int, str]]:
+    """One byte past the end of a memory counts as its own."""
+
+    def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
+        ends = [each.base + each.bytes for each in machine.memories]
+        return place, pa, nbytes - (field.startswith(prefix) and pa + nbytes - 1 in ends), kind
+
+    return change
+
+
+def wrapping(prefix: str, name: str) -> Callable[..., tuple[Any, int, int, str]]:
+    """A place that does not exist is another that does."""
+
+    def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
+        most = getattr(machine.size, f"{name}s")
+        return (
+            place._replace(**{name: getattr(place, name) % most}) if field.startswith(prefix) else place,
+            pa,
+            nbytes,
+            kind,
+        )
+
+    return change
+
+
+def whichever(wanted: str) -> Callable[..., tuple[Any, int, int, str]]:
+    """One kind of memory that is named is not compared with the address."""
+
+    def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
+        return place, pa, nbytes, "AUTO" if kind == wanted else kind
+
+    return change
+
+
+PLACES = [
+    *(
+        placed(
+            f"HIO-{section}-{number:02}",
+            f"{name}s_around_{prefix[:3]}",
+            f"counts {name}s modulo their number",
+            wrapping(prefix, name),
+        )
+        for section, first, prefix in (("D5", 3, "dst"), ("D6", 3, "src"), ("D7", 19, "args"))
+        for number, name in enumerate(("sip", "cube", "pe"), first)
+    ),
+    placed("HIO-D5-06", "write_one_behind", "writes a byte behind memory", one_more("dst")),
+    placed("HIO-D6-06", "read_one_behind", "reads a byte behind memory", one_more("src")),
+    placed("HIO-D6-07", "read_more", "reads a byte more than memory has", one_more("src")),
+    placed("HIO-D7-22", "shard_one_behind", "takes a shard that ends behind memory", one_more("args")),
+    placed("HIO-D7-23", "shard_of_more", "takes a shard that is larger than memory", one_more("args")),
+    placed("HIO-D5-27", "hbm_anywhere", "takes HBM at any address", whichever("HBM")),
+    placed("HIO-D5-28", "tcm_anywhere", "takes TCM at any address", whichever("TCM")),
+    placed("HIO-D5-22", "kinds_without_meaning", "takes HBM at an address of TCM", whichever("HBM")),
+]
+
+
+def default_hbm(message: Message) -> None:
+    """Without a kind of memory, HBM is meant."""
+    if message.get("msg_type") == "MemoryWrite" and message.get("dst_mem_kind") is None:
+        message["dst_mem_kind"] = "HBM"
+
+
+def null_is_hbm(message: Message) -> None:
+    """A kind of memory of null is HBM."""
+    if message.get("dst_mem_kind", "AUTO") is None:
+        message["dst_mem_kind"] = "HBM"
+
+
+def deployed_at_zero(message: Message) -> None:
+    """A deployed kernel without an address is the one of the suite's usual address."""
+    kernel = message.get("kernel_ref")
+    if isinstance(kernel, dict) and kernel.get("kind") == "deployed" and kernel.get("deploy_pa") is None:
+        kernel["deploy_pa"] = 2048
+
+
+def one_byte_of_code(message: Message) -> None:
+    """No code is a byte of code."""
+    kernel = message.get("kernel_ref")
+    if isinstance(kernel, dict) and kernel.get("nbytes_code") == 0:
+        kernel["nbytes_code"] = 1
+
+
+def stripped_names(message: Message) -> None:
+    """Names without the spaces around them."""
+    kernel = message.get("kernel_ref")
+    if isinstance(kernel, dict) and isinstance(kernel.get("name"), str):
+        kernel["name"] = kernel["name"].strip() or "x"
+
+
+def unknown_is_nop(message: Message) -> None:
+    """Unknown builtins are `nop`."""
+    kernel = message.get("kernel_ref")
+    if isinstance(kernel, dict) and kernel.get("name") == "unknown kernel":
+        kernel["name"] = "nop"
+
+
+def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
+    """A change of each scalar of a launch."""
+
+    def within(message: Message) -> None:
+        if isinstance(message.get("args"), list) and all(isinstance(each, dict) for each in message["args"]):
+            for each in scalars({"args": [each for each in message["args"] if "arg_kind" in each]}):
+                change(each)
+
+    return within
+
+
+def numbers_of_booleans(scalar: Message) -> None:
+    """True is 1, where a number is wanted."""
+    if isinstance(scalar.get("value"), bool) and scalar.get("dtype") != "bool":
+        scalar["value"] = int(scalar["value"])
+
+
+def booleans_of_numbers(scalar: Message) -> None:
+    """Numbers are true or false, where a boolean is wanted."""
+    if scalar.get("dtype") == "bool" and isinstance(scalar.get("value"), int):
+        scalar["value"] = bool(scalar["value"])
+
+
+def dereferenced(scalar: Message) -> None:
+    """An object that says where a value lies is taken for the value."""
+    if isinstance(scalar.get("value"), dict):
+        scalar["value"] = 0
+
+
+LAUNCHES = [
+    read_as("HIO-D7-08", "code_at_zero", "takes the usual address for a missing one", deployed_at_zero),
+    read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at_zero),
+    read_as("HIO-D7-12", "no_code", "takes binaries of no bytes", one_byte_of_code),
+    read_as("HIO-D7-05", "stripped_names", "strips names of kernels", stripped_names),
+    read_as("HIO-D7-05", "unknown_is_nop", "takes unknown kernels for nop", unknown_is_nop),
+    read_as("HIO-D7-27", "true_is_one", "takes true for a number", scalar_value(numbers_of_booleans)),
+    read_as("HIO-D7-27", "one_is_true", "takes numbers for booleans", scalar_value(booleans_of_numbers)),
+    read_as("HIO-D7-46", "scalars_by_reference", "takes scalars by reference", scalar_value(dereferenced)),
+    forgiving(
+        "HIO-D7-24", "offsets_to_the_end", "lets shards pass the end of their tensor", "pass 2^64", "offset_bytes"
+    ),
+    read_as("HIO-D5-23", "hbm_by_default", "writes to HBM by default", default_hbm),
+    read_as("HIO-D5-23", "null_is_hbm", "takes null for HBM", null_is_hbm),
+]

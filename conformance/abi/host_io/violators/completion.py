@@ -1,0 +1,195 @@
+"""Responses and completions that break the rules of their form, or are not the same each time (D3, D4)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import endpoint
+from tessera_reference.host_io.errors import RequestFailed
+
+from .message_changes import Message, changed, completing, responding
+
+_response = endpoint._response
+
+
+def without(member: str) -> Callable[[Message], Message]:
+    """A message without one member."""
+    return lambda message: {name: value for name, value in message.items() if name != member}
+
+
+def failed(change: dict[str, Any]) -> Callable[[Message], Message]:
+    """Completions of failures with other members."""
+    return lambda completion: completion if completion["ok"] else completion | change
+
+
+def succeeded(change: dict[str, Any]) -> Callable[[Message], Message]:
+    """Completions of successes with other members."""
+    return lambda completion: completion | change if completion["ok"] else completion
+
+
+def without_nulls(completion: Message) -> Message:
+    """A completion without members that are null."""
+    return {name: value for name, value in completion.items() if value is not None}
+
+
+RESPONSES = [
+    responding("HIO-D3-10", "no_correlation_id", "leaves correlation_id out", without("correlation_id")),
+    responding("HIO-D3-11", "no_request_id", "leaves request_id out", without("request_id")),
+    responding("HIO-D3-12", "no_completion", "leaves completion out", without("completion")),
+    responding(
+        "HIO-D3-12",
+        "null_completion",
+        "says null for success",
+        lambda answer: answer | {"completion": None} if answer["completion"]["ok"] else answer,
+    ),
+    responding(
+        "HIO-D3-12",
+        "flat",
+        "has the completion's members in the response",
+        lambda answer: without("completion")(answer | answer["completion"]),
+    ),
+    responding(
+        "HIO-D3-12", "more_members", "tells a status beside the completion", lambda answer: answer | {"status": 0}
+    ),
+    responding("HIO-D3-12", "in_a_list", "puts responses in lists", lambda answer: f"[{endpoint.write_frame(answer)}]"),
+]
+
+
+def renamed(clause: str, member: str, name: str, description: str, change: Callable[[str], str]) -> Violation:
+    """An id that is not repeated as it is."""
+    return responding(clause, name, description, lambda answer: answer | {member: change(answer[member])})
+
+
+IDS = [
+    violation
+    for clause, member in {"HIO-D3-10": "correlation_id", "HIO-D3-11": "request_id"}.items()
+    for violation in (
+        renamed(clause, member, f"{member}_lower", "repeats it in lower case", str.lower),
+        renamed(clause, member, f"{member}_stripped", "repeats it without spaces around it", str.strip),
+        renamed(clause, member, f"{member}_short", "repeats 255 characters of it", lambda text: text[:255]),
+        renamed(
+            clause, member, f"{member}_composed", "repeats it composed", lambda text: unicodedata.normalize("NFC", text)
+        ),
+        renamed(
+            clause,
+            member,
+            f"{member}_ascii",
+            "repeats its ASCII characters",
+            lambda text: text.encode("ascii", "replace").decode(),
+        ),
+        renamed(clause, member, f"{member}_constant", "answers with the same one always", lambda text: "0"),
+    )
+]
+SWAPPED = [
+    responding(
+        "HIO-D3-10",
+        "swapped_ids",
+        "swaps the ids",
+        lambda answer: answer | {"correlation_id": answer["request_id"], "request_id": answer["correlation_id"]},
+    ),
+    responding(
+        "HIO-D3-11",
+        "one_id_twice",
+        "gives correlation_id twice",
+        lambda answer: answer | {"request_id": answer["correlation_id"]},
+    ),
+]
+
+COMPLETIONS = [
+    *(
+        completing(f"HIO-D4-0{number}", f"no_{member}", f"leaves {member} out", without(member))
+        for number, member in enumerate(("ok", "error_code", "error_message"), 1)
+    ),
+    completing("HIO-D4-01", "ok_is_one", "says 1 for true", lambda each: each | {"ok": int(each["ok"])}),
+    completing("HIO-D4-01", "ok_is_a_text", "says true in quotes", lambda each: each | {"ok": str(each["ok"]).lower()}),
+    completing(
+        "HIO-D4-02",
+        "no_null_code",
+        "leaves error_code out where it is null",
+        lambda each: without("error_code")(each) if each["ok"] else each,
+    ),
+    completing("HIO-D4-02", "numeric_codes", "has numbers as codes", failed({"error_code": 22})),
+    completing("HIO-D4-02", "nested_codes", "has objects as codes", failed({"error_code": {"name": "INVALID"}})),
+    completing("HIO-D4-03", "without_nulls", "leaves nulls out", without_nulls),
+    completing("HIO-D4-03", "message_in_a_list", "has a list of messages", failed({"error_message": ["wrong"]})),
+    completing("HIO-D4-04", "ok_with_a_code", "has the code OK", succeeded({"error_code": "OK"})),
+    completing("HIO-D4-04", "ok_with_an_empty_code", "has an empty code on success", succeeded({"error_code": ""})),
+    completing("HIO-D4-05", "ok_with_a_message", "has the message done", succeeded({"error_message": "done"})),
+    completing(
+        "HIO-D4-05", "ok_with_an_empty_message", "has an empty message on success", succeeded({"error_message": ""})
+    ),
+    completing("HIO-D4-06", "null_code", "has no code on failure", failed({"error_code": None})),
+    completing("HIO-D4-06", "empty_code", "has an empty code on failure", failed({"error_code": ""})),
+    completing(
+        "HIO-D4-06",
+        "always_ok",
+        "says that everything succeeds",
+        failed({"ok": True, "error_code": None, "error_message": None}),
+    ),
+]
+
+
+def numbered(clause: str, name: str, description: str, change: Callable[[Message, int], Any]) -> Violation:
+    """Completions that depend on how many there were, in the life of the process."""
+    numbers = count()
+    return completing(clause, name, description, lambda each: change(each, next(numbers)))
+
+
+def by_ids(clause: str, name: str, description: str, code: Callable[[Message], str]) -> Violation:
+    """Codes of failures that depend on the ids."""
+
+    def change(answer: Message) -> None:
+        if not answer["completion"]["ok"]:
+            answer["completion"]["error_code"] = code(answer)
+
+    return responding(clause, name, description, change)
+
+
+def coded(pair: tuple[str, str], failure: RequestFailed | None) -> str:
+    """The text of the message as the code, with the ids in it."""
+    if failure is None:
+        return _response(pair, failure)
+    answer = endpoint.read_frame(_response(pair, failure))
+    answer["completion"]["error_code"] = f"{failure.code} in {pair[1]}"
+    return endpoint.write_frame(answer)
+
+
+FAILURE = {"ok": False, "error_code": "BUSY", "error_message": None}
+REPEATED = [
+    numbered(
+        "HIO-D4-07",
+        "counted_codes",
+        "numbers its codes",
+        lambda each, n: each if each["ok"] else each | {"error_code": f"ERROR_{n}"},
+    ),
+    numbered("HIO-D4-07", "busy_at_times", "is busy each 29th time", lambda each, n: FAILURE if n % 29 == 28 else each),
+    numbered(
+        "HIO-D4-07",
+        "two_codes",
+        "has two codes in turn",
+        lambda each, n: each if each["ok"] or n % 2 else each | {"error_code": "FAILED"},
+    ),
+    numbered(
+        "HIO-Context-04", "busy_later", "is busy after forty completions", lambda each, n: FAILURE if n > 40 else each
+    ),
+    numbered(
+        "HIO-Context-04",
+        "codes_change_later",
+        "has other codes after fifty",
+        lambda each, n: each if each["ok"] or n < 50 else each | {"error_code": "E"},
+    ),
+    by_ids(
+        "HIO-D4-02", "codes_of_requests", "names the request in its codes", lambda answer: f"BAD_{answer['request_id']}"
+    ),
+    by_ids(
+        "HIO-D4-07",
+        "codes_of_flows",
+        "names the correlation in its codes",
+        lambda answer: f"BAD_{answer['correlation_id']}",
+    ),
+    changed("HIO-D4-02", "coded_ids", "has the request id within its codes", (endpoint, "_response", coded)),
+]

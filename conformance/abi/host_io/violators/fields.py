@@ -1,0 +1,217 @@
+"""Requests with members of a wrong form that are accepted: for each member, each keyword of its schema (D3, D5 to D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, Member, members
+from tessera_conformance.strength import Violation
+
+from .message_changes import Message, read_as
+
+IDS = ("correlation_id", "request_id")
+MEMBERS = [each for each in members() if each.name not in IDS]
+MESSAGES = {"memory_write": "MemoryWrite", "memory_read": "MemoryRead", "kernel_launch": "KernelLaunch"}
+ENVELOPE = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
+
+SHARD = {"sip": 0, "cube": 0, "pe": 0, "pa": 0, "nbytes": 64, "offset_bytes": 0}
+KERNEL = {"name": "nop", "kind": "builtin", "deploy_sip": 0, "deploy_cube": 0, "deploy_pe": 0, "nbytes_code": 0}
+SOUND: Mapping[str, Any] = {
+    **SHARD,
+    **{f"{side}_{name}": 0 for side in ("dst", "src", "deploy") for name in ("sip", "cube", "pe")},
+    "target_device": "sip:0",
+    "dst_pa": 0,
+    "src_pa": 0,
+    "src_kind": "pattern",
+    "pattern": {"pattern_kind": "zero"},
+    "pattern_kind": "fill_u8",
+    "value": 1,
+    "kernel_ref": KERNEL,
+    "args": [],
+    "name": "anything",
+    "kind": "deployed",
+    "deploy_pa": 2048,
+    "nbytes_code": 256,
+    "tensor_pa_map": {"shards": [SHARD]},
+    "shards": [SHARD],
+    "dtype": "i32",
+}
+"""What a lenient reader takes instead; a member that is not here it drops."""
+
+UNLISTED = {
+    "msg_type": "HIO-D2-01",
+    "src_kind": "HIO-D5-08",
+    "dst_mem_kind": "HIO-D5-31",
+    "pattern_kind": "HIO-D5-12",
+    "dst_kind": "HIO-D6-15",
+    "failure_policy": "HIO-D7-50",
+    "kind": "HIO-D7-06",
+    "arg_kind": "HIO-D7-49",
+    "dtype": "HIO-D7-26",
+}
+"""The clause by which a value that is not listed is refused."""
+
+TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "null": type(None),
+    "boolean": bool,
+    "integer": int,
+    "number": (int, Decimal),
+    "string": str,
+    "array": list,
+    "object": dict,
+}
+
+
+def has_type(value: Any, names: str | list[str]) -> bool:
+    """Whether a value is of one of the types of JSON."""
+    names = [names] if isinstance(names, str) else names
+    if isinstance(value, bool):
+        return "boolean" in names
+    return any(isinstance(value, TYPES[name]) for name in names)
+
+
+def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value, None for an absent one, is ruled out by a keyword."""
+    number = not isinstance(value, bool) and isinstance(value, int)
+    match keyword:
+        case "required":
+            return value is None
+        case "type":
+            return value is not None and not has_type(value, schema["type"])
+        case "enum" | "const":
+            return value is not None and value not in schema.get("enum", [schema.get("const")])
+        case "minimum":
+            return number and value < schema["minimum"]
+        case "maximum":
+            return number and value > schema["maximum"]
+        case "minItems":
+            return bool(value == [])
+        case "items":
+            return isinstance(value, list) and not all(isinstance(each, dict) and each for each in value)
+    raise ValueError(keyword)
+
+
+def parts_of(message: Message, part: str) -> Iterator[Message]:
+    """The parts of a request that have this definition, as far as they are objects."""
+    carrier, path = CARRIERS[part]
+    found: list[Any] = [message] if message.get("msg_type", MESSAGES[carrier]) == MESSAGES[carrier] else []
+    if path == () and message.get("msg_type") not in MESSAGES.values():  # an unknown type: known by its members
+        found = [message] if MARKS[part] in message else []
+    for step in path:
+        found = [inner for each in found for inner in _inner(each, step)]
+    for each in found:
+        if isinstance(each, dict) and (part not in ARGUMENTS or ARGUMENTS[part] in each):
+            yield each
+
+
+MARKS = {"memory_write": "dst_pa", "memory_read": "src_pa", "kernel_launch": "kernel_ref"}
+ARGUMENTS = {"tensor_argument": "tensor_pa_map", "scalar_argument": "dtype"}
+"""By what a request, or an argument, is known whose kind is wrong."""
+
+
+def _inner(value: Any, step: str | int) -> list[Any]:
+    if isinstance(step, int):
+        return value if isinstance(value, list) else []
+    return [value[step]] if isinstance(value, dict) and step in value else []
+
+
+def lenient(member: Member, keyword: str, clause: str) -> Violation:
+    """A reader that takes something sound where the member is ruled out by one keyword of its schema."""
+    constant = member.schema.get("const")
+
+    def change(message: Message) -> None:
+        for part in list(parts_of(message, member.part)):
+            value = part.get(member.name)
+            if not breaks(keyword, member.schema, value):
+                continue
+            if keyword == "items":
+                part[member.name] = [each for each in value if isinstance(each, dict) and each]
+            elif constant is not None or member.name in SOUND:
+                part[member.name] = SOUND[member.name] if constant is None else constant
+            else:
+                del part[member.name]
+
+    name = f"{member.part}_{member.name}_{keyword}_of_{clause.removeprefix('HIO-').replace('-', '_')}"
+    return read_as(clause, name, f"takes {member.name} of {member.part} without looking at its {keyword}", change)
+
+
+KEYWORDS = ("type", "enum", "const", "minimum", "maximum", "minItems", "items")
+
+REQUIRED = [lenient(each, "required", each.clause) for each in MEMBERS if each.required]
+OF_ANY_FORM = [
+    lenient(each, keyword, UNLISTED[each.name] if keyword in ("enum", "const") else each.clause)
+    for each in MEMBERS
+    for keyword in KEYWORDS
+    if keyword in each.schema
+]
+OF_THE_ENVELOPE = [
+    lenient(each, "required", ENVELOPE[each.part]) for each in MEMBERS if each.name in ("msg_type", "target_device")
+]
+
+
+def all_defaults(message: Message) -> None:
+    """Take something sound for whatever is missing."""
+    for each in MEMBERS:
+        for part in parts_of(message, each.part):
+            if each.required and part.get(each.name) is None and each.name in SOUND:
+                part[each.name] = SOUND[each.name]
+
+
+DEFAULTS = read_as("HIO-Verification-01", "all_defaults", "takes a default for every missing member", all_defaults)
+
+
+def integers(clause: str, name: str, description: str, kinds: type | tuple[type, ...], read: Any) -> Violation:
+    """A reader of integers that also takes something else for one."""
+
+    def change(message: Message) -> None:
+        for each in MEMBERS:
+            if each.schema.get("type") == "integer":
+                for part in parts_of(message, each.part):
+                    if isinstance(part.get(each.name), kinds):
+                        part[each.name] = read(part[each.name])
+
+    return read_as(clause, name, description, change)
+
+
+INTEGERS = [
+    integers("HIO-D5-05", "booleans_are_integers", "counts true as one", bool, int),
+    integers("HIO-D5-04", "digits_are_integers", "reads texts of digits", str, lambda text: int(text or 0)),
+    integers("HIO-D5-07", "fractions_are_cut", "cuts fractions off", Decimal, int),
+    integers("HIO-D6-03", "tags_of_32_bits", "reads integers modulo 2 to the 32", int, lambda value: value % 2**32),
+    integers(
+        "HIO-D7-22", "addresses_of_64_bits", "reads integers modulo 2 to the 64", int, lambda value: value % 2**64
+    ),
+    integers("HIO-D7-21", "magnitudes", "drops the sign", int, abs),
+]
+
+
+def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ...] = ()) -> Violation:
+    """A reader that ignores members that it does not know, or only those with these names."""
+
+    def change(message: Message) -> None:
+        for name in parts:
+            known = {each.name for each in members() if each.part == name}
+            for part in parts_of(message, name):
+                for other in [each for each in part if each not in known and (each in words or not words)]:
+                    del part[other]
+
+    return read_as(clause, name, f"ignores {' and '.join(words) or 'unknown members'} of {', '.join(parts)}", change)
+
+
+LAUNCH = ("kernel_launch", "kernel_ref")
+TENSOR = ("tensor_argument", "tensor_pa_map", "tensor_shard")
+PLANTED = [
+    planted("HIO-D5-25", "data_in_writes", ("memory_write",)),
+    planted("HIO-D5-25", "data_in_patterns", ("pattern",)),
+    planted("HIO-D5-25", "payloads_in_writes", ("memory_write",), ("payload",)),
+    planted("HIO-D7-14", "sources", LAUNCH, ("source", "source_code")),
+    planted("HIO-D7-14", "sources_of_a_kernel", LAUNCH[1:]),
+    planted("HIO-D7-15", "ir", LAUNCH, ("ir", "mlir")),
+    planted("HIO-D7-15", "ir_of_a_launch", LAUNCH[:1]),
+    planted("HIO-D7-33", "data_in_launches", LAUNCH[:1]),
+    planted("HIO-D7-33", "data_in_tensors", TENSOR),
+    planted("HIO-D7-33", "data_in_shards", TENSOR[-1:]),
+    planted("HIO-D7-33", "data_in_scalars", ("scalar_argument",)),
+]

@@ -1,0 +1,435 @@
+"""Ids that are read wrongly, responses of other requests, pairs in use, tags that matter (D3, Verification)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import endpoint
+from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.errors import InvalidFrame
+from tessera_reference.mesh.choice_policies import Choices
+
+from .message_changes import Message, changed, read_as, refusing
+
+Pair = tuple[str, str]
+
+_ids_of = endpoint.ids_of
+_read = endpoint._read
+_exchange = Endpoint.exchange
+_require_room = Endpoint._require_room
+_run = Endpoint._run
+_drain = Endpoint.drain
+
+
+# Ids and frames that cannot be read
+
+
+def reading_ids(clause: str, name: str, description: str, change: Callable[[Message], Message]) -> Violation:
+    """Ids that are read from another message."""
+    return changed(clause, name, description, (endpoint, "ids_of", lambda value: _ids_of(change(dict(value)))))
+
+
+def defaulted(member: str) -> Callable[[Message], Message]:
+    """A missing id has a default."""
+    return lambda value: value | {member: "none"} if value.get(member) is None else value
+
+
+def as_text(member: str) -> Callable[[Message], Message]:
+    """An id of another type is made a text."""
+    return lambda value: value | {member: str(value[member])} if value.get(member) is not None else value
+
+
+def empty_for_others(member: str) -> Callable[[Message], Message]:
+    """An id that is false in Python is a space."""
+    return lambda value: value | {member: " "} if not value.get(member) else value
+
+
+def found_anyway(frame: str | bytes) -> Message:
+    """The object of a frame; one that cannot be read is a request without a type."""
+    try:
+        return _read(frame)
+    except InvalidFrame:
+        return {"correlation_id": "unknown", "request_id": "unknown"}
+
+
+def last_read(frame: str | bytes, last: dict[str, Message] = {}) -> Message:  # noqa: B006 - what was read last is kept
+    """The object of a frame; one that cannot be read repeats the ids of the last one."""
+    try:
+        last["message"] = _read(frame)
+    except InvalidFrame:
+        return {name: last.get("message", {}).get(name, "none") for name in ("correlation_id", "request_id")}
+    return last["message"]
+
+
+def first_of_a_list(frame: str | bytes) -> Message:
+    """The object of a frame, or the first of a list."""
+    text = str(frame).strip()
+    return _read(text[1:-1] if text.startswith("[{") else frame)
+
+
+def refusing_silently(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
+    """Malformed requests are answered as frames that cannot be read."""
+    answers = _exchange(self, frames, choices)
+    return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in each else each for each in answers]
+
+
+READING = [
+    *(
+        violation
+        for clause, member in {"HIO-D3-02": "correlation_id", "HIO-D3-05": "request_id"}.items()
+        for violation in (
+            reading_ids(clause, f"default_{member}", f"has a default for {member}", defaulted(member)),
+            reading_ids(clause, f"text_of_{member}", f"makes {member} a text", as_text(member)),
+            reading_ids(
+                clause, f"empty_{member}", f"takes a space for what is empty as {member}", empty_for_others(member)
+            ),
+        )
+    ),
+    *(
+        reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", defaulted(member))
+        for clause, member, kind in (
+            ("HIO-D5-02", "correlation_id", "writes"),
+            ("HIO-D6-02", "request_id", "reads"),
+            ("HIO-D7-02", "correlation_id", "launches"),
+            ("HIO-Verification-01", "request_id", "requests"),
+        )
+    ),
+    changed("HIO-D3-02", "unreadable_frames", "answers what it cannot read", (endpoint, "_read", found_anyway)),
+    changed("HIO-D3-11", "last_ids", "answers what it cannot read with the last ids", (endpoint, "_read", last_read)),
+    changed("HIO-D3-05", "lists_of_requests", "takes lists of requests", (endpoint, "_read", first_of_a_list)),
+    changed(
+        "HIO-Verification-01",
+        "silent_refusals",
+        "answers malformed requests without ids",
+        (Endpoint, "exchange", refusing_silently),
+    ),
+    refusing(
+        "HIO-D3-02",
+        "short_correlation_ids",
+        "refuses correlation ids of 256 characters",
+        lambda each: len(each["correlation_id"]) > 255,
+    ),
+    refusing(
+        "HIO-D3-05",
+        "short_request_ids",
+        "refuses request ids of 256 characters",
+        lambda each: len(each["request_id"]) > 255,
+    ),
+    refusing(
+        "HIO-D3-02",
+        "ascii_correlation_ids",
+        "refuses correlation ids beyond ASCII",
+        lambda each: not each["correlation_id"].isascii(),
+    ),
+    refusing(
+        "HIO-D3-05",
+        "numeric_request_ids",
+        "refuses request ids that do not begin with r",
+        lambda each: each["request_id"][0] != "r",
+    ),
+]
+
+
+def device(change: Callable[[str], str]) -> Callable[[Message], None]:
+    """Names of devices that are read as others."""
+
+    def within(message: Message) -> None:
+        if isinstance(message.get("target_device"), str):
+            message["target_device"] = change(message["target_device"])
+
+    return within
+
+
+DEVICES = [
+    read_as("HIO-D3-07", "any_device", "takes any device for the first", device(lambda name: "sip:0")),
+    read_as("HIO-D3-07", "stripped_devices", "strips names of devices", device(lambda name: name.strip() or "x")),
+    read_as("HIO-D3-07", "beginnings_of_devices", "compares the beginning of names", device(lambda name: name[:5])),
+]
+
+
+def by_members(message: Message) -> None:
+    """The type of a request follows from its members."""
+    marks = {"dst_pa": "MemoryWrite", "src_pa": "MemoryRead", "kernel_ref": "KernelLaunch"}
+    if isinstance(message.get("msg_type"), str):
+        message["msg_type"] = next((name for mark, name in marks.items() if mark in message), message["msg_type"])
+
+
+def near_types(message: Message) -> None:
+    """Types are compared without case and spaces."""
+    names = {each.lower(): each for each in ("MemoryWrite", "MemoryRead", "KernelLaunch")}
+    if isinstance(message.get("msg_type"), str):
+        message["msg_type"] = names.get(message["msg_type"].strip().lower(), message["msg_type"])
+
+
+TYPES = [
+    read_as("HIO-D3-01", "types_by_members", "tells types by their members", by_members),
+    read_as("HIO-D2-01", "types_of_any_case", "compares types without case", near_types),
+]
+
+
+# Matching
+
+
+def answered(clause: str, name: str, description: str, change: Callable[[list[Message]], Any]) -> Violation:
+    """The answers of an exchange are changed, in place or by returning others."""
+
+    def exchange(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
+        answers = [endpoint.read_frame(each) for each in _exchange(self, frames, choices)]
+        return [endpoint.write_frame(each) for each in change(answers) or answers]
+
+    return changed(clause, name, description, (Endpoint, "exchange", exchange))
+
+
+def by_request_id(answers: list[Message]) -> None:
+    """All responses with a request id have the correlation id of the last of them."""
+    known = {each["request_id"]: each["correlation_id"] for each in answers if "request_id" in each}
+    for each in answers:
+        if "request_id" in each:
+            each["correlation_id"] = known[each["request_id"]]
+
+
+def exchanged_completions(answers: list[Message]) -> None:
+    """The completion of a request id is that of the first response with it."""
+    first: dict[str, Any] = {}
+    for each in answers:
+        if "request_id" in each:
+            each["completion"] = first.setdefault(each["request_id"], each["completion"])
+
+
+def next_completion(answers: list[Message]) -> None:
+    """The completions of two neighbours are exchanged."""
+    for one, other in zip(answers[::2], answers[1::2], strict=False):
+        if "completion" in one and "completion" in other:
+            one["completion"], other["completion"] = other["completion"], one["completion"]
+
+
+def joined(answers: list[Message]) -> None:
+    """The completion of a pair is that of the first with the same characters."""
+    first: dict[str, Any] = {}
+    for each in answers:
+        if "request_id" in each:
+            key = each["correlation_id"] + each["request_id"]
+            each["completion"] = first.setdefault(key, each["completion"])
+
+
+def unordered_ids(answers: list[Message]) -> None:
+    """The completion of a pair is that of the first with the same ids in either order."""
+    first: dict[frozenset[str], Any] = {}
+    for each in answers:
+        if "request_id" in each:
+            key = frozenset((each["correlation_id"], each["request_id"]))
+            each["completion"] = first.setdefault(key, each["completion"])
+
+
+def sorted_ids(answers: list[Message]) -> None:
+    """Ids are given in sorted order to the completions that come."""
+    pairs = sorted((each["correlation_id"], each["request_id"]) for each in answers if "request_id" in each)
+    for each, pair in zip((each for each in answers if "request_id" in each), pairs, strict=True):
+        each["correlation_id"], each["request_id"] = pair
+
+
+def in_order_of_sending(self: Endpoint, choices: Choices) -> list[str]:
+    """Completions come in another order, under the ids of the order of sending."""
+    pairs = list(self._pending)
+    answers = [endpoint.read_frame(each) for each in _drain(self, choices)]
+    named = zip(pairs, answers, strict=True)
+    return [endpoint.write_frame(each | {"correlation_id": pair[0], "request_id": pair[1]}) for pair, each in named]
+
+
+MATCHING = [
+    answered("HIO-D3-04", "by_request_id", "matches by the request id alone", by_request_id),
+    answered("HIO-D3-04", "first_completion", "completes by the request id alone", exchanged_completions),
+    answered("HIO-D3-04", "neighbours", "exchanges completions of neighbours", next_completion),
+    answered("HIO-D3-04", "joined_ids", "joins the ids", joined),
+    answered("HIO-D3-04", "ids_in_any_order", "takes the ids in either order", unordered_ids),
+    answered("HIO-Verification-02", "sorted_ids", "hands ids out in sorted order", sorted_ids),
+    changed(
+        "HIO-Verification-02",
+        "ids_in_order_of_sending",
+        "answers out of order under ids in order",
+        (Endpoint, "drain", in_order_of_sending),
+    ),
+    answered(
+        "HIO-D3-11",
+        "answered_once",
+        "answers a request id once",
+        lambda answers: list({each.get("request_id"): each for each in answers}.values()),
+    ),
+    answered(
+        "HIO-D3-10", "answered_twice", "answers the first request twice", lambda answers: [*answers[:1], *answers]
+    ),
+    answered("HIO-D3-10", "last_unanswered", "does not answer the last request", lambda answers: answers[:-1]),
+]
+
+
+# Pairs in use
+
+
+def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint, Pair], None]) -> Violation:
+    """Another rule of when a pair may be used."""
+    return changed(clause, name, description, (Endpoint, "_require_room", require))
+
+
+def request_id_alone(self: Endpoint, pair: Pair) -> None:
+    """A request id may be in use once, whatever its correlation id."""
+    _require_room(self, next((each for each in self._pending if each[1] == pair[1]), pair))
+
+
+def correlation_id_alone(self: Endpoint, pair: Pair) -> None:
+    """A correlation id may have one request."""
+    _require_room(self, next((each for each in self._pending if each[0] == pair[0]), pair))
+
+
+def any_case(self: Endpoint, pair: Pair) -> None:
+    """Ids that differ in case are the same."""
+    same = [each for each in self._pending if (each[0].lower(), each[1].lower()) == (pair[0].lower(), pair[1].lower())]
+    _require_room(self, same[0] if same else pair)
+
+
+def submitting(clause: str, name: str, description: str, frees: Callable[[Message, Message], bool]) -> Violation:
+    """A repeated pair is answered at once with success where `frees` says so of both messages, and acts."""
+    sent: dict[Pair, Message] = {}
+    submit = Endpoint.submit
+
+    def answer(self: Endpoint, frame: str | bytes) -> str | None:
+        told = submit(self, frame)
+        try:
+            message = _read(frame)
+            pair = _ids_of(message)
+        except InvalidFrame:
+            return told
+        before = sent.get(pair)
+        sent[pair] = message
+        if told and "DUPLICATE_REQUEST" in told and before is not None and frees(before, message):
+            _run(self, endpoint.request_of(message), pair, len(frame))
+            return endpoint._response(pair, None)
+        return told
+
+    return changed(clause, name, description, (Endpoint, "submit", answer))
+
+
+_request_of = endpoint.request_of
+
+
+def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
+    """Requests with a pair in use are refused, and act."""
+    told = _submit(self, frame)
+    if told and "DUPLICATE_REQUEST" in told:
+        message = _read(frame)
+        _run(self, _request_of(message), _ids_of(message), len(frame))
+    return told
+
+
+_submit = Endpoint.submit
+
+
+def fails_both(answers: list[Message]) -> None:
+    """Both requests with a pair fail."""
+    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in answers]
+    for each, pair in zip(answers, pairs, strict=True):
+        if pairs.count(pair) > 1 and "completion" in each:
+            each["completion"] = {"ok": False, "error_code": "DUPLICATE_REQUEST", "error_message": None}
+
+
+def answers_once(answers: list[Message]) -> list[Message]:
+    """A pair has one answer, the last."""
+    return list(
+        {(each.get("correlation_id"), each.get("request_id"), "refused" in each): each for each in answers}.values()
+    )
+
+
+def only_the_first_time(answers: list[Message]) -> None:
+    """The third request with a pair succeeds."""
+    seen: dict[Pair, int] = {}
+    for each in answers:
+        if "request_id" in each:
+            pair = each["correlation_id"], each["request_id"]
+            seen[pair] = seen.get(pair, 0) + 1
+            if seen[pair] == 2:
+                each["completion"] = {"ok": True, "error_code": None, "error_message": None}
+
+
+IN_USE = [
+    submitting("HIO-D3-06", "any_pair", "takes a pair in use", lambda before, now: True),
+    submitting(
+        "HIO-D3-06",
+        "pairs_with_labels",
+        "takes a pair with another label",
+        lambda before, now: before.get("debug_label") != now.get("debug_label"),
+    ),
+    submitting(
+        "HIO-D3-06",
+        "pairs_of_types",
+        "takes a pair for another type",
+        lambda before, now: before["msg_type"] != now["msg_type"],
+    ),
+    submitting(
+        "HIO-D3-06",
+        "pairs_with_tags",
+        "takes a pair with another tag",
+        lambda before, now: before.get("timestamp_tag") != now.get("timestamp_tag"),
+    ),
+    in_use("HIO-D3-06", "request_id_alone", "compares request ids alone", request_id_alone),
+    in_use("HIO-D3-06", "correlation_id_alone", "allows one request for each correlation id", correlation_id_alone),
+    in_use("HIO-D3-06", "any_case", "compares ids without case", any_case),
+    changed("HIO-D3-06", "acts_before", "acts before it refuses a pair in use", (Endpoint, "submit", acts_before)),
+    answered("HIO-D3-06", "fails_both", "lets both requests fail", fails_both),
+    answered("HIO-D3-06", "answers_once", "answers a pair once", answers_once),
+    answered("HIO-D3-06", "only_the_first_time", "refuses a pair in use once", only_the_first_time),
+]
+
+
+# Tags
+
+
+def sorted_by_tag(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
+    """Requests are taken in the order of their tags."""
+    return _exchange(self, sorted(frames, key=_tag), choices)
+
+
+def _tag(frame: str | bytes) -> str:
+    try:
+        return str(_read(frame).get("timestamp_tag") or "")
+    except InvalidFrame:
+        return ""
+
+
+class TaggedChoices:
+    """Choices that begin elsewhere when requests have tags."""
+
+    def __init__(self, choices: Choices, tags: int) -> None:
+        self.choices, self.tags = choices, tags
+
+    def pick(self, count: int) -> int:
+        """One further for each tag."""
+        return (self.choices.pick(count) + self.tags) % count
+
+
+def order_of_tags(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
+    """The order of completion depends on the number of tags."""
+    listed = list(frames)
+    tags = sum(bool(_tag(each)) for each in listed)
+    return _exchange(self, listed, None if choices is None else TaggedChoices(choices, tags))  # type: ignore[arg-type]
+
+
+TAGS = [
+    refusing(
+        "HIO-D3-09",
+        "old_tags",
+        "refuses tags with a minus",
+        lambda each: (each.get("timestamp_tag") or "").startswith("-"),
+    ),
+    refusing("HIO-D3-09", "empty_tags", "refuses empty tags", lambda each: each.get("timestamp_tag") == ""),
+    refusing("HIO-D3-09", "tags_of_letters", "refuses the tag a", lambda each: each.get("timestamp_tag") == "a"),
+    changed(
+        "HIO-D3-09", "sorted_by_tag", "takes requests in order of their tags", (Endpoint, "exchange", sorted_by_tag)
+    ),
+    changed(
+        "HIO-D3-09",
+        "order_of_tags",
+        "completes in an order that depends on tags",
+        (Endpoint, "exchange", order_of_tags),
+    ),
+]
