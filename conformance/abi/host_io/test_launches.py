@@ -99,7 +99,10 @@ def test_the_order_in_which_shards_are_listed_does_not_matter(impl, check, name,
 
 
 SCALARS = [
-    *(pytest.param("i32", each, id=f"i32-{each}") for each in (0, 1, -1, 255, 256, -32769, 2**31 - 1, -(2**31))),
+    *(
+        pytest.param("i32", each, id=f"i32-{each}")
+        for each in (0, 1, -1, 255, 256, -32769, 16777217, 2**31 - 1, -(2**31))
+    ),
     *(
         pytest.param("fp32", Decimal(each), id=f"fp32-{each}")
         for each in ("1", "-1", "0.1", "16777217", "1.00000005960464477539062500000001", "1e-41", "-0.5", "-0.0")

@@ -93,7 +93,9 @@ class Requests(RuleBasedStateMachine):
             self.host.holds(place, self.host.base, bytes(model), f"the memory of PE {dict(place)} in the end")
 
 
-@clause("HIO-D5-01", "HIO-D7-01", "HIO-D6-13", "HIO-D5-13", "HIO-D5-14", "HIO-D5-15", "HIO-D5-16", "HIO-D7-37")
+@clause(
+    "HIO-D5-01", "HIO-D7-01", "HIO-D6-13", "HIO-D5-13", "HIO-D5-14", "HIO-D5-15", "HIO-D5-16", "HIO-D7-37", "HIO-D7-46"
+)
 @feature("device-memory-probe", "delivery-order")
 def test_any_sequence_of_requests_leaves_the_memory_of_a_model(impl, check):
     """Thirty sequences of twenty steps: writes, sound and not, with reads; launches; any order of completion."""
