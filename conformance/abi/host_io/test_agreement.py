@@ -201,9 +201,7 @@ def test_a_deployed_kernel_has_a_byte_at_least(impl, check):
 def test_the_deployment_of_a_builtin_keeps_its_bounds(impl, check, name):
     """It is not looked at, but is what it would be for a binary (AMB-HIO-07, AMB-HIO-40)."""
     host = connected(impl, check)
-    check.true(bool(host.machine.builtins), "the endpoint tells of a built-in kernel")
-    kernel, parameters = next(iter(host.machine.builtins.items()))
-    message = host.launch(host.builtin(kernel), host.arguments(parameters))
+    message = host.builtin_launch()
     most = END - 1 if name == "nbytes_code" else 2**31 - 1
     values = [ABSENT, None, -1, most + 1, 2 * most + 2, 0.5, "0", True, []]
     wrong = {f"{name} {value!r:.20}": changed(message, ("kernel_ref", name), value) for value in values}
@@ -214,9 +212,8 @@ def test_the_deployment_of_a_builtin_keeps_its_bounds(impl, check, name):
 def test_a_name_that_no_builtin_has_is_refused(impl, check):
     """Names are compared as they are (AMB-HIO-25)."""
     host = connected(impl, check)
-    check.true(bool(host.machine.builtins), "the endpoint tells of a built-in kernel")
-    known, parameters = next(iter(host.machine.builtins.items()))
-    message = host.launch(host.builtin(known), host.arguments(parameters))
+    message = host.builtin_launch()
+    known = message["kernel_ref"]["name"]
     names = [each for each in ("unknown kernel", f"{known} ", f" {known}") if each not in host.machine.builtins]
     host.refused({f"name {each!r}": changed(message, ("kernel_ref", "name"), each) for each in names}, message)
 

@@ -8,26 +8,8 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.exchange import SUCCESS, Completion, connected
-from tessera_conformance.chapters.abi.host_io.kit.sequences import failing, mixed, succeeding
+from tessera_conformance.chapters.abi.host_io.kit.sequences import FAILING, SUCCEEDING, mixed
 from tessera_conformance.marks import clause, feature
-
-KINDS = ["write", "zeros", "read", "discarded read", "launch", "launch without arguments"]
-CAUSES = [
-    "unknown type",
-    "missing member",
-    "mistyped member",
-    "no bytes",
-    "value out of range",
-    "part of an element",
-    "unknown device",
-    "unknown place to write",
-    "unknown place to read",
-    "address behind memory",
-    "bytes across the end",
-    "unknown builtin",
-    "unknown dtype",
-    "embedded source",
-]
 
 
 def judged(completions: Iterable[Completion]) -> list[Any]:
@@ -36,21 +18,21 @@ def judged(completions: Iterable[Completion]) -> list[Any]:
 
 
 @clause("HIO-D3-12", "HIO-D4-01", "HIO-D4-02", "HIO-D4-03", "HIO-D4-04", "HIO-D4-05")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SUCCEEDING)
 def test_a_request_that_succeeds_has_no_error(impl, check, kind):
     """All three members are there: `ok` is true, code and message are null, written out (AMB-HIO-18)."""
     host = connected(impl, check)
-    request = succeeding(host)[kind]
+    request = SUCCEEDING[kind](host)
     for completion in host.completions(*(host.another(request) for _ in range(3))):
         check.equal(dict(completion), SUCCESS, "the completion")
 
 
 @clause("HIO-D3-12", "HIO-D4-01", "HIO-D4-02", "HIO-D4-03", "HIO-D4-06")
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", FAILING)
 def test_a_request_that_fails_has_an_error_code(impl, check, cause):
     """All three members are there: `ok` is false, the code is a text that is not empty (AMB-HIO-10, AMB-HIO-18)."""
     host = connected(impl, check)
-    request = failing(host)[cause]
+    request = FAILING[cause](host)
     for completion in host.completions(*(host.another(request) for _ in range(3))):
         check.equal(sorted(completion), ["error_code", "error_message", "ok"], "the members of the completion")
         check.equal(completion["ok"], False, "ok")
@@ -61,13 +43,13 @@ def test_a_request_that_fails_has_an_error_code(impl, check, cause):
 
 
 @clause("HIO-D4-02", "HIO-D4-07", "HIO-Context-04")
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", FAILING)
 def test_a_cause_has_the_same_code_each_time(impl, check, cause):
     """Alone and after others, under any ids (AMB-HIO-10, AMB-HIO-52)."""
     host = connected(impl, check)
-    request = failing(host)[cause]
+    request = FAILING[cause](host)
     [first] = host.completions(request)
-    others = list(succeeding(host).values())
+    others = [build(host) for build in SUCCEEDING.values()]
     again = [host.another(request) | {"correlation_id": f"flow {number % 5}"} for number in range(20)]
     codes = judged(host.completions(*again[:10])) + judged(host.completions(*others, *again[10:]))[len(others) :]
     check.equal(codes, judged([first]) * 20, "ok and error_code, each time")

@@ -8,30 +8,28 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Host, connected, pair_of
-from tessera_conformance.chapters.abi.host_io.kit.members import sound
+from tessera_conformance.chapters.abi.host_io.kit.members import ENVELOPE, sound
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, Message, changed
 from tessera_conformance.chapters.abi.host_io.kit.sequences import mixed
 from tessera_conformance.marks import clause, feature
 
-MESSAGES = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
-"""The requests, and the clauses by which they have the members of the envelope."""
-
 
 def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
-    """No response comes to frames without readable ids, and every sound request between them is done (AMB-HIO-55)."""
-    twins = [host.another(twin) for _ in range(len(frames) + 1)]
-    between = [each for pair in zip(twins, frames, strict=False) for each in pair]
-    answers = host.exchange(*between, twins[-1])
-    wanted = sorted(pair_of(each) for each in twins)
-    host.check.equal(sorted(pair for pair, _ in answers.responses), wanted, "the ids of the responses")
-    host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
+    """No response comes to frames without readable ids, and sound requests around them are done (AMB-HIO-55)."""
+    for first in range(0, len(frames), 4):
+        before, between, after = (host.another(twin) for _ in range(3))
+        group = frames[first : first + 4]
+        answers = host.exchange(before, *group[:2], between, *group[2:], after)
+        wanted = sorted(pair_of(each) for each in (before, between, after))
+        host.check.equal(sorted(pair for pair, _ in answers.responses), wanted, f"the responses beside {group}")
+        host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
 
 
 @pytest.mark.parametrize(
     ("part", "name"),
     [
         pytest.param(part, name, marks=clause(number, envelope, "HIO-Verification-01"), id=f"{part}-{name}")
-        for part, envelope in MESSAGES.items()
+        for part, envelope in ENVELOPE.items()
         for name, number in {"correlation_id": "HIO-D3-02", "request_id": "HIO-D3-05"}.items()
     ],
 )
@@ -105,7 +103,7 @@ def test_a_request_id_is_repeated_as_it_is(impl, check):
 
 
 @clause("HIO-D3-07")
-@pytest.mark.parametrize("part", MESSAGES)
+@pytest.mark.parametrize("part", ENVELOPE)
 def test_a_device_that_the_endpoint_has_not_is_refused(impl, check, part):
     """Names are compared as they are (AMB-HIO-32)."""
     host = connected(impl, check)
@@ -121,7 +119,7 @@ def test_a_device_that_the_endpoint_has_not_is_refused(impl, check, part):
 def test_a_request_has_the_members_of_its_own_type(impl, check):
     """A MemoryRead called MemoryWrite is none, and so for each pair of types."""
     host = connected(impl, check)
-    messages = [sound(host, part) for part in MESSAGES]
+    messages = [sound(host, part) for part in ENVELOPE]
     for each in messages:
         others = [other["msg_type"] for other in messages if other["msg_type"] != each["msg_type"]]
         host.refused({f"called {other}": changed(each, ["msg_type"], other) for other in others}, each)

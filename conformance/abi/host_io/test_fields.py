@@ -13,12 +13,18 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.exchange import connected
-from tessera_conformance.chapters.abi.host_io.kit.members import Member, members, sound, wrong
+from tessera_conformance.chapters.abi.host_io.kit.members import (
+    ENVELOPE,
+    IDS,
+    UNLISTED,
+    Member,
+    members,
+    sound,
+    wrong,
+)
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, changed
 from tessera_conformance.marks import clause
 
-IDS = ("correlation_id", "request_id")
-"""Without these a response would belong to no request."""
 MEMBERS = [each for each in members() if each.name not in IDS]
 
 JUDGED = ("type", "enum", "const", "minimum", "maximum", "minItems", "items")
@@ -38,21 +44,6 @@ LEFT_OUT = {
 value of another type beside `zero` (AMB-HIO-37), a number past the largest fp16 or fp32 (AMB-HIO-36), a place of
 another SIP than the target device's (AMB-HIO-45), more than 1,024 characters in `grid` or `meta` (AMB-HIO-43)."""
 ANNOTATIONS = ("title", "description", "$ref", "x-clauses", "x-other-members")
-
-ENVELOPE = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
-"""The clause by which a request has the members of the envelope."""
-UNLISTED = {
-    "msg_type": "HIO-D2-01",
-    "src_kind": "HIO-D5-08",
-    "dst_mem_kind": "HIO-D5-31",
-    "pattern_kind": "HIO-D5-12",
-    "dst_kind": "HIO-D6-15",
-    "failure_policy": "HIO-D7-50",
-    "kind": "HIO-D7-06",
-    "arg_kind": "HIO-D7-49",
-    "dtype": "HIO-D7-26",
-}
-"""The clause by which a value that is not listed is refused."""
 
 
 def clauses_of(member: Member, keyword: str) -> Iterator[str]:

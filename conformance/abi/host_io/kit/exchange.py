@@ -105,6 +105,15 @@ class Host(Messages):
             self._deployed.append(kernel)
         return kernel
 
+    def builtin_launch(self) -> Message:
+        """A launch of a built-in kernel that takes the usual arguments; others may want more than is told."""
+        for name, parameters in self.machine.builtins.items():
+            message = self.launch(self.builtin(name), self.arguments(parameters))
+            if self.completions(message)[0]["ok"]:
+                return self.another(message)
+        self.check.true(False, "a built-in kernel is told, and takes arguments of 64 bytes", self.machine.builtins)
+        raise AssertionError("a check that cannot pass raises")
+
 
 def connected(impl: Implementation, check: Check) -> Host:
     """The host of an endpoint in its first state."""

@@ -10,7 +10,7 @@ from tessera_conformance.schemas import schemas
 from .exchange import SCHEMA, Host
 from .messages import ABSENT, Message, changed, scalar, shard, tensor
 
-__all__ = ["CARRIERS", "Member", "members", "sound", "wrong"]
+__all__ = ["CARRIERS", "ENVELOPE", "IDS", "UNLISTED", "Member", "members", "sound", "wrong"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -49,6 +49,24 @@ CARRIERS: Mapping[str, tuple[str, Path]] = {
 """The request in which each part lies, and where."""
 
 
+IDS = ("correlation_id", "request_id")
+"""Without these a response would belong to no request."""
+ENVELOPE: Mapping[str, str] = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
+"""The clause by which a request has the members of the envelope."""
+UNLISTED: Mapping[str, str] = {
+    "msg_type": "HIO-D2-01",
+    "src_kind": "HIO-D5-08",
+    "dst_mem_kind": "HIO-D5-31",
+    "pattern_kind": "HIO-D5-12",
+    "dst_kind": "HIO-D6-15",
+    "failure_policy": "HIO-D7-50",
+    "kind": "HIO-D7-06",
+    "arg_kind": "HIO-D7-49",
+    "dtype": "HIO-D7-26",
+}
+"""The clause by which a value that is not listed is refused."""
+
+
 def members() -> Iterator[Member]:
     """Every member of every part."""
     for part in CARRIERS:
@@ -83,7 +101,7 @@ def _missing(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     return {"missing": ABSENT, "null": None}
 
 
-OF_EACH_TYPE = {
+OF_EACH_TYPE: Mapping[str, Sequence[Any]] = {
     "boolean": [True, False],
     "number": [1.5],
     "integer": [3, 0],
@@ -145,7 +163,7 @@ def _too_few(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 def _of_other_items(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """A sound item beside what is none, at either end."""
-    none = [None, 3, "3", True, [], {}]
+    none: list[Any] = [None, 3, "3", True, [], {}]
     return {f"with {each!r} {where}": items for each in none for where, items in _extended(value, each).items()}
 
 

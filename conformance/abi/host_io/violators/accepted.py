@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Violation
@@ -166,13 +167,13 @@ VALUES = [
         "HIO-D5-17",
         "whole_fp16",
         "takes whole numbers for fp16",
-        lambda message: patterns(message).get("pattern_kind") == "fill_fp16" and value_of(message) % 1,
+        lambda message: patterns(message).get("pattern_kind") == "fill_fp16" and isinstance(value_of(message), Decimal),
     ),
     refusing(
         "HIO-D5-18",
         "whole_fp32",
         "takes whole numbers for fp32",
-        lambda message: patterns(message).get("pattern_kind") == "fill_fp32" and value_of(message) % 1,
+        lambda message: patterns(message).get("pattern_kind") == "fill_fp32" and isinstance(value_of(message), Decimal),
     ),
     refusing(
         "HIO-D5-19",

@@ -7,6 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import validator
+from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.host_io.patterns import ELEMENTS
 
@@ -15,6 +16,7 @@ from .message_changes import Message, changed, read_as
 
 _refuse = validator._refuse
 _require = Machine.require
+_buffer = Endpoint._buffer
 
 
 def forgiving(clause: str, name: str, description: str, words: str, fields: str = "") -> Violation:
@@ -105,6 +107,22 @@ WRITES = [
         }.items()
     ),
 ]
+
+
+def buffered(name: str, description: str, buffer: Callable[[Endpoint, tuple[str, str], int], bytes]) -> Violation:
+    """Another buffer of the host is written."""
+    return changed("HIO-D5-30", name, description, (Endpoint, "_buffer", buffer))
+
+
+BUFFERS = [
+    buffered("zeros", "writes zeros where there is no buffer", lambda self, pair, n: self._buffers.get(pair, bytes(n))),
+    buffered("filled_up", "fills short buffers up", lambda self, pair, n: _buffer_of(self, pair, n).ljust(n, b"\0")),
+]
+
+
+def _buffer_of(endpoint: Endpoint, pair: tuple[str, str], nbytes: int) -> bytes:
+    """The buffer of a pair, whatever its size; without one the request is refused."""
+    return endpoint._buffers[pair] if pair in endpoint._buffers else _buffer(endpoint, pair, nbytes)
 
 
 def one_behind(message: Message) -> None:

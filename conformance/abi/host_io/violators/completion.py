@@ -150,7 +150,7 @@ def by_ids(clause: str, name: str, description: str, code: Callable[[Message], s
 
 
 def coded(pair: tuple[str, str], failure: RequestFailed | None) -> str:
-    """The text of the message as the code, with the ids in it."""
+    """Codes with the request id behind them."""
     if failure is None:
         return _response(pair, failure)
     answer = endpoint.read_frame(_response(pair, failure))

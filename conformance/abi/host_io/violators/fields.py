@@ -1,4 +1,4 @@
-"""Requests with members of a wrong form that are accepted: for each member, each keyword of its schema (D3, D5 to D7)."""
+"""Requests with members of a wrong form that are accepted, by the keywords of their schemas (D3, D5 to D7)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, Member, members
+from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, ENVELOPE, IDS, UNLISTED, Member, members
 from tessera_conformance.strength import Violation
 
 from .message_changes import Message, read_as
 
-IDS = ("correlation_id", "request_id")
 MEMBERS = [each for each in members() if each.name not in IDS]
 MESSAGES = {"memory_write": "MemoryWrite", "memory_read": "MemoryRead", "kernel_launch": "KernelLaunch"}
-ENVELOPE = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
 
 SHARD = {"sip": 0, "cube": 0, "pe": 0, "pa": 0, "nbytes": 64, "offset_bytes": 0}
 KERNEL = {"name": "nop", "kind": "builtin", "deploy_sip": 0, "deploy_cube": 0, "deploy_pe": 0, "nbytes_code": 0}
@@ -39,19 +37,6 @@ SOUND: Mapping[str, Any] = {
     "dtype": "i32",
 }
 """What a lenient reader takes instead; a member that is not here it drops."""
-
-UNLISTED = {
-    "msg_type": "HIO-D2-01",
-    "src_kind": "HIO-D5-08",
-    "dst_mem_kind": "HIO-D5-31",
-    "pattern_kind": "HIO-D5-12",
-    "dst_kind": "HIO-D6-15",
-    "failure_policy": "HIO-D7-50",
-    "kind": "HIO-D7-06",
-    "arg_kind": "HIO-D7-49",
-    "dtype": "HIO-D7-26",
-}
-"""The clause by which a value that is not listed is refused."""
 
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "null": type(None),
@@ -149,6 +134,42 @@ OF_ANY_FORM = [
 OF_THE_ENVELOPE = [
     lenient(each, "required", ENVELOPE[each.part]) for each in MEMBERS if each.name in ("msg_type", "target_device")
 ]
+
+
+def beside(member: Member, keyword: str, by: int) -> Violation:
+    """A range that is one too wide."""
+    beyond = member.schema[keyword] + by
+
+    def change(message: Message) -> None:
+        for part in parts_of(message, member.part):
+            if part.get(member.name) == beyond and not isinstance(part[member.name], bool):
+                part[member.name] = SOUND[member.name]
+
+    name = f"{member.part}_{member.name}_{keyword}_off_by_one"
+    return read_as(member.clause, name, f"takes {beyond} for {member.name} of {member.part}", change)
+
+
+OFF_BY_ONE = [
+    beside(each, keyword, by)
+    for each in MEMBERS
+    for keyword, by in {"minimum": -1, "maximum": 1}.items()
+    if keyword in each.schema
+]
+
+
+def falsy(member: Member) -> Violation:
+    """An optional member whose empty values of any type are taken for absent."""
+
+    def change(message: Message) -> None:
+        for part in parts_of(message, member.part):
+            if member.name in part and not part[member.name]:
+                del part[member.name]
+
+    name = f"{member.part}_{member.name}_falsy"
+    return read_as(member.clause, name, f"takes whatever is empty for no {member.name} of {member.part}", change)
+
+
+FALSY = [falsy(each) for each in MEMBERS if not each.required and each.name not in ("pattern", "value", "deploy_pa")]
 
 
 def all_defaults(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Ids that are read wrongly, responses of other requests, pairs in use, tags that matter (D3, Verification)."""
+"""Responses of other requests, pairs in use, tags that matter (D3, Verification)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import InvalidFrame
 from tessera_reference.mesh.choice_policies import Choices
 
-from .message_changes import Message, changed, read_as, refusing
+from .message_changes import Message, changed, refusing
 
 Pair = tuple[str, str]
 
@@ -21,152 +21,8 @@ _exchange = Endpoint.exchange
 _require_room = Endpoint._require_room
 _run = Endpoint._run
 _drain = Endpoint.drain
-
-
-# Ids and frames that cannot be read
-
-
-def reading_ids(clause: str, name: str, description: str, change: Callable[[Message], Message]) -> Violation:
-    """Ids that are read from another message."""
-    return changed(clause, name, description, (endpoint, "ids_of", lambda value: _ids_of(change(dict(value)))))
-
-
-def defaulted(member: str) -> Callable[[Message], Message]:
-    """A missing id has a default."""
-    return lambda value: value | {member: "none"} if value.get(member) is None else value
-
-
-def as_text(member: str) -> Callable[[Message], Message]:
-    """An id of another type is made a text."""
-    return lambda value: value | {member: str(value[member])} if value.get(member) is not None else value
-
-
-def empty_for_others(member: str) -> Callable[[Message], Message]:
-    """An id that is false in Python is a space."""
-    return lambda value: value | {member: " "} if not value.get(member) else value
-
-
-def found_anyway(frame: str | bytes) -> Message:
-    """The object of a frame; one that cannot be read is a request without a type."""
-    try:
-        return _read(frame)
-    except InvalidFrame:
-        return {"correlation_id": "unknown", "request_id": "unknown"}
-
-
-def last_read(frame: str | bytes, last: dict[str, Message] = {}) -> Message:  # noqa: B006 - what was read last is kept
-    """The object of a frame; one that cannot be read repeats the ids of the last one."""
-    try:
-        last["message"] = _read(frame)
-    except InvalidFrame:
-        return {name: last.get("message", {}).get(name, "none") for name in ("correlation_id", "request_id")}
-    return last["message"]
-
-
-def first_of_a_list(frame: str | bytes) -> Message:
-    """The object of a frame, or the first of a list."""
-    text = str(frame).strip()
-    return _read(text[1:-1] if text.startswith("[{") else frame)
-
-
-def refusing_silently(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    """Malformed requests are answered as frames that cannot be read."""
-    answers = _exchange(self, frames, choices)
-    return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in each else each for each in answers]
-
-
-READING = [
-    *(
-        violation
-        for clause, member in {"HIO-D3-02": "correlation_id", "HIO-D3-05": "request_id"}.items()
-        for violation in (
-            reading_ids(clause, f"default_{member}", f"has a default for {member}", defaulted(member)),
-            reading_ids(clause, f"text_of_{member}", f"makes {member} a text", as_text(member)),
-            reading_ids(
-                clause, f"empty_{member}", f"takes a space for what is empty as {member}", empty_for_others(member)
-            ),
-        )
-    ),
-    *(
-        reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", defaulted(member))
-        for clause, member, kind in (
-            ("HIO-D5-02", "correlation_id", "writes"),
-            ("HIO-D6-02", "request_id", "reads"),
-            ("HIO-D7-02", "correlation_id", "launches"),
-            ("HIO-Verification-01", "request_id", "requests"),
-        )
-    ),
-    changed("HIO-D3-02", "unreadable_frames", "answers what it cannot read", (endpoint, "_read", found_anyway)),
-    changed("HIO-D3-11", "last_ids", "answers what it cannot read with the last ids", (endpoint, "_read", last_read)),
-    changed("HIO-D3-05", "lists_of_requests", "takes lists of requests", (endpoint, "_read", first_of_a_list)),
-    changed(
-        "HIO-Verification-01",
-        "silent_refusals",
-        "answers malformed requests without ids",
-        (Endpoint, "exchange", refusing_silently),
-    ),
-    refusing(
-        "HIO-D3-02",
-        "short_correlation_ids",
-        "refuses correlation ids of 256 characters",
-        lambda each: len(each["correlation_id"]) > 255,
-    ),
-    refusing(
-        "HIO-D3-05",
-        "short_request_ids",
-        "refuses request ids of 256 characters",
-        lambda each: len(each["request_id"]) > 255,
-    ),
-    refusing(
-        "HIO-D3-02",
-        "ascii_correlation_ids",
-        "refuses correlation ids beyond ASCII",
-        lambda each: not each["correlation_id"].isascii(),
-    ),
-    refusing(
-        "HIO-D3-05",
-        "numeric_request_ids",
-        "refuses request ids that do not begin with r",
-        lambda each: each["request_id"][0] != "r",
-    ),
-]
-
-
-def device(change: Callable[[str], str]) -> Callable[[Message], None]:
-    """Names of devices that are read as others."""
-
-    def within(message: Message) -> None:
-        if isinstance(message.get("target_device"), str):
-            message["target_device"] = change(message["target_device"])
-
-    return within
-
-
-DEVICES = [
-    read_as("HIO-D3-07", "any_device", "takes any device for the first", device(lambda name: "sip:0")),
-    read_as("HIO-D3-07", "stripped_devices", "strips names of devices", device(lambda name: name.strip() or "x")),
-    read_as("HIO-D3-07", "beginnings_of_devices", "compares the beginning of names", device(lambda name: name[:5])),
-]
-
-
-def by_members(message: Message) -> None:
-    """The type of a request follows from its members."""
-    marks = {"dst_pa": "MemoryWrite", "src_pa": "MemoryRead", "kernel_ref": "KernelLaunch"}
-    if isinstance(message.get("msg_type"), str):
-        message["msg_type"] = next((name for mark, name in marks.items() if mark in message), message["msg_type"])
-
-
-def near_types(message: Message) -> None:
-    """Types are compared without case and spaces."""
-    names = {each.lower(): each for each in ("MemoryWrite", "MemoryRead", "KernelLaunch")}
-    if isinstance(message.get("msg_type"), str):
-        message["msg_type"] = names.get(message["msg_type"].strip().lower(), message["msg_type"])
-
-
-TYPES = [
-    read_as("HIO-D3-01", "types_by_members", "tells types by their members", by_members),
-    read_as("HIO-D2-01", "types_of_any_case", "compares types without case", near_types),
-]
+_submit = Endpoint.submit
+_request_of = endpoint.request_of
 
 
 # Matching
@@ -291,10 +147,9 @@ def any_case(self: Endpoint, pair: Pair) -> None:
 def submitting(clause: str, name: str, description: str, frees: Callable[[Message, Message], bool]) -> Violation:
     """A repeated pair is answered at once with success where `frees` says so of both messages, and acts."""
     sent: dict[Pair, Message] = {}
-    submit = Endpoint.submit
 
     def answer(self: Endpoint, frame: str | bytes) -> str | None:
-        told = submit(self, frame)
+        told = _submit(self, frame)
         try:
             message = _read(frame)
             pair = _ids_of(message)
@@ -303,14 +158,11 @@ def submitting(clause: str, name: str, description: str, frees: Callable[[Messag
         before = sent.get(pair)
         sent[pair] = message
         if told and "DUPLICATE_REQUEST" in told and before is not None and frees(before, message):
-            _run(self, endpoint.request_of(message), pair, len(frame))
+            _run(self, _request_of(message), pair, len(frame))
             return endpoint._response(pair, None)
         return told
 
     return changed(clause, name, description, (Endpoint, "submit", answer))
-
-
-_request_of = endpoint.request_of
 
 
 def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
@@ -320,9 +172,6 @@ def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
         message = _read(frame)
         _run(self, _request_of(message), _ids_of(message), len(frame))
     return told
-
-
-_submit = Endpoint.submit
 
 
 def fails_both(answers: list[Message]) -> None:

@@ -1,4 +1,4 @@
-"""Shared by the violators of the messages: requests that are read as others, or refused, and responses that are changed."""
+"""Shared by the violators of the messages: requests read as others, or refused, and changed responses."""
 
 from __future__ import annotations
 
