@@ -1,0 +1,134 @@
+"""Launches, and what the built-in kernels that an endpoint tells of leave in memory (D7; AMB-HIO-57)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+from .elements import EXACT, element, number_of
+from .memory import MemoryHost, order_of
+from .messages import Message, Place, deploy, scalar, shard, tensor
+
+__all__ = ["EFFECTS", "Part", "built_in", "filling", "fills", "from_pattern", "of_one_sip", "parts", "run", "working"]
+
+Given: TypeAlias = bytes | int | Decimal
+"""A shard's bytes, or the value of a scalar."""
+
+
+class Part(NamedTuple):
+    """Where one shard lies: its PE, its address, and where it begins in the tensor."""
+
+    place: Place
+    pa: int
+    nbytes: int
+    offset: int = 0
+
+
+class Effect(NamedTuple):
+    """What a built-in kernel takes, and what it makes of the bytes of one shard of each tensor."""
+
+    parameters: Sequence[str]
+    target: int
+    """The tensor that it writes."""
+    made: Callable[[Sequence[Given]], bytes]
+
+
+def parts(*found: Part) -> Message:
+    """A tensor argument of these shards."""
+    return tensor(*(shard(each.place, each.pa, each.nbytes, each.offset) for each in found))
+
+
+def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Message:
+    """The launch of a built-in kernel, on the device of its first shard."""
+    return host.launch(host.builtin(name), args, **{"target_device": device_of(host, args), **members})
+
+
+def filling(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
+    """The launch of `fill`: every i32 of some shards becomes a number."""
+    return built_in(host, "fill", parts(*found), scalar("i32", value), **members)
+
+
+def fills(host: MemoryHost) -> bool:
+    """Whether the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
+    return [*host.machine.builtins.get("fill", ())] == [*EFFECTS["fill"].parameters]
+
+
+def working(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
+    """A launch on these shards: of `fill`, or of a binary that a pattern wrote at address 1,024 of the first PE."""
+    if fills(host):
+        return filling(host, value, *found, **members)
+    place, pa = host.machine.places[0], host.base + 1024
+    host.done(host.fill(place, pa, 64))
+    return from_pattern(host, place, pa, 64, parts(*found), **members)
+
+
+def from_pattern(host: MemoryHost, place: Place, pa: int, nbytes: int, *args: Message, **members: Any) -> Message:
+    """The launch of a kernel whose binary lies at an address of a PE; `host.fill` deploys it."""
+    kernel = {"name": "pattern", "kind": "deployed", "deploy_pa": pa, **deploy(place), "nbytes_code": nbytes}
+    return host.launch(kernel, args, **{"target_device": device_of(host, args, place), **members})
+
+
+def device_of(host: MemoryHost, args: Sequence[Message], other: Place | None = None) -> str:
+    """The device of the first shard; where there is none, of another PE."""
+    for each in args:
+        if each["arg_kind"] == "tensor":
+            sip = each["tensor_pa_map"]["shards"][0]["sip"]
+            return host.machine.devices.get(sip) or host.machine.device(host.machine.places[0])
+    return host.machine.device(other or host.machine.places[0])
+
+
+def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> bool:
+    """Launch a built-in kernel with success; one that the endpoint does not tell of is refused (AMB-HIO-25)."""
+    told = host.machine.builtins.get(name)
+    message = built_in(host, name, *args, **members)
+    if told is not None and [*told] == [*EFFECTS[name].parameters]:
+        host.done(message)
+        return True
+    if told is None:
+        host.fails(message, f"a launch of {name}, which the endpoint does not tell of")
+    return False
+
+
+def of_one_sip(host: MemoryHost, number: int) -> list[Place]:
+    """At most so many PEs of the first SIP, in order: that a launch may span SIPs is not asserted (AMB-HIO-45)."""
+    ordered = sorted(host.machine.places, key=order_of)
+    return [each for each in ordered if each["sip"] == ordered[0]["sip"]][:number]
+
+
+def _elements(data: Given) -> list[Decimal]:
+    assert isinstance(data, bytes)
+    return [number_of("fill_fp32", data[at : at + 4]) for at in range(0, len(data), 4)]
+
+
+def _copied(given: Sequence[Given]) -> bytes:
+    source = given[0]
+    assert isinstance(source, bytes)
+    return source
+
+
+def _filled(given: Sequence[Given]) -> bytes:
+    target, value = given
+    assert isinstance(target, bytes)
+    return element("fill_u32", int(Decimal(str(value))) % 2**32) * (len(target) // 4)
+
+
+def _added(given: Sequence[Given]) -> bytes:
+    pairs = zip(_elements(given[0]), _elements(given[1]), strict=True)
+    return b"".join(element("fill_fp32", EXACT.add(one, two)) for one, two in pairs)
+
+
+def _scaled(given: Sequence[Given]) -> bytes:
+    target, value = given
+    assert not isinstance(value, bytes)
+    factor = number_of("fill_fp32", element("fill_fp32", value))
+    return b"".join(element("fill_fp32", EXACT.multiply(each, factor)) for each in _elements(target))
+
+
+EFFECTS: Mapping[str, Effect] = {
+    "copy": Effect(("tensor", "tensor"), 1, _copied),
+    "fill": Effect(("tensor", "i32"), 0, _filled),
+    "add_fp32": Effect(("tensor", "tensor", "tensor"), 2, _added),
+    "scale_fp32": Effect(("tensor", "fp32"), 0, _scaled),
+}
+"""By name. Sums and products are exact and rounded once; elements are finite."""

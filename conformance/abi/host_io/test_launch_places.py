@@ -1,0 +1,163 @@
+"""On which PEs a launch works: those that the tags of its shards name (D7, Context; AMB-HIO-09, -16, -44, -47)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.abi.host_io.kit.elements import filled
+from tessera_conformance.chapters.abi.host_io.kit.launches import Part, built_in, filling, of_one_sip, parts, run
+from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of, opened_host, order_of
+from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.marks import clause, feature
+
+LEFT = bytes([BACKGROUND] * 16)
+
+
+def marked(host, places):
+    """Other bytes at the same address of every place, told by the tags alone."""
+    data = [filled("fill_u32", 0x01010101 * (number + 1), 16) for number in range(len(places))]
+    host.done(*(host.fill(each, host.base, 16, value=number + 1) for number, each in enumerate(places)))
+    host.done(*(host.fill(each, host.base + 4096, 16) for each in places))
+    return data
+
+
+def copying(host, sources, targets):
+    """A copy from one address to another on every place; tensors list their shards as they are given."""
+    source = parts(*(Part(each, host.base, 16, 16 * number) for number, each in enumerate(sources)))
+    target = parts(*(Part(each, host.base + 4096, 16, 16 * number) for number, each in enumerate(targets)))
+    return source, target
+
+
+@clause("HIO-Context-06", "HIO-D7-19", "HIO-D7-20", "HIO-D7-21", "HIO-D7-35")
+@feature("device-memory-probe", "endpoint-control")
+@pytest.mark.parametrize("order", ["as-they-are", "reversed", "turned"])
+def test_each_pe_works_on_its_own_memory(impl, check, order):
+    """All PEs of a SIP have the same addresses: each copies its own bytes, and PEs of the other SIP stay."""
+    host = opened_host(impl, check, 2, 2, 3)
+    places = of_one_sip(host, 6)
+    listed = {"as-they-are": places, "reversed": places[::-1], "turned": places[4:] + places[:4]}[order]
+    data = marked(host, places)
+    others = [each for each in host.machine.places if each not in places]
+    host.done(*(host.fill(each, host.base + 4096, 16) for each in others))
+    ran = run(host, "copy", *copying(host, listed, places))
+    for number, each in enumerate(places):
+        expected = data[number] if ran else LEFT
+        host.holds(each, host.base + 4096, expected, f"the copy on PE {dict(each)}")
+        host.holds(each, host.base, data[number], f"what was copied on PE {dict(each)}")
+    for each in others:
+        host.holds(each, host.base + 4096, LEFT, f"PE {dict(each)}, which no shard names")
+
+
+@clause("HIO-Context-06", "HIO-D7-19", "HIO-D7-20", "HIO-D7-21")
+@feature("device-memory-probe", "endpoint-control")
+@pytest.mark.parametrize("member", ["sip", "cube", "pe"])
+def test_a_tag_of_a_shard_says_which_pe_works(impl, check, member):
+    """One shard, on a PE that differs from all others in one tag at least: it alone is written."""
+    host = opened_host(impl, check, 3, 3, 3)
+    place = {"sip": 1, "cube": 1, "pe": 1, member: 2}
+    host.done(*(host.fill(each, host.base, 16) for each in host.machine.places))
+    ran = run(host, "fill", parts(Part(place, host.base, 16)), scalar("i32", 3))
+    for each in host.machine.places:
+        written = ran and order_of(each) == order_of(place)
+        expected = filled("fill_u32", 3, 16) if written else LEFT
+        host.holds(each, host.base, expected, f"PE {dict(each)}")
+
+
+@clause("HIO-D7-24", "HIO-D7-18")
+@feature("device-memory-probe")
+def test_shards_of_one_pe_belong_together_by_their_offsets(impl, check):
+    """Three shards of each tensor on one PE, of different sizes, listed in different orders (AMB-HIO-57)."""
+    host = host_of(impl, check)
+    place, base = host.machine.places[0], host.base
+    sizes, offsets = (4, 12, 20), (0, 4, 16)
+    sources = [Part(place, base + 300 * number, size, offsets[number]) for number, size in enumerate(sizes)]
+    targets = [Part(place, base + 4000 - 99 * number, size, offsets[number]) for number, size in enumerate(sizes)]
+    host.done(host.fill(place, base, 4096))
+    host.done(*(host.fill(place, each.pa, each.nbytes, value=number) for number, each in enumerate(sources)))
+    ran = run(host, "copy", parts(sources[2], sources[0], sources[1]), parts(targets[1], targets[2], targets[0]))
+    for number, each in enumerate(targets):
+        expected = bytes([number if ran else BACKGROUND] * each.nbytes)
+        host.holds(place, each.pa, expected, f"the shard at offset {each.offset}")
+
+
+@clause("HIO-D7-22")
+@feature("device-memory-probe")
+def test_every_memory_can_hold_a_shard(impl, check):
+    """The last words of each memory; the bytes before them, and the other memories at the same offset, stay."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    for memory in host.machine.memories:
+        host.done(host.fill(place, end_of(memory) - 32, 32))
+    for number, memory in enumerate(host.machine.memories):
+        ran = run(host, "fill", parts(Part(place, end_of(memory) - 16, 16)), scalar("i32", number + 1))
+        expected = LEFT + (filled("fill_u32", number + 1, 16) if ran else LEFT)
+        host.holds(place, end_of(memory) - 32, expected, f"the end of {memory.kind}")
+        for each in host.machine.memories[number + 1 :]:
+            host.holds(place, end_of(each) - 32, LEFT + LEFT, f"the end of {each.kind}")
+
+
+@clause("HIO-D7-19", "HIO-D7-47")
+@feature("device-memory-probe", "endpoint-control")
+def test_a_launch_over_two_sips_runs_whole_or_not_at_all(impl, check):
+    """An endpoint may refuse it (AMB-HIO-45); where it does not, every shard is written."""
+    host = opened_host(impl, check, 2, 1, 2)
+    places = host.machine.places
+    host.done(*(host.fill(each, host.base, 16) for each in places))
+    completion = host.send(filling(host, 8, *(Part(each, host.base, 16) for each in reversed(places)))).completions[0]
+    expected = filled("fill_u32", 8, 16) if completion["ok"] else LEFT
+    for each in places:
+        host.holds(each, host.base, expected, f"PE {dict(each)} after a launch with ok {completion['ok']}")
+
+
+FAULTS = [
+    pytest.param({"sip": 1000}, marks=clause("HIO-D7-19"), id="sip"),
+    pytest.param({"cube": 1000}, marks=clause("HIO-D7-20"), id="cube"),
+    pytest.param({"pe": 1000}, marks=clause("HIO-D7-21"), id="pe"),
+    pytest.param({"pa": 2**50}, marks=clause("HIO-D7-22"), id="address"),
+    pytest.param({"nbytes": 2**50}, marks=clause("HIO-D7-23"), id="size"),
+    pytest.param({"nbytes": 0}, marks=clause("HIO-D7-23"), id="no-bytes"),
+    pytest.param({"pa": -1}, marks=clause("HIO-D7-22"), id="negative-address"),
+]
+
+
+@feature("device-memory-probe")
+@pytest.mark.parametrize("policy", ["fail_fast", "collect_all"])
+@pytest.mark.parametrize("members", FAULTS)
+def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, policy):
+    """The last shard has no such place or memory: no shard before it is written, whatever the policy (AMB-HIO-44)."""
+    host = host_of(impl, check)
+    places = of_one_sip(host, 3)
+    host.done(*(host.fill(each, host.base, 16) for each in places))
+    message = filling(host, 8, *(Part(each, host.base, 16) for each in places), failure_policy=policy)
+    message["args"][0]["tensor_pa_map"]["shards"][-1].update(members)
+    if host.machine.builtins.get("fill") == ["tensor", "i32"]:
+        twin = filling(host, 9, *(Part(each, host.base + 16, 16) for each in places), failure_policy=policy)
+        host.done(twin)
+    host.fails(message, f"a launch with a shard of {members}")
+    for each in places:
+        host.holds(each, host.base, LEFT, f"PE {dict(each)}")
+
+
+def code_of(host, *shards, policy="fail_fast"):
+    """The code of a launch of `fill` on these shards, which is refused."""
+    message = built_in(host, "fill", parts(*shards), scalar("i32", 1), failure_policy=policy)
+    return host.fails({**message, "target_device": host.machine.device(host.machine.places[0])}, "a faulty launch")
+
+
+@clause("HIO-D4-07", "HIO-D7-43", "HIO-D7-44", "HIO-Context-04")
+@pytest.mark.parametrize("policy", ["fail_fast", "collect_all"])
+def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
+    """Lowest by SIP, cube and PE, in whichever order they are listed: the code is that of its fault (AMB-HIO-44)."""
+    host = host_of(impl, check)
+    place = of_one_sip(host, 1)[0]
+    sound = Part(place, host.base, 16)
+    outside = Part(place, 2**50, 16)
+    absent = [Part({**place, "pe": 1000}, host.base, 16), Part({**place, "cube": 1000}, host.base, 16)]
+    alone = [code_of(host, each, policy=policy) for each in (outside, absent[0])]
+    for other in absent:
+        for listed in ((outside, other), (other, outside), (sound, other, outside), (other, sound, outside)):
+            check.equal(code_of(host, *listed, policy=policy), alone[0], "the code of the lowest faulty shard")
+    far = Part({**place, "pe": 999}, host.base, 16)
+    further = Part({**place, "cube": 1000}, 2**50, 16)
+    for listed in ((far, further), (further, far), (sound, further, far)):
+        check.equal(code_of(host, *listed, policy=policy), alone[1], "the code of a place that does not exist")

@@ -1,0 +1,194 @@
+"""What launches do to the memory of the PEs that their shards name (D7; AMB-HIO-40, -42, -44, -47, -56, -57)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tessera_conformance.chapters.abi.host_io.kit.elements import binary, element, filled
+from tessera_conformance.chapters.abi.host_io.kit.launches import EFFECTS, Part, built_in, of_one_sip, parts, run
+from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, host_of
+from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, scalar
+from tessera_conformance.marks import clause, feature
+
+NUMBERS = [
+    *(Decimal(each) for each in ("0", "-0.0", "1", "-1", "0.1", "-0.3", "3.5e30", "-3.5e30", "1e-40", "-7e-42")),
+    binary(2**24 - 1, 0),
+    binary(1, -149),
+    binary(-(2**24 - 1), -149),
+]
+"""Numbers of fp32 whose sums and products with each other round, cancel, and leave the normal range."""
+
+
+def stored(host, part, data):
+    """Writes of these bytes to a shard, four at a time."""
+    words = (int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4))
+    return [host.fill(part.place, part.pa + 4 * number, 4, "fill_u32", word) for number, word in enumerate(words)]
+
+
+def operands(turn):
+    """The elements of two tensors on one PE; each PE has others."""
+    turned = NUMBERS[turn:] + NUMBERS[:turn]
+    return [b"".join(element("fill_fp32", each) for each in these) for these in (NUMBERS, turned)]
+
+
+def judge(host, places, order, name, value):
+    """Launch a kernel whose tensors have a shard on each place, told in another order; compare all memory."""
+    effect, size = EFFECTS[name], 4 * len(NUMBERS)
+    tensors = [number for number, each in enumerate(effect.parameters) if each == "tensor"]
+    at = {number: host.base + 257 + 512 * number for number in tensors}
+    writes, before = [], {}
+    for turn, place in enumerate(places):
+        writes.append(host.fill(place, host.base, 2048))
+        for number, data in zip(tensors, operands(turn + 1), strict=False):
+            before[turn, number] = data
+            writes += stored(host, Part(place, at[number], size), data)
+    host.done(*writes)
+    shards = {
+        number: [Part(place, at[number], size, size * turn) for turn, place in enumerate(places)] for number in tensors
+    }
+    args = [
+        parts(*order(shards[number])) if number in tensors else scalar(kind, value)
+        for number, kind in enumerate(effect.parameters)
+    ]
+    ran = run(host, name, *args)
+    for turn, place in enumerate(places):
+        background = bytes([BACKGROUND] * size)
+        given = [before.get((turn, number), background) if number in tensors else value for number in range(len(args))]
+        expected = bytearray([BACKGROUND] * 2048)
+        for number in tensors:
+            data = effect.made(given) if ran and number == effect.target else given[number]
+            first = at[number] - host.base
+            expected[first : first + size] = data
+        host.holds(place, host.base, bytes(expected), f"the memory of PE {dict(place)} after {name}")
+
+
+MARKS = {"i32": "HIO-D7-38", "fp32": "HIO-D7-41"}
+KERNELS = [
+    pytest.param("copy", None, id="copy"),
+    pytest.param("fill", -2, id="fill"),
+    pytest.param("add_fp32", None, id="add"),
+    pytest.param("scale_fp32", Decimal("0.1"), id="scale"),
+]
+
+
+@clause("HIO-D7-01", "HIO-D7-37", "HIO-D7-17", "HIO-D7-18", "HIO-D7-22", "HIO-D7-23", "HIO-D7-47")
+@feature("device-memory-probe")
+@pytest.mark.parametrize(("name", "value"), KERNELS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_built_in_kernel_computes_on_every_shard(impl, check, name, value, count):
+    """On PEs of one SIP, at odd addresses: exact results, rounded once; what lies around the shards stays."""
+    host = host_of(impl, check)
+    judge(host, of_one_sip(host, count), list, name, value)
+
+
+@clause("HIO-D7-01", "HIO-D7-24", "HIO-D7-47")
+@feature("device-memory-probe")
+@pytest.mark.parametrize(("name", "value"), KERNELS)
+def test_the_order_in_which_shards_are_listed_does_not_matter(impl, check, name, value):
+    """Each tensor lists its shards in another order; those of one PE belong together (AMB-HIO-57)."""
+    host = host_of(impl, check)
+    turns = iter(range(1, 9))
+
+    def order(shards):
+        turn = next(turns) % len(shards)
+        return [*reversed(shards[turn:]), *shards[:turn]]
+
+    judge(host, of_one_sip(host, 4), order, name, value)
+
+
+SCALARS = [
+    *(
+        pytest.param("i32", each, id=f"i32-{each}")
+        for each in (0, 1, -1, 255, 256, -32769, 16777217, 2**31 - 1, -(2**31))
+    ),
+    *(
+        pytest.param("fp32", Decimal(each), id=f"fp32-{each}")
+        for each in ("1", "-1", "0.1", "16777217", "1.00000005960464477539062500000001", "1e-41", "-0.5", "-0.0")
+    ),
+]
+
+
+@clause("HIO-D7-46", "HIO-D7-48", "HIO-D7-01")
+@feature("device-memory-probe")
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [pytest.param(*each.values, id=each.id, marks=clause(MARKS[each.values[0]])) for each in SCALARS],
+)
+def test_a_scalar_reaches_the_kernel_whole(impl, check, dtype, value):
+    """An i32 of every width through `fill`; a number through `scale_fp32`, rounded to fp32 once (AMB-HIO-36)."""
+    host = host_of(impl, check)
+    judge(host, of_one_sip(host, 1), list, "fill" if dtype == "i32" else "scale_fp32", value)
+
+
+@clause("HIO-D7-01", "HIO-D7-28", "HIO-D7-29", "HIO-D7-32", "HIO-D3-09")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("member", ["grid", "meta", "debug_label", "timestamp_tag"])
+def test_members_that_say_nothing_to_the_kernel_change_nothing(impl, check, member):
+    """grid, meta, labels and tags: absent, null, empty, and with words that an endpoint might obey (AMB-HIO-23)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    free_form = [ABSENT, None, {}, {"x": 0, "y": 2**40}, {"blocks": [0], "dry_run": True, "pe": 9}, {"text": "a" * 900}]
+    texts = [ABSENT, None, "", "skip", "collect_all", "a" * 900]
+    for number, each in enumerate(texts if member in ("debug_label", "timestamp_tag") else free_form):
+        expected = host.painted(place, host.base, 96)
+        part = Part(place, host.base + 32, 32)
+        if run(host, "fill", parts(part), scalar("i32", number), **{member: each}):
+            expected[32:64] = filled("fill_u32", number, 32)
+        host.holds(place, host.base, bytes(expected), f"a launch with {member} {each!r:.40}")
+
+
+PLANTED = [
+    *(pytest.param(each, marks=clause("HIO-D7-14")) for each in ("source", "source_code", "code")),
+    *(pytest.param(each, marks=clause("HIO-D7-15")) for each in ("ir", "mlir", "binary")),
+    *(pytest.param(each, marks=clause("HIO-D7-33")) for each in ("data", "tensor_data", "payload")),
+]
+
+
+@feature("device-memory-probe")
+@pytest.mark.parametrize("member", PLANTED)
+def test_a_launch_that_carries_code_or_data_does_not_run(impl, check, member):
+    """A planted member in the message, in the kernel or in a tensor: refused, and nothing is written (AMB-HIO-21)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    expected = bytes(host.painted(place, host.base, 32))
+    text = "module m { kernel fill() { } }" * 8
+    for where in ("message", "kernel", "tensor"):
+        message = built_in(host, "fill", parts(Part(place, host.base, 32)), scalar("i32", 1))
+        holder = {"message": message, "kernel": message["kernel_ref"], "tensor": message["args"][0]}[where]
+        holder[member] = text
+        host.fails(message, f"a launch with {member} in the {where}")
+        host.holds(place, host.base, expected, "memory after the refused launch")
+
+
+@clause("HIO-D7-37")
+@feature("device-memory-probe")
+def test_a_built_in_kernel_that_does_not_exist_is_refused(impl, check):
+    """Another name, and the names of the endpoint's own in other letters; nothing is written (AMB-HIO-25)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    expected = bytes(host.painted(place, host.base, 32))
+    names = ["no such kernel", *(f"{each}_" for each in host.machine.builtins)]
+    for name in names:
+        message = built_in(host, name, parts(Part(place, host.base, 32)), scalar("i32", 1))
+        host.fails(message, f"a launch of the built-in {name}")
+        host.holds(place, host.base, expected, "memory after the refused launch")
+
+
+@clause("HIO-D7-37", "HIO-D7-09", "HIO-D7-10", "HIO-D7-11", "HIO-D7-12")
+@feature("device-memory-probe")
+def test_the_place_of_a_built_in_kernel_is_not_looked_at(impl, check):
+    """It has no binary: a place that does not exist, and any size, are as good as another (AMB-HIO-40)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    expected = host.painted(place, host.base, 32)
+    for name in sorted(set(host.machine.builtins) & set(EFFECTS)):
+        arguments = host.arguments(EFFECTS[name].parameters, place)
+        strange = {"deploy_sip": 2**31 - 1, "deploy_cube": 4000, "deploy_pe": 99}
+        for members in ({}, strange, {"nbytes_code": 2**40}):
+            host.done(host.launch(host.builtin(name, **members), arguments))
+    kernel = host.builtin("no such kernel", deploy_sip=2**31 - 1)
+    host.fails(host.launch(kernel, []), "a launch of no kernel from no place")
+    host.done(host.fill(place, host.base, 32))
+    host.holds(place, host.base, bytes(expected), "memory that is written afterwards")

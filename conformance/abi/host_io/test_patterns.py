@@ -1,0 +1,158 @@
+"""What a MemoryWrite of a pattern leaves in memory: elements, byte order, rounding (D5; AMB-HIO-06, -35, -36)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tessera_conformance.chapters.abi.host_io.kit.elements import EXACT, binary, filled
+from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
+from tessera_conformance.marks import clause, feature
+
+
+def beside(value, digits=60):
+    """A number just above and one just below in magnitude, by so little that a double does not tell them apart."""
+    little = EXACT.multiply(value, EXACT.power(Decimal(10), -digits))
+    return [EXACT.add(value, little), EXACT.subtract(value, little)]
+
+
+def near_ties(fraction, least):
+    """Numbers halfway between two elements, and beside them: normal, subnormal, at the border of both, and at zero."""
+    ties = [
+        binary(2 ** (fraction + 1) + 1, -fraction - 1),  # to the even one below
+        binary(2 ** (fraction + 1) + 3, -fraction - 1),  # to the even one above
+        binary(2 ** (fraction + 2) - 1, -fraction - 1),  # carries into the next exponent
+        binary(1, least - fraction - 1),  # half of the least subnormal
+        binary(3, least - fraction - 1),
+        binary(2 ** (fraction + 1) - 1, least - fraction - 1),  # between the subnormals and the normals
+    ]
+    return [number for tie in ties for number in (tie, *beside(tie))]
+
+
+def largest(fraction, most):
+    """The largest element, and what is nearest to it just before infinity."""
+    border = binary(2 ** (fraction + 2) - 1, most - fraction - 1)
+    return [binary(2 ** (fraction + 1) - 1, most - fraction), beside(border)[1]]
+
+
+FEW = [Decimal(each) for each in ("0", "1", "0.1", "0.33333333333333333333333", "65504", "2.5e-5", "1e-60")]
+VALUES = {
+    "fill_u8": [0, 1, 127, 128, 165, 255],
+    "fill_u16": [0, 1, 255, 256, 258, 0x7FFF, 0x8000, 0xFF00, 0xFFFF],
+    "fill_u32": [0, 1, 0xFF, 0x100, 0x01020304, 0x7FFFFFFF, 0x80000000, 0xDEADBEEF, 0xFFFFFFFF],
+    "fill_fp16": [*FEW, 2049, 2051, 65504, *near_ties(10, -14), *largest(10, 15)],
+    "fill_fp32": [*FEW, 16777217, 16777219, 2**31 - 1, *near_ties(23, -126), *largest(23, 127)],
+}
+SIZES = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4, "fill_fp16": 2, "fill_fp32": 4}
+KINDS = [
+    pytest.param("fill_u8", marks=clause("HIO-D5-14")),
+    pytest.param("fill_u16", marks=clause("HIO-D5-15")),
+    pytest.param("fill_u32", marks=clause("HIO-D5-16")),
+    pytest.param("fill_fp16", marks=clause("HIO-D5-17")),
+    pytest.param("fill_fp32", marks=clause("HIO-D5-18")),
+]
+FLOATS = [each for each in KINDS if each.values[0].startswith("fill_fp")]
+
+
+def judge_values(host, kind, values):
+    """Write each value thrice, one after the other with a gap, and compare the whole stretch of memory."""
+    place, base = host.spread(1)[0], host.base
+    step = 4 * SIZES[kind]
+    expected = host.painted(place, base, step * len(values) + step)
+    writes, size = [], 3 * SIZES[kind]
+    for number, value in enumerate(values):
+        at = number * step + 1
+        writes.append(host.fill(place, base + at, size, kind, value))
+        expected[at : at + size] = filled(kind, value, size)
+    host.done(*writes)
+    for number, value in enumerate(values):
+        what = f"{kind} of {str(value)[:60]}"
+        host.holds(place, base + number * step, bytes(expected[number * step : (number + 1) * step]), what)
+
+
+@clause("HIO-D5-01", "HIO-D5-07", "HIO-D5-19")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fill_repeats_its_value_with_the_lowest_byte_first(impl, check, kind):
+    """Each value three times, at odd addresses; integers to the ends of their range; the bytes between stay."""
+    judge_values(host_of(impl, check), kind, VALUES[kind])
+
+
+@clause("HIO-D5-01", "HIO-D5-19")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("kind", FLOATS)
+def test_a_fill_of_a_negative_number_has_its_sign(impl, check, kind):
+    """The same numbers negative; -0.0 and what rounds to zero from below are zeros with a sign (AMB-HIO-36)."""
+    negative = [Decimal(each).copy_negate() for each in VALUES[kind] if each != 0]
+    judge_values(host_of(impl, check), kind, [Decimal("-0.0"), *negative])
+
+
+@clause("HIO-D5-01", "HIO-D5-13", "HIO-D5-21")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("value", [None, 0, 1, 255, -1, 65537, Decimal("0.5"), Decimal("1e30")], ids=str)
+def test_zero_writes_zeros_whatever_its_value(impl, check, value):
+    """The value beside zero is absent, or any number; bytes before and behind stay."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    expected = host.painted(place, base, 64)
+    host.done(host.fill(place, base + 5, 37, "zero", value))
+    expected[5:42] = bytes(37)
+    host.holds(place, base, bytes(expected), f"zero with the value {value}")
+
+
+@clause("HIO-D5-01", "HIO-D5-07")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("nbytes", [1, 2, 7, 4093, 4096, 65521, 65536, 131101])
+@pytest.mark.parametrize("offset", [0, 3, 4093])
+def test_a_write_fills_as_many_bytes_as_it_says(impl, check, nbytes, offset):
+    """Primes and whole pages, across pages, from aligned addresses and others (AMB-HIO-38); neighbours stay."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    size = offset + nbytes + 7
+    expected = host.painted(place, base, size)
+    host.done(host.fill(place, base + offset, nbytes, "fill_u8", 0x3C))
+    expected[offset : offset + nbytes] = filled("fill_u8", 0x3C, nbytes)
+    host.holds(place, base, bytes(expected), f"{nbytes} bytes from offset {offset}")
+
+
+@clause("HIO-D5-01", "HIO-D5-06")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_begin_at_the_first_byte_wherever_it_lies(impl, check, kind):
+    """An element is not turned to fit an aligned address: many elements from offsets 1, 2 and 3, across 64 KiB."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    value = {"fill_u8": 0x12, "fill_u16": 0x1234, "fill_u32": 0x12345678}.get(kind, Decimal("-1.2345"))
+    span = 65536 + 4096
+    expected = host.painted(place, base, 3 * span)
+    writes = []
+    for turn in (1, 2, 3):
+        at, size = (turn - 1) * span + turn, SIZES[kind] * (65537 // SIZES[kind] + 1)
+        writes.append(host.fill(place, base + at, size, kind, value))
+        expected[at : at + size] = filled(kind, value, size)
+    host.done(*writes)
+    host.holds(place, base, bytes(expected), f"{kind} from odd addresses")
+
+
+@clause("HIO-D5-01", "HIO-D5-09")
+@feature("device-memory-probe")
+def test_later_writes_lie_over_earlier_ones(impl, check):
+    """Overlapping writes of every kind: each byte is that of the last write that covers it."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    expected = host.painted(place, base, 256)
+    writes = []
+    steps = [
+        ("fill_u32", 0x0A0B0C0D, 0, 240),
+        ("fill_u16", 0x1122, 33, 100),
+        ("fill_fp32", Decimal("0.1"), 70, 24),
+        ("zero", None, 77, 5),
+        ("fill_fp16", Decimal("-3.25"), 90, 30),
+        ("fill_u8", 0x7E, 119, 3),
+    ]
+    for kind, value, at, size in steps:
+        writes.append(host.fill(place, base + at, size, kind, value))
+        expected[at : at + size] = filled(kind, value, size)
+    host.done(*writes)
+    host.holds(place, base, bytes(expected), "what six writes left")

@@ -1,0 +1,112 @@
+"""Writes, launches and reads in any order, against a table of bytes (D5 to D7; AMB-HIO-47, -48, -57)."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from tessera_conformance.chapters.abi.host_io.kit.elements import INTEGERS, filled
+from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
+from tessera_conformance.chapters.abi.host_io.kit.launches import Part, of_one_sip, parts, run
+from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
+from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.fuzz.choices import SeededChooser
+from tessera_conformance.marks import clause, feature
+
+SIZE = 512
+"""Bytes of each PE that are looked at."""
+PES = 3
+KINDS = ["zero", *INTEGERS]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class Requests(RuleBasedStateMachine):
+    """Steps drawn by hypothesis; `model` is what each PE's memory has to hold.
+
+    What a step does hangs on a number alone, which is much quicker than to draw each argument; a failure still shrinks
+    to few steps.
+    """
+
+    def __init__(self, host):
+        super().__init__()
+        self.host = host
+        self.places = of_one_sip(host, PES)
+        self.model = [host.painted(each, host.base, SIZE) for each in self.places]
+
+    @rule(seed=SEEDS)
+    def write_and_read(self, seed):
+        """Writes, some of which are refused, with a read after each; sent together."""
+        choose = SeededChooser(str(seed))
+        sent, outcomes = [], []
+        for _ in range(choose.between(1, 6)):
+            number, kind = choose.below(len(self.places)), choose.pick(KINDS)
+            place, model, size = self.places[number], self.model[number], INTEGERS.get(kind, 1)
+            count = choose.below(10) * size + (1 if choose.chance(6) else 0)
+            offset, value = choose.below(SIZE - count), choose.below(256**size + 256**size // 8)
+            sound = count > 0 and count % size == 0 and (kind == "zero" or value < 256**size)
+            if sound:
+                model[offset : offset + count] = filled(kind, value, count)
+            sent.append(self.host.fill(place, self.host.base + offset, count, kind, value))
+            outcomes.append((sound, None))
+            sent.append(self.host.read_back(place, self.host.base + offset, count + 1))
+            outcomes.append((True, bytes(model[offset : offset + count + 1])))
+        self.judge(sent, outcomes, choose.pick([None, 0, 1, 2]))
+
+    def judge(self, sent, outcomes, seed):
+        """Completions are as expected, and where the endpoint brings bytes, they are those of the model."""
+        answered = self.host.send(*sent, seed=seed)
+        for message, completion, (sound, data) in zip(sent, answered.completions, outcomes, strict=True):
+            self.host.check.equal(completion["ok"], sound, f"success of {message}")
+            brought = answered.sinks.get(pair_of(message))
+            if data is not None and brought is not None and len(brought) <= len(data):
+                self.host.check.equal(brought.hex(), data[: len(brought)].hex(), f"what {message} brought")
+
+    @rule(seed=SEEDS)
+    def fill_by_a_kernel(self, seed):
+        """A launch on all PEs, whose shards are listed in any order."""
+        choose = SeededChooser(str(seed))
+        size, number = 4 * choose.between(1, 12), choose.below(2**32) - 2**31
+        first = choose.below(SIZE - size)
+        listed = choose.shuffled(list(enumerate(self.places)))
+        shards = [Part(place, self.host.base + first, size, 64 * turn) for turn, place in listed]
+        if run(self.host, "fill", parts(*shards), scalar("i32", number)):
+            for model in self.model:
+                model[first : first + size] = filled("fill_u32", number % 2**32, size)
+
+    @rule(seed=SEEDS)
+    def copy_by_a_kernel(self, seed):
+        """A launch on one PE, from one address to another that is apart."""
+        choose = SeededChooser(str(seed))
+        number, count = choose.below(len(self.places)), choose.between(1, 60)
+        source, onto = choose.below(SIZE // 2 - count), SIZE // 2 + choose.below(SIZE // 2 - count)
+        if choose.chance(2):
+            source, onto = onto, source
+        moved = [parts(Part(self.places[number], self.host.base + each, count)) for each in (source, onto)]
+        if run(self.host, "copy", *moved):
+            model = self.model[number]
+            model[onto : onto + count] = model[source : source + count]
+
+    def teardown(self):
+        """Every byte of every PE is that of the model."""
+        for place, model in zip(self.places, self.model, strict=True):
+            self.host.holds(place, self.host.base, bytes(model), f"the memory of PE {dict(place)} in the end")
+
+
+@clause(
+    "HIO-D5-01", "HIO-D7-01", "HIO-D6-13", "HIO-D5-13", "HIO-D5-14", "HIO-D5-15", "HIO-D5-16", "HIO-D7-37", "HIO-D7-46"
+)
+@feature("device-memory-probe", "delivery-order")
+def test_any_sequence_of_requests_leaves_the_memory_of_a_model(impl, check):
+    """Thirty sequences of twenty steps: writes, sound and not, with reads; launches; any order of completion."""
+    bounded = settings(
+        max_examples=30,
+        stateful_step_count=20,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    host = host_of(impl, check)
+    run_state_machine_as_test(lambda: Requests(host), settings=bounded)

@@ -1,0 +1,276 @@
+"""Launches that run although they are refused, failures told or handled wrongly, and queues (D3, D4, D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import endpoint, launches
+from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.kernels import Kernel
+from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.messages import KernelLaunch, TensorArgument
+
+from .message_changes import Message, changed, read_as
+
+_launch = launches.launch
+_kernel_of = launches._kernel_of
+_tasks = launches._tasks
+_run = launches._run
+
+# Refusals and failures
+
+
+def begun_before_checked(machine: Machine, request: KernelLaunch) -> Any:
+    """Shards run one after the other, each as it is checked."""
+    kernel = _kernel_of(machine, request.kernel_ref)
+    if kernel.parameters != ("tensor", "i32"):
+        return _launch(machine, request)
+    tensor = next(each for each in request.args if isinstance(each, TensorArgument))
+    for each in tensor.tensor_pa_map.shards:
+        one = replace(tensor, tensor_pa_map=replace(tensor.tensor_pa_map, shards=[each]))
+        _launch(machine, replace(request, args=[one, *request.args[1:]]))
+    return _launch(machine, request)
+
+
+def run_before_refused(value: Message, **options: Any) -> Any:
+    """A launch with a member that is not known runs without it, and is refused."""
+    try:
+        return _request_of(value, **options)
+    except RequestFailed as refused:
+        if value.get("msg_type") != "KernelLaunch":
+            raise
+        return Refused(refused, value)
+
+
+class Refused(Exception):
+    """A launch that is refused, though what it says is done."""
+
+    target_device = "sip:0"
+
+    def __init__(self, failure: RequestFailed, value: Message) -> None:
+        self.failure, self.value = failure, value
+
+
+_request_of = endpoint.request_of
+_endpoint_run = Endpoint._run
+
+
+def known_members(value: Any) -> Any:
+    """A message without the planted members."""
+    if isinstance(value, list):
+        return [known_members(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    planted = {"source", "source_code", "code", "ir", "mlir", "binary", "data", "tensor_data", "payload"}
+    return {name: known_members(each) for name, each in value.items() if name not in planted}
+
+
+def runs_refused(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
+    """Do what a launch says that is refused."""
+    if not isinstance(request, Refused):
+        return _endpoint_run(self, request, pair, characters)
+    launched = _endpoint_run(self, _request_of(known_members(request.value)), pair, characters)
+    return replace(launched, failure=request.failure)
+
+
+def planted(clause: str) -> Violation:
+    """A planted member is refused too late."""
+    return changed(
+        clause,
+        f"planted_after_running_{clause[-2:]}",
+        "a launch with a planted member runs, and is refused",
+        (endpoint, "request_of", run_before_refused),
+        (Endpoint, "_run", runs_refused),
+    )
+
+
+def policy(clause: str, name: str, description: str, change: Callable[[KernelLaunch], KernelLaunch]) -> Violation:
+    """The failure policy is another one."""
+    return changed(
+        clause, name, description, (endpoint, "launch", lambda machine, request: _launch(machine, change(request)))
+    )
+
+
+def other_policy(given: str, becomes: str) -> Callable[[KernelLaunch], KernelLaunch]:
+    """A policy is taken for another."""
+    return lambda request: replace(request, failure_policy=becomes) if request.failure_policy == given else request  # type: ignore[arg-type]
+
+
+def none_below(machine: Machine, request: KernelLaunch) -> Any:
+    """With a PE that fails, nothing runs."""
+    places = [
+        Place(each.sip, each.cube, each.pe)
+        for one in request.args
+        if isinstance(one, TensorArgument)
+        for each in one.tensor_pa_map.shards
+    ]
+    if request.failure_policy == "fail_fast" and machine.failing & set(places):
+        return _launch(machine, replace(request, args=[]))[0], RequestFailed(ErrorCode.PE_FAULT, "failed")
+    return _launch(machine, request)
+
+
+def in_order_of_the_list(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
+    """Shards run in the order in which they are listed."""
+    return sorted(_tasks(kernel, request, tensors), key=lambda task: task.shards[0].number)
+
+
+def fails_after_work(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
+    """A PE fails after its work."""
+    failing, machine.failing = machine.failing, frozenset()
+    failure = _run(machine, kernel, request, task)
+    machine.failing = failing
+    return RequestFailed(ErrorCode.PE_FAULT, "failed") if task.place in failing else failure
+
+
+def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
+    """The highest first."""
+    return sorted(found, *others, **options)[::-1]
+
+
+def numbered_code(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
+    """The code tells whether the PE is odd."""
+    failure = _run(machine, kernel, request, task)
+    odd = failure is not None and task.place.pe % 2
+    return RequestFailed(ErrorCode.UNSUPPORTED, "an odd PE failed") if odd else failure
+
+
+def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
+    """A PE that fails is told although the launch is refused."""
+    for argument in request.args:
+        if isinstance(argument, TensorArgument):
+            for each in argument.tensor_pa_map.shards:
+                machine.require_working(Place(each.sip, each.cube, each.pe))
+    return _launch(machine, request)
+
+
+def sticky(self: Machine, place: Place) -> None:
+    """Once a PE failed, it fails for ever."""
+    broken = self.__dict__.setdefault("broken", set())
+    broken |= self.failing
+    if place in broken:
+        raise RequestFailed(ErrorCode.PE_FAULT, "failed once")
+
+
+FAILURES = [
+    *(
+        changed(
+            clause,
+            f"begun_before_checked_{clause[-2:]}",
+            "shards run before all are checked",
+            (endpoint, "launch", begun_before_checked),
+        )
+        for clause in ("HIO-D7-19", "HIO-D7-22", "HIO-D7-23")
+    ),
+    *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
+    policy(
+        "HIO-D7-43", "fail_fast_runs_all", "fail_fast begins the shards above", other_policy("fail_fast", "collect_all")
+    ),
+    policy(
+        "HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", other_policy("collect_all", "fail_fast")
+    ),
+    read_as(
+        "HIO-D7-31",
+        "collect_all_by_default",
+        "the default is collect_all",
+        lambda value: (
+            value.get("msg_type") == "KernelLaunch"
+            and value.get("failure_policy") is None
+            and {**value, "failure_policy": "collect_all"}
+        ),
+    ),
+    changed("HIO-D7-43", "nothing_below", "fail_fast runs nothing where a PE fails", (endpoint, "launch", none_below)),
+    changed(
+        "HIO-D7-43",
+        "run_in_order_of_the_list",
+        "shards run in the order of the list",
+        (launches, "_tasks", in_order_of_the_list),
+    ),
+    changed("HIO-D7-44", "fails_after_work", "a PE that fails has worked before", (launches, "_run", fails_after_work)),
+    changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told", (launches, "sorted", highest_first)),
+    changed(
+        "HIO-Context-04",
+        "highest_fault_told",
+        "the highest faulty shard is told of a launch",
+        (launches, "sorted", highest_first),
+    ),
+    changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", (launches, "_run", numbered_code)),
+    changed(
+        "HIO-D4-07",
+        "fault_before_refusal",
+        "a fault is told before a refusal",
+        (endpoint, "launch", fault_before_refusal),
+    ),
+    changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever", (Machine, "require_working", sticky)),
+]
+
+# The queue
+
+
+def room_for(change: Callable[[int], int]) -> Callable[..., None]:
+    """A queue of another depth than is told."""
+    right = Endpoint._require_room
+
+    def require(self: Endpoint, pair: Any) -> None:
+        size = self.machine.size
+        self.machine.size = replace(size, queue_depth=change(size.queue_depth))
+        try:
+            right(self, pair)
+        finally:
+            self.machine.size = size
+
+    return require
+
+
+def full_but_done(self: Endpoint, frame: Any) -> str | None:
+    """A request that is refused since the queue is full acts all the same."""
+    answer = _submit(self, frame)
+    if answer is not None and "QUEUE_FULL" in answer:
+        value = endpoint.read_frame(frame)
+        _endpoint_run(self, _request_of(value), endpoint.ids_of(value), len(frame))
+    return answer
+
+
+def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
+    """What is refused at once is answered last."""
+    found = _exchange(self, frames, choices)
+    return [each for each in found if "QUEUE_FULL" not in each] + [each for each in found if "QUEUE_FULL" in each]
+
+
+_submit = Endpoint.submit
+_exchange = Endpoint.exchange
+QUEUES = [
+    changed(
+        "HIO-D4-06",
+        "no_bound",
+        "keeps any number of requests",
+        (Endpoint, "_require_room", room_for(lambda depth: 2**30)),
+    ),
+    changed(
+        "HIO-D3-12",
+        "one_too_many",
+        "keeps one request more than it tells",
+        (Endpoint, "_require_room", room_for(lambda depth: depth + 1)),
+    ),
+    changed(
+        "HIO-D3-12",
+        "one_too_few",
+        "keeps one request less than it tells, beyond one",
+        (Endpoint, "_require_room", room_for(lambda depth: max(1, depth - 1))),
+    ),
+    changed(
+        "HIO-D4-06",
+        "full_but_done",
+        "does what it refuses since the queue is full",
+        (Endpoint, "submit", full_but_done),
+    ),
+    changed(
+        "HIO-D3-12",
+        "refusals_wait",
+        "answers refusals after the requests that wait",
+        (Endpoint, "exchange", refusals_wait),
+    ),
+]

@@ -1,0 +1,399 @@
+"""Traces that lack hops or name others, and latencies that are made of something else (D3, D5 to D7, Verification)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import host_io as adapter
+from tessera_reference.host_io import endpoint, latency, launches, timeline
+from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.journal import Answered, Journal
+from tessera_reference.host_io.latency import CONTROL, Branch, Component, Hop, Journey, Trace
+from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryWrite
+
+from .message_changes import changed
+
+_traced = latency.traced
+_takes = Component.takes
+_get = Journal.get
+_run = Endpoint._run
+_read = Endpoint._read
+_code = launches._code
+_records = timeline._records
+
+TYPES = {
+    "HIO-Verification-03": MemoryWrite,
+    "HIO-Verification-04": MemoryRead,
+    "HIO-Verification-05": KernelLaunch,
+}
+
+
+def tracing(clause: str, name: str, description: str, change: Callable[[Any, Trace], Trace]) -> Violation:
+    """The trace of a request is another one."""
+    return changed(
+        clause,
+        name,
+        description,
+        (adapter, "traced", lambda asked: change(asked.request, _traced(asked.journey))),
+        (Journal, "get", lambda self, pair: _asked(_get(self, pair))),
+    )
+
+
+def _asked(answered: Answered | None) -> Any:
+    """An answered request whose journey brings its request along."""
+    return None if answered is None else answered._replace(journey=answered)  # type: ignore[arg-type]
+
+
+def timed(steps: Any) -> tuple[Hop, ...]:
+    """The same components one after the other, without gaps."""
+    return tuple(latency._timed(((each.component, each.place, each.bytes) for each in steps), 0))
+
+
+def of_type(kind: Any, change: Callable[[Trace], Trace]) -> Callable[[Any, Trace], Trace]:
+    """Requests of one type alone have another trace."""
+    return lambda request, trace: change(trace) if isinstance(request, kind) else trace
+
+
+def without(name: str, place: int = 0) -> Callable[[Trace], Trace]:
+    """A trace without one of the hops at a component: the first, or the last with -1."""
+
+    def change(trace: Trace) -> Trace:
+        found = [number for number, each in enumerate(trace.path) if each.component == name]
+        left = [each for number, each in enumerate(trace.path) if not found or number != found[place]]
+        return replace(trace, path=timed(left))
+
+    return change
+
+
+def without_all(name: str) -> Callable[[Trace], Trace]:
+    """A trace without a component."""
+    return lambda trace: replace(trace, path=timed(each for each in trace.path if each.component != name))
+
+
+def one_way(trace: Trace) -> Trace:
+    """A trace that ends at the PE."""
+    return replace(trace, path=trace.path[: 1 + len(trace.path) // 2])
+
+
+def reordered(trace: Trace) -> Trace:
+    """A trace that passes m_cpu before noc."""
+    names = {"noc": "m_cpu", "m_cpu": "noc"}
+    path = timed(replace(each, component=names.get(each.component, each.component)) for each in trace.path)
+    return replace(trace, path=path)
+
+
+def shifted(trace: Trace) -> Trace:
+    """A trace with a gap of a picosecond behind its first hop."""
+    later = [replace(each, start=each.start + 1, end=each.end + 1) for each in trace.path[1:]]
+    return replace(trace, path=(trace.path[0], *later))
+
+
+TRACES = [
+    *(
+        violation
+        for clause, kind in TYPES.items()
+        for violation in (
+            tracing(
+                clause, f"{kind.__name__}_without_noc", "lacks a hop on the way there", of_type(kind, without("noc"))
+            ),
+            tracing(clause, f"{kind.__name__}_without_way_back", "has no way back", of_type(kind, one_way)),
+            tracing(
+                clause, f"{kind.__name__}_without_last_hop", "lacks the last hop", of_type(kind, without("host", -1))
+            ),
+            tracing(clause, f"{kind.__name__}_in_another_order", "passes m_cpu before noc", of_type(kind, reordered)),
+            tracing(
+                clause, f"{kind.__name__}_without_pe_cpu", "never passes pe_cpu", of_type(kind, without_all("pe_cpu"))
+            ),
+        )
+    ),
+    tracing("HIO-D5-26", "gap", "has a gap of a picosecond", lambda request, trace: shifted(trace)),
+    tracing(
+        "HIO-D7-34", "past_the_endpoint", "launches do not pass io_cpu", of_type(KernelLaunch, without_all("io_cpu"))
+    ),
+    tracing(
+        "HIO-D7-34",
+        "twice_the_endpoint",
+        "launches pass pcie_ep twice",
+        of_type(
+            KernelLaunch, lambda trace: replace(trace, path=timed([*trace.path[:2], trace.path[1], *trace.path[2:]]))
+        ),
+    ),
+    tracing("HIO-D7-35", "no_branches", "tells one branch alone", lambda request, trace: replace(trace, branches=())),
+    tracing(
+        "HIO-D7-35",
+        "late_branches",
+        "branches begin before the launch is sent",
+        lambda request, trace: replace(
+            trace, branches=tuple(replace(each, start=each.start - 1, end=each.end - 1) for each in trace.branches)
+        ),
+    ),
+    tracing(
+        "HIO-Context-06",
+        "places_by_address",
+        "hops name the first PE",
+        lambda request, trace: replace(
+            trace,
+            path=tuple(replace(each, place=each.place and Place(0, 0, 0)) for each in trace.path),
+            branches=tuple(replace(each, place=each.place and Place(0, 0, 0)) for each in trace.branches),
+        ),
+    ),
+]
+
+
+def untraced(clause: str, kind: Any) -> Violation:
+    """Requests of a type have no trace."""
+
+    def get(self: Journal, pair: Any) -> Any:
+        found = _get(self, pair)
+        if found is not None and isinstance(found.request, kind):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"no trace of a {kind.__name__}")
+        return found
+
+    return changed(clause, f"{kind.__name__}_untraced", f"a {kind.__name__} has no trace", (Journal, "get", get))
+
+
+def undrawn(clause: str, kind: Any) -> Violation:
+    """The timeline leaves out requests of a type."""
+
+    def records(answered: Any, devices: Any) -> Any:
+        return _records([each for each in answered if not isinstance(each.request, kind)], devices)
+
+    return changed(clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", (timeline, "_records", records))
+
+
+MISSING = [violation for clause, kind in TYPES.items() for violation in (untraced(clause, kind), undrawn(clause, kind))]
+
+# Time
+
+
+def taking(clause: str, name: str, description: str, change: Callable[[Component, int], int]) -> Violation:
+    """Components take another time than they tell."""
+    return changed(clause, name, description, (Component, "takes", change))
+
+
+def added(count: int) -> Callable[..., Any]:
+    """A latency that is more than its hops."""
+
+    def trace(self: ReferenceAdapter, *, correlation_id: str, request_id: str) -> Any:
+        answer = _trace(self, correlation_id=correlation_id, request_id=request_id)
+        return {**answer, "latency": max(0, answer["latency"] + count)}
+
+    return trace
+
+
+_trace = ReferenceAdapter.host_io_trace
+
+
+def longer(clause: str, name: str, description: str, extra: Callable[[Endpoint, Any], int]) -> Violation:
+    """Requests are longer messages than they should be."""
+
+    def run(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
+        pending = _run(self, request, pair, characters)
+        journey = pending.answered.journey
+        other = replace(journey, there=journey.there + extra(self, request))
+        return replace(pending, answered=pending.answered._replace(journey=other))
+
+    return changed(clause, name, description, (Endpoint, "_run", run))
+
+
+def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
+    """As many bytes as a member has characters."""
+
+    def extra(self: Endpoint, request: Any) -> int:
+        given = getattr(request, name, None)
+        return 0 if given is None or not isinstance(request, kind) else len(str(given))
+
+    return extra
+
+
+def cold(self: Endpoint, request: Any) -> int:
+    """The first request of a process takes longer."""
+    COUNTED.append(None)
+    return 64 if len(COUNTED) == 1 else 0
+
+
+COUNTED: list[None] = []
+TIMES = [
+    changed(
+        "HIO-D5-26",
+        "one_picosecond_more",
+        "the latency is a picosecond more than its hops",
+        (ReferenceAdapter, "host_io_trace", added(1)),
+    ),
+    changed(
+        "HIO-Verification-06",
+        "half_the_way",
+        "the latency is a microsecond less than its hops",
+        (ReferenceAdapter, "host_io_trace", added(-1_000_000)),
+    ),
+    taking("HIO-Verification-06", "hardly_any_time", "a hop takes a picosecond", lambda self, count: 1),
+    taking(
+        "HIO-D5-26",
+        "rounded_down",
+        "the time of bytes is rounded down",
+        lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth),
+    ),
+    taking(
+        "HIO-D5-26",
+        "without_fixed_time",
+        "the fixed time of memory is left out",
+        lambda self, count: _takes(self, count) - (self.fixed if self.name == "memory" else 0),
+    ),
+    taking("HIO-D5-26", "without_bytes", "bytes take no time", lambda self, count: self.fixed),
+    longer(
+        "HIO-D5-26",
+        "contention",
+        "each request that waits makes the next longer",
+        lambda self, request: len(self.waiting),
+    ),
+    longer(
+        "HIO-Verification-06",
+        "queue_in_latency",
+        "requests take longer while others wait",
+        lambda self, request: 64 * len(self.waiting),
+    ),
+    longer("HIO-D3-09", "tag_takes_time", "a timestamp_tag takes time", member("timestamp_tag")),
+    longer(
+        "HIO-D5-24", "label_of_write_takes_time", "the label of a write takes time", member("debug_label", MemoryWrite)
+    ),
+    longer(
+        "HIO-D6-10", "label_of_read_takes_time", "the label of a read takes time", member("debug_label", MemoryRead)
+    ),
+    longer(
+        "HIO-D7-32",
+        "label_of_launch_takes_time",
+        "the label of a launch takes time",
+        member("debug_label", KernelLaunch),
+    ),
+    longer("HIO-D7-28", "grid_takes_time", "a grid takes time", member("grid")),
+    longer("HIO-D7-29", "meta_takes_time", "a meta takes time", member("meta")),
+]
+
+
+def free_of_bytes(kind: Any) -> Callable[..., Any]:
+    """Requests of a type take the time of no bytes at memory and on the way back."""
+
+    def run(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
+        pending = _run(self, request, pair, characters)
+        if not isinstance(request, kind):
+            return pending
+        journey = pending.answered.journey
+        other = replace(journey, back=CONTROL, branches=tuple(each._replace(memory=1) for each in journey.branches))
+        return replace(pending, answered=pending.answered._replace(journey=other))
+
+    return run
+
+
+def dropped_at_once(self: Endpoint, read: MemoryRead) -> Any:
+    """A read that is dropped passes no bytes."""
+    journey, failure, sunk = _read(self, read)
+    if read.dst_kind == "discard" and failure is None:
+        journey = Journey(branches=tuple(each._replace(memory=1) for each in journey.branches))
+    return journey, failure, sunk
+
+
+def first_to_end(journey: Journey) -> Trace:
+    """The answer does not wait for the slowest branch."""
+    if len(journey.branches) < 2:
+        return _traced(journey)
+    ordered = sorted(journey.branches, key=lambda each: each.memory or 0)
+    return _traced(replace(journey, branches=tuple(ordered[:1])))
+
+
+def all_begun(machine: Machine, request: KernelLaunch) -> Any:
+    """Every shard has hops, begun or not."""
+    journey, failure = _launch(machine, request)
+    found = [each for one in request.args if hasattr(one, "tensor_pa_map") for each in one.tensor_pa_map.shards]
+    return replace(journey, branches=tuple(Branch(Place(each.sip, each.cube, each.pe), 1) for each in found)), failure
+
+
+def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
+    """Shards whose PE fails have no hops."""
+    journey, failure = _launch(machine, request)
+    return replace(
+        journey, branches=tuple(each for each in journey.branches if each.place not in machine.failing)
+    ), failure
+
+
+_launch = launches.launch
+BYTES = [
+    changed(
+        "HIO-D5-07",
+        "bytes_of_writes_free",
+        "the bytes of a write take no time",
+        (Endpoint, "_run", free_of_bytes(MemoryWrite)),
+    ),
+    changed(
+        "HIO-D6-07",
+        "bytes_of_reads_free",
+        "the bytes of a read take no time",
+        (Endpoint, "_run", free_of_bytes(MemoryRead)),
+    ),
+    changed(
+        "HIO-D7-23",
+        "bytes_of_shards_free",
+        "the bytes of shards take no time",
+        (Endpoint, "_run", free_of_bytes(KernelLaunch)),
+    ),
+    changed(
+        "HIO-D6-14", "dropped_at_once", "a read that is dropped passes no bytes", (Endpoint, "_read", dropped_at_once)
+    ),
+    changed("HIO-D7-45", "binary_free", "a binary takes no time", (launches, "_code", lambda reference: None)),
+    changed(
+        "HIO-D7-45",
+        "binary_of_64_bytes",
+        "every binary takes the time of 64 bytes",
+        (launches, "_code", lambda reference: (found := _code(reference)) and found._replace(memory=64)),
+    ),
+    changed(
+        "HIO-D7-45",
+        "builtin_fetched",
+        "a built-in kernel has a binary that takes time",
+        (launches, "_code", lambda reference: Branch(Place(0, 0, 0), reference.nbytes_code)),
+    ),
+    changed(
+        "HIO-D7-12",
+        "size_in_kibibytes",
+        "of nbytes_code whole KiB count",
+        (
+            launches,
+            "_code",
+            lambda reference: (found := _code(reference)) and found._replace(memory=min(4096, reference.nbytes_code)),
+        ),
+    ),
+    changed(
+        "HIO-D7-35",
+        "fastest_shard",
+        "the answer does not wait for the slowest shard",
+        (adapter, "traced", first_to_end),
+    ),
+    changed(
+        "HIO-D7-43", "hops_of_what_is_not_begun", "shards that are not begun have hops", (endpoint, "launch", all_begun)
+    ),
+    changed(
+        "HIO-D7-44", "no_hops_of_failures", "shards that fail have no hops", (endpoint, "launch", only_those_that_work)
+    ),
+    changed(
+        "HIO-D5-30",
+        "buffer_free",
+        "the bytes of a buffer take no time",
+        (
+            Endpoint,
+            "_run",
+            lambda self, request, pair, characters: _without_buffer(_run(self, request, pair, characters)),
+        ),
+    ),
+]
+
+
+def _without_buffer(pending: Any) -> Any:
+    """As if no bytes of a buffer were sent."""
+    return replace(
+        pending, answered=pending.answered._replace(journey=replace(pending.answered.journey, there=CONTROL))
+    )

@@ -1,0 +1,190 @@
+"""Launches with other scalars, with members that are obeyed, and with binaries from elsewhere (D3, D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import endpoint, kernels, launches
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.kernels import Buffer, Kernel
+from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.messages import KernelLaunch, KernelRef, ScalarArgument
+
+from .message_changes import Message, changed, refusing
+
+_launch = launches.launch
+_tasks = launches._tasks
+_rounded = kernels.rounded
+_deployed_kernel = launches.deployed_kernel
+
+# Scalars and members without influence
+
+
+def with_scalars(clause: str, name: str, description: str, dtype: str, change: Callable[[Any], Any]) -> Violation:
+    """Scalars of a dtype become others."""
+
+    def launch(machine: Machine, request: KernelLaunch) -> Any:
+        args = [
+            replace(each, value=change(each.value))
+            if isinstance(each, ScalarArgument) and each.dtype == dtype
+            else each
+            for each in request.args
+        ]
+        return _launch(machine, replace(request, args=args))
+
+    return changed(clause, name, description, (endpoint, "launch", launch))
+
+
+def signed(value: int, bits: int) -> int:
+    """The lowest bits of a number, of which the highest is a sign."""
+    return (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+def obeying(clause: str, member: str, obeyed: Callable[[Any], bool]) -> Violation:
+    """A member that says nothing makes a launch do nothing."""
+
+    def tasks(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
+        return [] if obeyed(getattr(request, member)) else _tasks(kernel, request, tensors)
+
+    return changed(clause, f"{member}_obeyed", f"{member} keeps a launch from running", (launches, "_tasks", tasks))
+
+
+def scalars_of(message: Message, dtype: str) -> list[Any]:
+    """The values of the scalars of a dtype."""
+    return [each["value"] for each in message.get("args", ()) if each.get("dtype") == dtype]
+
+
+SCALARS = [
+    with_scalars("HIO-D7-38", "i32_of_16_bits", "an i32 is cut to 16 bits", "i32", lambda value: signed(value, 16)),
+    with_scalars("HIO-D7-38", "i32_without_sign", "an i32 loses its sign", "i32", lambda value: abs(value) % 2**31),
+    with_scalars(
+        "HIO-D7-46",
+        "i32_through_fp32",
+        "an i32 passes through fp32",
+        "i32",
+        lambda value: max(-(2**31), min(2**31 - 1, int(_rounded(value, "fp32")))),
+    ),
+    with_scalars("HIO-D7-48", "scalar_zero", "scalars are zero", "i32", lambda value: 0),
+    with_scalars(
+        "HIO-D7-41",
+        "fp32_through_fp16",
+        "a scalar of fp32 passes through fp16",
+        "fp32",
+        lambda value: Decimal(min(65504.0, _rounded(value, "fp16"))),
+    ),
+    refusing(
+        "HIO-D7-39",
+        "i64_of_53_bits",
+        "refuses i64 that a double does not hold",
+        lambda message: any(int(float(each)) != each for each in scalars_of(message, "i64")),
+    ),
+    refusing("HIO-D7-39", "least_i64", "refuses the least i64", lambda message: -(2**63) in scalars_of(message, "i64")),
+    refusing("HIO-D7-38", "least_i32", "refuses the least i32", lambda message: -(2**31) in scalars_of(message, "i32")),
+    refusing(
+        "HIO-D7-40",
+        "fp16_below_65504",
+        "refuses the largest fp16",
+        lambda message: 65504 in scalars_of(message, "fp16"),
+    ),
+    refusing("HIO-D7-42", "false_refused", "refuses false", lambda message: False in scalars_of(message, "bool")),
+    refusing(
+        "HIO-D7-04",
+        "no_arguments_refused",
+        "refuses a launch without arguments",
+        lambda message: message.get("args") == [],
+    ),
+    refusing(
+        "HIO-D7-48",
+        "scalars_alone_refused",
+        "refuses scalars without tensors",
+        lambda message: bool(message.get("args")) and all(each["arg_kind"] == "scalar" for each in message["args"]),
+    ),
+    obeying("HIO-D7-28", "grid", lambda grid: bool(grid)),
+    obeying("HIO-D7-29", "meta", lambda meta: bool(meta)),
+    obeying("HIO-D7-32", "debug_label", lambda label: label == "skip"),
+    obeying("HIO-D3-09", "timestamp_tag", lambda tag: tag == "skip"),
+]
+
+# Binaries
+
+
+def elsewhere(clause: str, member: str) -> Violation:
+    """The binary is looked for at another PE."""
+
+    def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
+        return _deployed_kernel(machine, replace(reference, **{f"deploy_{member}": 0}))
+
+    description = f"binaries are looked for at {member} 0"
+    return changed(clause, f"binary_{member}_ignored", description, (launches, "deployed_kernel", deployed_kernel))
+
+
+def writing_kernel(machine: Machine, reference: KernelRef) -> Kernel:
+    """A kernel that clears what it is given."""
+    _deployed_kernel(machine, reference)
+    return Kernel(
+        None,
+        lambda counts: None,
+        lambda given: [each.write(bytes(each.nbytes)) for each in given if isinstance(each, Buffer)] and None,
+    )
+
+
+def overwritten(machine: Machine, reference: KernelRef) -> Kernel:
+    """The binary is gone once it was launched."""
+    found = _deployed_kernel(machine, reference)
+    place = Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe)
+    machine.space(place).write(reference.deploy_pa or 0, bytes(reference.nbytes_code))
+    return found
+
+
+def in_one_piece(machine: Machine, reference: KernelRef) -> Kernel:
+    """A binary has to begin where memory was written first."""
+    found = _deployed_kernel(machine, reference)
+    place = Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe)
+    data = machine.space(place).read(reference.deploy_pa or 0, reference.nbytes_code)
+    if len(set(data)) > 2:
+        raise RequestFailed(ErrorCode.KERNEL_NOT_DEPLOYED, "written in pieces")
+    return found
+
+
+BINARIES = [
+    elsewhere("HIO-D7-09", "sip"),
+    elsewhere("HIO-D7-10", "cube"),
+    elsewhere("HIO-D7-11", "pe"),
+    changed(
+        "HIO-D7-13",
+        "kernel_that_clears",
+        "a kernel that is no image clears its tensors",
+        (launches, "deployed_kernel", writing_kernel),
+    ),
+    changed("HIO-D7-36", "binary_once", "a launch destroys the binary", (launches, "deployed_kernel", overwritten)),
+    changed(
+        "HIO-D7-13",
+        "binary_in_one_piece",
+        "a binary has to be written at once",
+        (launches, "deployed_kernel", in_one_piece),
+    ),
+    refusing(
+        "HIO-D7-12",
+        "large_binaries_refused",
+        "refuses binaries of more than 64 KiB",
+        lambda message: (
+            message.get("kernel_ref", {}).get("kind") == "deployed" and message["kernel_ref"]["nbytes_code"] > 65536
+        ),
+    ),
+    refusing(
+        "HIO-D7-08",
+        "binary_at_odd_address",
+        "refuses binaries at odd addresses",
+        lambda message: (message.get("kernel_ref", {}).get("deploy_pa") or 0) % 2,
+    ),
+    refusing(
+        "HIO-D7-36",
+        "no_deployed_kernels",
+        "refuses kernels that were deployed",
+        lambda message: message.get("kernel_ref", {}).get("kind") == "deployed",
+    ),
+]

@@ -1,0 +1,193 @@
+"""Launches that work on other PEs, or run other kernels (D7, Context)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io import launches
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.kernels import ANY, BUILTINS, Buffer, Kernel
+from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.messages import KernelRef
+
+from .message_changes import changed
+
+_kernel_of = launches._kernel_of
+_shards = launches._shards
+
+# Shards
+
+
+def arranging(clause: str, name: str, description: str, change: Callable[[Any], Any]) -> Violation:
+    """The shards of a tensor, in their order, become others."""
+    return changed(
+        clause, name, description, (launches, "_shards", lambda argument, tensor: change(_shards(argument, tensor)))
+    )
+
+
+def moved(member: str, to: int | None = None) -> Callable[[Any], Any]:
+    """Every shard has the tag of the first one, or a certain one."""
+
+    def change(found: Any) -> Any:
+        tag = getattr(found[0].place, member) if to is None else to
+        return [each._replace(place=each.place._replace(**{member: tag})) for each in found]
+
+    return change
+
+
+def with_shards(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The bytes of shards become others."""
+    return lambda found: [each._replace(shard=change(each.shard)) for each in found]
+
+
+def by_address(self: Machine, place: Place) -> Any:
+    """The memory of the PE that comes first."""
+    return _space(self, next(self.places()))
+
+
+_space = Machine.space
+SHARDS = [
+    arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
+    arranging("HIO-D7-47", "last_shard_left_out", "a launch leaves out the last shard", lambda found: found[:-1]),
+    arranging("HIO-D7-19", "shard_sip_ignored", "all shards are on SIP 0", moved("sip", 0)),
+    arranging("HIO-D7-20", "shard_cube_ignored", "all shards are on the cube of the first", moved("cube")),
+    arranging("HIO-D7-21", "shard_pe_ignored", "all shards are on the PE of the first", moved("pe")),
+    arranging(
+        "HIO-D7-22",
+        "shards_aligned",
+        "shards begin at multiples of 16",
+        with_shards(lambda shard: replace(shard, pa=shard.pa - shard.pa % 16)),
+    ),
+    arranging(
+        "HIO-D7-23",
+        "shards_of_a_page",
+        "of a shard, whole groups of 16 bytes are worked on",
+        with_shards(lambda shard: replace(shard, nbytes=max(16, shard.nbytes - shard.nbytes % 16))),
+    ),
+    arranging(
+        "HIO-D7-24",
+        "offsets_ignored",
+        "shards of one PE come in the order of the list",
+        lambda found: sorted(found, key=lambda each: (each.place, each.number)),
+    ),
+    arranging(
+        "HIO-D7-24",
+        "order_of_the_list",
+        "shards belong together in the order of the lists",
+        lambda found: sorted(found, key=lambda each: each.number),
+    ),
+    arranging(
+        "HIO-D7-35",
+        "sorted_by_address",
+        "shards belong together by their addresses",
+        lambda found: sorted(found, key=lambda each: (each.shard.pa, each.number)),
+    ),
+    changed("HIO-Context-06", "shards_by_address", "addresses alone tell memory apart", (Machine, "space", by_address)),
+]
+
+# Kernels
+
+
+def built_in(clause: str, name: str, description: str, **others: Kernel) -> Violation:
+    """Kernels that are built in do something else."""
+    return changed(clause, name, description, (launches, "BUILTINS", {**BUILTINS, **others}))
+
+
+def partly(name: str) -> Kernel:
+    """A kernel that works on the first word alone."""
+
+    def run(given: Any) -> None:
+        BUILTINS[name].run([replace(each, nbytes=4) if isinstance(each, Buffer) else each for each in given])
+
+    return Kernel(BUILTINS[name].parameters, BUILTINS[name].check, run)
+
+
+def through_double(given: Any) -> None:
+    """Scale by the number rounded to double and then to fp32."""
+    target, factor = given
+    BUILTINS["scale_fp32"].run([target, Decimal(float(factor))])
+
+
+def unknown_is_nop(machine: Machine, reference: KernelRef) -> Kernel:
+    """A kernel that is not known computes nothing."""
+    unknown = reference.kind == "builtin" and reference.name not in BUILTINS
+    return ANY if unknown else _kernel_of(machine, reference)
+
+
+def strict_place(machine: Machine, reference: KernelRef) -> Kernel:
+    """The place of a built-in kernel has to exist."""
+    machine.require(Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe), 0, 1)
+    return _kernel_of(machine, reference)
+
+
+def strict_tag(clause: str, member: str) -> Violation:
+    """A tag of a built-in kernel has to exist."""
+
+    def kernel_of(machine: Machine, reference: KernelRef) -> Kernel:
+        if reference.kind == "builtin":
+            machine.require(Place(0, 0, 0)._replace(**{member: getattr(reference, f"deploy_{member}")}), 0, 1)
+        return _kernel_of(machine, reference)
+
+    return changed(
+        clause,
+        f"builtin_{member}_looked_at",
+        f"the {member} of a built-in kernel has to exist",
+        (launches, "_kernel_of", kernel_of),
+    )
+
+
+def kernel_of_size(machine: Machine, reference: KernelRef) -> Kernel:
+    """A built-in kernel has a bearable size."""
+    if reference.kind == "builtin" and reference.nbytes_code > 2**32:
+        raise RequestFailed(ErrorCode.UNSUPPORTED, "too large")
+    return _kernel_of(machine, reference)
+
+
+KERNELS = [
+    built_in(
+        "HIO-D7-01",
+        "nothing_runs",
+        "built-in kernels compute nothing",
+        **{name: replace(each, run=lambda given: None) for name, each in BUILTINS.items()},
+    ),
+    built_in(
+        "HIO-D7-17",
+        "first_words",
+        "copies the first word of each shard",
+        copy=partly("copy"),
+        fill=partly("fill"),
+        add_fp32=partly("add_fp32"),
+        scale_fp32=partly("scale_fp32"),
+    ),
+    built_in(
+        "HIO-D7-41",
+        "scalar_through_double",
+        "a scalar of fp32 passes through double",
+        scale_fp32=replace(BUILTINS["scale_fp32"], run=through_double),
+    ),
+    changed(
+        "HIO-D7-37",
+        "unknown_is_nop",
+        "a built-in kernel that does not exist computes nothing",
+        (launches, "_kernel_of", unknown_is_nop),
+    ),
+    changed(
+        "HIO-D7-37",
+        "place_looked_at",
+        "the place of a built-in kernel has to exist",
+        (launches, "_kernel_of", strict_place),
+    ),
+    strict_tag("HIO-D7-09", "sip"),
+    strict_tag("HIO-D7-10", "cube"),
+    strict_tag("HIO-D7-11", "pe"),
+    changed(
+        "HIO-D7-12",
+        "size_of_builtin_judged",
+        "a built-in kernel has to be smaller than 4 GiB",
+        (launches, "_kernel_of", kernel_of_size),
+    ),
+]

@@ -1,0 +1,348 @@
+"""Writes and reads that reach another place, another memory or nothing, or come at another time (D5, D6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.latency import Branch, Journey
+from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.memory import SparseMemory
+from tessera_reference.host_io.messages import MemoryRead, MemoryWrite
+from tessera_reference.mesh.choice_policies import FirstCome
+
+from .message_changes import changed, read_as, refusing
+
+_space = Machine.space
+_require = Machine.require
+_write = Endpoint._write
+_read = Endpoint._read
+TCM = 1 << 32
+
+# Places
+
+
+def at_another_place(clause: str, name: str, description: str, change: Callable[[Place], Place]) -> Violation:
+    """The memory of a PE is that of another; `change` tells of which."""
+    return changed(
+        clause, name, description, (Machine, "space", lambda self, place: _space(self, change(Place(*place))))
+    )
+
+
+PLACES = [
+    at_another_place("HIO-Context-06", "one_space", "all PEs share one address space", lambda place: Place(0, 0, 0)),
+    at_another_place("HIO-D5-03", "one_sip", "PEs of all SIPs share memory", lambda place: place._replace(sip=0)),
+    at_another_place("HIO-D5-04", "one_cube", "PEs of all cubes share memory", lambda place: place._replace(cube=0)),
+    at_another_place("HIO-D5-05", "one_pe", "PEs of a cube share memory", lambda place: place._replace(pe=0)),
+]
+
+
+def writing(clause: str, name: str, description: str, change: Callable[[MemoryWrite], MemoryWrite]) -> Violation:
+    """Writes act as others."""
+    return changed(
+        clause, name, description, (Endpoint, "_write", lambda self, write, pair: _write(self, change(write), pair))
+    )
+
+
+def reading(clause: str, name: str, description: str, change: Callable[[MemoryRead], MemoryRead]) -> Violation:
+    """Reads act as others."""
+    return changed(clause, name, description, (Endpoint, "_read", lambda self, read: _read(self, change(read))))
+
+
+def to_the_first(clause: str, member: str) -> Violation:
+    """Reads ignore a tag."""
+    description = f"reads go to {member} 0"
+    return reading(clause, f"read_{member}_ignored", description, lambda read: replace(read, **{f"src_{member}": 0}))
+
+
+def decoded(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
+    """The address tells the PE, in its bits from the twelfth on."""
+    places = list(self.machine.places())
+    place = places[(write.dst_pa >> 12) % len(places)]
+    return _write(self, replace(write, dst_sip=place.sip, dst_cube=place.cube, dst_pe=place.pe), pair)
+
+
+ROUTES = [
+    changed(
+        "HIO-Context-06", "decoded_address", "writes go to the PE that the address names", (Endpoint, "_write", decoded)
+    ),
+    *(to_the_first(f"HIO-D6-0{number}", member) for number, member in enumerate(("sip", "cube", "pe"), 3)),
+]
+
+
+def any_tag(clause: str, member: str, what: str) -> Violation:
+    """A tag that is too large counts as the largest."""
+
+    def nearest(machine: Machine, place: Place) -> Place:
+        most = getattr(machine.size, f"{member}s") - 1
+        return Place(*place)._replace(**{member: min(getattr(place, member), most)})
+
+    def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+        _require(self, nearest(self, place), pa, nbytes, kind, field)
+
+    return changed(
+        clause,
+        f"any_{member}_of_a_{what}",
+        f"the {member} of a {what} may be too large",
+        (Machine, "require", require),
+        (Machine, "space", lambda self, place: _space(self, nearest(self, place))),
+    )
+
+
+UNKNOWN = [
+    any_tag(f"HIO-{section}-{first + number:02}", member, what)
+    for what, section, first in (("write", "D5", 3), ("read", "D6", 3), ("shard", "D7", 19), ("binary", "D7", 9))
+    for number, member in enumerate(("sip", "cube", "pe"))
+]
+
+# Memories
+
+
+def requiring(
+    clause: str, name: str, description: str, change: Callable[[int, int, str], tuple[int, int, str]]
+) -> Violation:
+    """Other bytes, or another kind, are required to lie within a memory."""
+
+    def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+        _require(self, place, *change(pa, nbytes, kind), field)
+
+    return changed(clause, name, description, (Machine, "require", require))
+
+
+def any_range(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+    """The place alone is required, for what this machine bears."""
+    if pa + nbytes <= 2 * TCM:
+        _require(self, place, 0, 1, "AUTO", field)
+    else:
+        _require(self, place, pa, nbytes, kind, field)
+
+
+def in_hbm(self: SparseMemory, pa: int, data: Any) -> None:
+    """Bytes for TCM go to HBM."""
+    _store(self, pa - TCM if pa >= TCM else pa, data)
+
+
+_store = SparseMemory.write
+MEMORIES = [
+    changed("HIO-D5-28", "tcm_is_hbm", "what is for TCM is written to HBM", (SparseMemory, "write", in_hbm)),
+    requiring(
+        "HIO-D5-29", "auto_is_hbm", "AUTO is HBM", lambda pa, n, kind: (pa, n, "HBM" if kind == "AUTO" else kind)
+    ),
+    read_as(
+        "HIO-D5-23",
+        "absent_is_hbm",
+        "a write without dst_mem_kind is one to HBM",
+        lambda value: value.get("msg_type") == "MemoryWrite" and value.setdefault("dst_mem_kind", "HBM") and None,
+    ),
+    requiring("HIO-D5-22", "kind_ignored", "dst_mem_kind is ignored", lambda pa, nbytes, kind: (pa, nbytes, "AUTO")),
+    requiring(
+        "HIO-D5-27", "hbm_ignored", "HBM is any memory", lambda pa, n, kind: (pa, n, "AUTO" if kind == "HBM" else kind)
+    ),
+    requiring(
+        "HIO-D5-28", "tcm_ignored", "TCM is any memory", lambda pa, n, kind: (pa, n, "AUTO" if kind == "TCM" else kind)
+    ),
+    requiring(
+        "HIO-D5-06", "end_not_checked", "the last byte may lie outside", lambda pa, n, kind: (pa, max(1, n - 1), kind)
+    ),
+    requiring("HIO-D5-06", "last_byte_refused", "the last byte is refused", lambda pa, n, kind: (pa, n + 1, kind)),
+    requiring(
+        "HIO-D6-06", "end_of_reads_not_checked", "reads may end outside", lambda pa, n, kind: (pa, max(1, n - 1), kind)
+    ),
+    requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read", lambda pa, n, kind: (pa, n + 1, kind)),
+    changed("HIO-D5-07", "any_range", "any bytes are accepted", (Machine, "require", any_range)),
+    changed("HIO-D6-07", "any_range_read", "any bytes can be read", (Machine, "require", any_range)),
+    changed("HIO-D7-22", "any_shard", "any bytes may be a shard", (Machine, "require", any_range)),
+]
+
+# What is refused, or fails, or carries a label
+
+
+def first_and_then_refused(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
+    """Write, then look whether the kind is right."""
+    right = replace(write, dst_mem_kind="AUTO")
+    answer = _write(self, right, pair)
+    self.machine.require(Place(write.dst_sip, write.dst_cube, write.dst_pe), write.dst_pa, 1, write.dst_mem_kind)
+    return answer
+
+
+def written_and_failed(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
+    """A PE that fails has written before."""
+    place = Place(write.dst_sip, write.dst_cube, write.dst_pe)
+    failing, self.machine.failing = self.machine.failing, frozenset()
+    answer = _write(self, write, pair)
+    self.machine.failing = failing
+    if place in failing:
+        return Journey(branches=(Branch(place, None),)), RequestFailed(ErrorCode.PE_FAULT, "failed")
+    return answer
+
+
+_run = Endpoint._run
+
+
+def unknown_device_written(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
+    """A request for a device that does not exist acts, and is refused."""
+    if request.target_device not in self.machine.devices() and isinstance(request, MemoryWrite):
+        self._write(request, pair)
+    return _run(self, request, pair, characters)
+
+
+def last_first(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
+    """Requests act in the order in which they are completed: here the last first."""
+    if choices is None or isinstance(choices, FirstCome):
+        return _exchange(self, frames, choices)
+    return _exchange(self, list(frames)[::-1], choices)
+
+
+_exchange = Endpoint.exchange
+ORDER = [
+    changed(
+        "HIO-D5-22", "before_refusal", "writes before it refuses the kind", (Endpoint, "_write", first_and_then_refused)
+    ),
+    changed(
+        "HIO-D5-01", "failed_and_wrote", "a PE that fails has written before", (Endpoint, "_write", written_and_failed)
+    ),
+    changed(
+        "HIO-D5-02",
+        "wrong_device_written",
+        "writes although the device is unknown",
+        (Endpoint, "_run", unknown_device_written),
+    ),
+    changed(
+        "HIO-D5-01",
+        "order_of_completion",
+        "requests act in the order of completion",
+        (Endpoint, "exchange", last_first),
+    ),
+    changed(
+        "HIO-D6-13", "reads_in_order_of_completion", "reads see what is completed", (Endpoint, "exchange", last_first)
+    ),
+    changed(
+        "HIO-D3-04",
+        "one_order",
+        "completions always have the order of requests",
+        (Endpoint, "drain", lambda self, choices: [self.complete(each) for each in self.waiting]),
+    ),
+    writing(
+        "HIO-D5-24",
+        "label_obeyed",
+        "a write with the label skip writes one byte",
+        lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write,
+    ),
+    writing(
+        "HIO-D3-09",
+        "tag_obeyed",
+        "a write with a timestamp_tag of some length writes one byte",
+        lambda write: replace(write, nbytes=1) if len(write.timestamp_tag or "") > 3 else write,
+    ),
+    refusing(
+        "HIO-D5-01",
+        "long_writes_refused",
+        "refuses writes of more than 64 KiB",
+        lambda value: value.get("nbytes", 0) > 65536 and value["msg_type"] == "MemoryWrite",
+    ),
+]
+
+# Buffers of the host
+
+
+_buffer = Endpoint._buffer
+
+
+def any_buffer(self: Endpoint, pair: Any, nbytes: int) -> bytes:
+    """The first buffer of its size."""
+    return next((each for each in self._buffers.values() if len(each) == nbytes), None) or _buffer(self, pair, nbytes)
+
+
+def cut_to_size(self: Endpoint, pair: Any, nbytes: int) -> bytes:
+    """A buffer of another size is cut, or zeros are added."""
+    return self._buffers.get(pair, b"")[:nbytes].ljust(nbytes, b"\0")
+
+
+BUFFERS = [
+    changed("HIO-D5-30", "any_buffer", "takes the first buffer of the right size", (Endpoint, "_buffer", any_buffer)),
+    changed("HIO-D5-30", "cut_to_size", "takes buffers of any size", (Endpoint, "_buffer", cut_to_size)),
+    changed(
+        "HIO-D5-30",
+        "first_kilobyte",
+        "copies the first 1,024 bytes of a buffer",
+        (Endpoint, "_buffer", lambda self, pair, nbytes: _buffer(self, pair, nbytes)[:1024]),
+    ),
+]
+
+# Reads
+
+
+def clearing(kind: str) -> Callable[..., Any]:
+    """A read of a kind clears what it read."""
+
+    def read(self: Endpoint, message: MemoryRead) -> Any:
+        answer = _read(self, message)
+        if message.dst_kind == kind:
+            place = Place(message.src_sip, message.src_cube, message.src_pe)
+            self.machine.space(place).write(message.src_pa, bytes(min(message.nbytes, 65536)))
+        return answer
+
+    return read
+
+
+def bringing(change: Callable[[MemoryRead, bytes | None], bytes | None]) -> Callable[..., Any]:
+    """Reads bring other bytes."""
+
+    def read(self: Endpoint, message: MemoryRead) -> Any:
+        journey, failure, sunk = _read(self, message)
+        return journey, failure, change(message, sunk)
+
+    return read
+
+
+READS = [
+    changed(
+        "HIO-D6-13", "sink_clears", "a read into host_sink clears memory", (Endpoint, "_read", clearing("host_sink"))
+    ),
+    changed(
+        "HIO-D6-14", "discard_clears", "a read that is dropped clears memory", (Endpoint, "_read", clearing("discard"))
+    ),
+    changed("HIO-D6-13", "empty_sink", "brings no bytes", (Endpoint, "_read", bringing(lambda read, sunk: None))),
+    changed(
+        "HIO-D6-14",
+        "discard_brings",
+        "brings bytes that are dropped",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk if sunk is not None else bytes(min(64, read.nbytes)))),
+    ),
+    changed(
+        "HIO-D6-07",
+        "one_byte_less",
+        "brings one byte less",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[:-1])),
+    ),
+    changed(
+        "HIO-D6-13",
+        "other_end",
+        "brings the last byte first",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[::-1])),
+    ),
+    changed(
+        "HIO-D6-10",
+        "label_drops",
+        "drops what a read with the label discard brings",
+        (Endpoint, "_read", bringing(lambda read, sunk: None if read.debug_label == "discard" else sunk)),
+    ),
+    reading(
+        "HIO-D6-06",
+        "aligned_reads",
+        "reads from multiples of four",
+        lambda read: replace(read, src_pa=read.src_pa - read.src_pa % 4),
+    ),
+    read_as(
+        "HIO-D6-09",
+        "discard_by_default",
+        "a read without dst_kind is dropped",
+        lambda value: (
+            value.get("msg_type") == "MemoryRead" and value.get("dst_kind") is None and {**value, "dst_kind": "discard"}
+        ),
+    ),
+]
