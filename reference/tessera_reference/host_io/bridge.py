@@ -278,9 +278,10 @@ def _is_number(scalar: Array) -> bool:
 
 
 def _number(scalar: Array) -> int | Decimal | bool:
-    """The value of a scalar, exactly."""
+    """The value of a scalar, exactly; a negative zero with a fraction, without which many a reader loses its sign."""
     if scalar.dtype.kind == "float":
-        return Decimal(float(scalar.values))
+        number = Decimal(float(scalar.values))
+        return number if number else number.quantize(Decimal("0.0"))
     return bool(scalar.values) if scalar.dtype.kind == "bool" else int(scalar.values)
 
 
