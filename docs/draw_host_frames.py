@@ -1,4 +1,4 @@
-"""Writes the attention example as messages into `docs/host_io.md`, between two marks: `python docs/draw_host_frames.py`.
+"""Writes the attention example as messages into `docs/host_io.md`, between marks: `python docs/draw_host_frames.py`.
 
 `tests/host_io/test_bridge_page.py` holds them current.
 """
@@ -20,7 +20,7 @@ BEGIN, END = "<!-- attention as messages -->\n", "<!-- end -->"
 def page(before: str) -> str:
     """The page with the frames of today."""
     head, rest = before.split(BEGIN)
-    return head + BEGIN + "\n".join(["", "```json", *lines(), "```", "", ""]) + END + rest.split(END, 1)[1]
+    return head + BEGIN + "\n".join(["", "```text", *lines(), "```", "", ""]) + END + rest.split(END, 1)[1]
 
 
 def lines() -> Iterator[str]:
