@@ -24,6 +24,7 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.runtime.bridged import NOT_EXPRESSED, BridgedRuntime
 from tessera_reference.runtime.bridged_programs import ATTENTION, EXAMPLES, Comparison, run_example, run_kernel
 from tessera_reference.runtime.entries import FUNCTIONS
+from tessera_reference.runtime.launches import LaunchConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -235,8 +236,22 @@ def test_a_large_read_is_brought_in_parts() -> None:
     assert [each["nbytes"] for each in sent(bridge.exchanges, "MemoryRead")] == [MOST_SUNK, 5]
 
 
-def test_calls_that_no_message_expresses_are_refused() -> None:
-    runtime = BridgedRuntime(Endpoint())
+@pytest.fixture
+def runtime() -> BridgedRuntime:
+    return BridgedRuntime(Endpoint())
+
+
+@pytest.fixture
+def context(runtime: BridgedRuntime) -> int:
+    return int(runtime.tessInit()[1])
+
+
+@pytest.fixture
+def mesh(runtime: BridgedRuntime, context: int) -> int:
+    return int(runtime.tessMeshCreate(context, [0], 1, MeshAxes(dp=1))[1])
+
+
+def test_calls_that_no_message_expresses_are_refused(runtime: BridgedRuntime) -> None:
     assert set(NOT_EXPRESSED) <= set(FUNCTIONS)
     for name, has_output in NOT_EXPRESSED.items():
         expected = (Status.TESS_ERR_UNSUPPORTED, None) if has_output else Status.TESS_ERR_UNSUPPORTED
@@ -244,10 +259,30 @@ def test_calls_that_no_message_expresses_are_refused() -> None:
         assert runtime.gaps[-1].startswith(f"{name}: UNSUPPORTED: ")
 
 
-def test_a_call_that_the_runtime_refuses_sends_nothing() -> None:
-    runtime = BridgedRuntime(Endpoint())
-    context = runtime.tessInit()[1]
-    mesh = runtime.tessMeshCreate(context, [0], 1, MeshAxes(dp=1))[1]
+def test_memory_that_no_pe_has_is_not_kept(runtime: BridgedRuntime, mesh: int) -> None:
+    """Two GiB, which a device of the runtime has and a PE has not."""
+    assert runtime.tessMalloc(mesh, 2 << 30) == (Status.TESS_ERR_UNSUPPORTED, None)
+    assert runtime.machine.memory.live() == ()
+    assert runtime.tessMalloc(mesh, 1 << 30)[0] is Status.TESS_OK
+
+
+def test_work_that_is_captured_is_a_gap(runtime: BridgedRuntime, context: int, mesh: int) -> None:
+    """The launch that begins a capture is work for later, and so is a copy after it."""
+    image = compile_module("module m { kernel k(A: tensor<3xfp32>) { A = A + A; } }", ["sm_90"])
+    module = runtime.tessModuleLoad(context, image, len(image))[1]
+    stream, pointer = runtime.tessStreamCreate(mesh, 0)[1], runtime.tessMalloc(mesh, 12)[1]
+    assert pointer is not None
+    before = len(runtime.bridge.exchanges)
+    config, buffer = LaunchConfig((1, 1, 1), flags=2), pointer.to_bytes(8, "little")
+    kernel = runtime.tessKernelGet(module, "k")[1]
+    unsupported = Status.TESS_ERR_UNSUPPORTED
+    assert runtime.tessLaunch(kernel, mesh, config, buffer, 8, stream) is unsupported
+    host = runtime.tessHostAlloc(12, 1)[1]
+    assert runtime.tessMemcpyAsync(host, pointer, 12, 1, stream) is unsupported
+    assert len(runtime.bridge.exchanges) == before
+
+
+def test_a_call_that_the_runtime_refuses_sends_nothing(runtime: BridgedRuntime, context: int, mesh: int) -> None:
     assert runtime.tessMalloc(mesh, -1) == (Status.TESS_ERR_INVALID_VALUE, None)
     assert runtime.tessModuleLoad(context, b"TESSFBIN", 8)[0] is Status.TESS_ERR_INVALID_VALUE
     assert runtime.tessFree(mesh, 12) is Status.TESS_ERR_INVALID_VALUE

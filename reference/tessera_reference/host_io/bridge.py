@@ -103,8 +103,8 @@ class Bridge:
         self._held[pointer] = self._reserved(nbytes)
 
     def free(self, pointer: int) -> None:
-        """The memory behind a pointer may be used again."""
-        del self._held[pointer]
+        """The memory behind a pointer, if it has any, may be used again."""
+        self._held.pop(pointer, None)
 
     def write(self, places: Sequence[Place], pointer: int, data: bytes) -> None:
         """A copy from the host: a write for each rank, by a pattern where one makes these bytes."""

@@ -65,6 +65,8 @@ class BridgedRuntime(Runtime):
         status, pointer = self._own("tessMalloc", mesh, bytes, **options)
         if status is Status.TESS_OK:
             status = self._expressed("tessMalloc", lambda: self.bridge.allocate(pointer, bytes))
+            if status is not Status.TESS_OK:
+                self._own("tessFree", mesh, pointer)
         return status, pointer if status is Status.TESS_OK else None
 
     def tessFree(self, mesh: Any, devPtr: Any) -> Status:
