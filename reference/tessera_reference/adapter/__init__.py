@@ -65,6 +65,7 @@ FEATURES = (
     "hierarchical",
     "hop-trace",
     "host-buffer-ref",
+    "host-runtime-bridge",
     "inverse-fft",
     "ir-dumps",
     "ir-pack",

@@ -7,6 +7,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 
+from ..abi.status import Failure
 from ..host_io.endpoint import MOST_SUNK, Endpoint
 from ..host_io.errors import RequestFailed
 from ..host_io.kernels import BUILTINS
@@ -15,6 +16,7 @@ from ..host_io.machine import MachineSize, Place
 from ..host_io.timeline import timeline
 from ..mesh.choice_policies import Seeded
 from ..numerics.errors import InvalidArgument
+from ..runtime.bridged_programs import run_example
 from .requests import checked
 from .runtime import RuntimeMethods
 
@@ -117,6 +119,15 @@ class HostIoMethods(RuntimeMethods):
     def host_io_timeline(self) -> dict[str, Any]:
         """The answered requests as a trace."""
         return {"trace": timeline(self.endpoint.machine, self.endpoint.journal)}
+
+    @checked
+    def host_io_runtime_frames(self, *, program: str) -> dict[str, Any]:
+        """The frames of an example, sent to the endpoint, and whether both ways brought the same bytes."""
+        try:
+            comparison = run_example(program, self.endpoint)
+        except Failure as failure:
+            raise Refusal(failure.status.name, "call", str(failure)) from None
+        return {"frames": [each.frame for each in comparison.exchanges], "outputs_equal": comparison.equal}
 
 
 MOST_PLACES = 1 << 16
