@@ -11,7 +11,7 @@ from ..host_io.endpoint import MOST_SUNK, Endpoint
 from ..host_io.errors import RequestFailed
 from ..host_io.kernels import BUILTINS
 from ..host_io.latency import Hop, components, traced
-from ..host_io.machine import MachineSize, Place
+from ..host_io.machine import MOST_PLACES, MachineSize, Place
 from ..host_io.timeline import timeline
 from ..mesh.choice_policies import Seeded
 from ..numerics.errors import InvalidArgument
@@ -117,10 +117,6 @@ class HostIoMethods(RuntimeMethods):
     def host_io_timeline(self) -> dict[str, Any]:
         """The answered requests as a trace."""
         return {"trace": timeline(self.endpoint.machine, self.endpoint.journal)}
-
-
-MOST_PLACES = 1 << 16
-"""The PEs of a machine that this reference is ready to list."""
 
 
 def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:

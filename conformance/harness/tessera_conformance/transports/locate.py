@@ -1,4 +1,4 @@
-"""From the text of `--impl` to a transport: `reference`, `py:module:factory`, `rpc:command` or `cabi:library`."""
+"""From the text of `--impl` to a transport: `reference`, `py:`, `rpc:`, `hostio:` or `cabi:` with what follows it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import cast
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.transports import ImplementationUnavailable, Transport
 from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.hostio import HostIoTransport
 from tessera_conformance.transports.rpc import RpcTransport
 
 REFERENCE = "py:tessera_reference.adapter:make"
-FORMS = "reference, py:module:factory or rpc:command"
+FORMS = "reference, py:module:factory, rpc:command, hostio:unix:PATH or hostio:tcp:HOST:PORT"
 
 
 def locate(implementation: str) -> Transport:
@@ -29,6 +30,8 @@ def locate(implementation: str) -> Transport:
         return DirectTransport(_factory(rest, implementation), implementation)
     if form == "rpc":
         return RpcTransport(rest)
+    if form == "hostio":
+        return HostIoTransport(rest)
     if form == "cabi":
         raise ImplementationUnavailable(
             implementation,
