@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import signal
 import sys
@@ -11,8 +12,10 @@ from asyncio import StreamReader, StreamWriter
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..host_io.addresses import Address, AddressProblem, read_address
 from ..host_io.client import connect
+from ..host_io.description import description
 from ..host_io.listening import Listener
 from ..host_io.machine import MOST_PLACES, Machine, MachineSize, described
 from ..host_io.server import CHUNK, Server
@@ -24,7 +27,7 @@ UNANSWERED = 1
 EXAMPLES = """
 examples:
   tessera-reference host-io serve --unix io.sock
-  tessera-reference host-io serve --tcp 127.0.0.1:0 --machine 1x2x3 --queue-depth 64
+  tessera-reference host-io serve --tcp 127.0.0.1:0 --machine 1x2x3 --description io.json
   tessera-reference host-io send requests.jsonl --unix io.sock
 """
 
@@ -59,6 +62,11 @@ def _register_serve(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many requests of a connection may be unanswered (default: %(default)s)",
     )
+    parser.add_argument(
+        "--description",
+        metavar="FILE.json",
+        help="write what the endpoint has, for tessera-conformance run --impl=hostio:ADDRESS,description=FILE.json",
+    )
     parser.set_defaults(run=serve, source_text="")
 
 
@@ -85,6 +93,8 @@ def _address(options: argparse.Namespace) -> Address:
 def serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM. Raises `BadInput`."""
     machine = Machine(_size(options.machine, options.queue_depth))
+    if options.description is not None:
+        _describe(machine, options.description)
     try:
         listener = Listener(_address(options), allow_remote=options.allow_remote)
     except AddressProblem as problem:
@@ -103,6 +113,15 @@ async def _serve(machine: Machine, listener: Listener) -> None:
     listener.socket.listen()
     print(f"listening on {listener.address}", flush=True)
     await Server(machine).serve(listener, stop)
+
+
+def _describe(machine: Machine, path: str) -> None:
+    """Write the description of an endpoint. Raises `BadInput`."""
+    told = {"name": "tessera-reference", "version": __version__, **description(machine)}
+    try:
+        Path(path).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _size(text: str, queue_depth: int) -> MachineSize:
