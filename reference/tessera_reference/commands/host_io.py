@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import __version__
 from ..host_io.addresses import Address, AddressProblem, read_address
-from ..host_io.client import connect
+from ..host_io.connections import closed, connect
 from ..host_io.description import description
 from ..host_io.listening import Listener
 from ..host_io.machine import MOST_PLACES, Machine, MachineSize, described
@@ -158,6 +158,7 @@ async def _send(address: Address, frames: bytes) -> int:
     sending = asyncio.create_task(_send_all(writer, frames))
     answers = await _print_all(reader)
     await sending
+    await closed(writer)
     return answers
 
 

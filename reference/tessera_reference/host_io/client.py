@@ -10,31 +10,20 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from .addresses import Address, AddressProblem, UnixAddress
+from .addresses import Address, AddressProblem
+from .connections import closed, connect
 from .endpoint import ids_of
 from .errors import InvalidFrame
 from .frames import write_frame
 from .journal import Pair
 
-__all__ = ["BlockingClient", "Client", "ConnectionEnded", "connect"]
+__all__ = ["BlockingClient", "Client", "ConnectionEnded"]
 
-LONGEST_ANSWER = 1 << 21
 Response: TypeAlias = dict[str, Any]
 
 
 class ConnectionEnded(Exception):
     """The endpoint ended the connection before it answered; says what it told last."""
-
-
-async def connect(address: Address) -> tuple[StreamReader, StreamWriter]:
-    """A connection, on which a line is a frame. Raises `AddressProblem`."""
-    try:
-        if isinstance(address, UnixAddress):
-            return await asyncio.open_unix_connection(address.path, limit=LONGEST_ANSWER)
-        return await asyncio.open_connection(address.host, address.port, limit=LONGEST_ANSWER)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise AddressProblem(f"{address}: no connection: {reason}") from None
 
 
 class Client:
@@ -81,9 +70,7 @@ class Client:
 
     async def close(self) -> None:
         """End the connection; what is unanswered raises `ConnectionEnded`."""
-        self._writer.close()
-        with contextlib.suppress(ConnectionError):
-            await self._writer.wait_closed()
+        await closed(self._writer)
         await self._receiving
 
     async def _receive(self) -> None:

@@ -8,13 +8,13 @@ read its answers, nothing more is read from it, so that what is kept for a conne
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import sys
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from collections.abc import Sequence
 from typing import Any
 
+from .connections import closed
 from .endpoint import MOST_BYTES, Endpoint
 from .frames import write_frame
 from .journal import Journal
@@ -55,7 +55,7 @@ class Server:
         await self._close_all()
 
     async def _close_all(self) -> None:
-        closings = [asyncio.create_task(_closed(each)) for each in self._writers]
+        closings = [asyncio.create_task(closed(each)) for each in self._writers]
         if closings:
             await asyncio.wait(closings, timeout=GRACE)
         for each in self._writers:
@@ -73,7 +73,7 @@ class Server:
                 await _refuse(reader, writer, f"{MOST_CONNECTIONS} connections are open already")
             else:
                 await self._converse(reader, writer)
-            await _closed(writer)
+            await closed(writer)
         except ConnectionError:
             pass  # the host is gone
         except asyncio.CancelledError:
@@ -122,13 +122,6 @@ async def _refuse(reader: StreamReader, writer: StreamWriter, reason: str) -> No
                 pass
     except TimeoutError:
         pass
-
-
-async def _closed(writer: StreamWriter) -> None:
-    """Close a connection once everything is sent, or the host is gone."""
-    writer.close()
-    with contextlib.suppress(ConnectionError):
-        await writer.wait_closed()
 
 
 def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
