@@ -83,7 +83,7 @@ class Wire:
         sent = 0
         self.socket.settimeout(seconds)
         try:
-            while sent < 1 << 40:
+            while sent < 1 << 28:
                 sent += self.socket.send(block[sent % len(block) :])
         except (TimeoutError, ConnectionError):
             pass
