@@ -116,6 +116,12 @@ def test_a_faulty_shard_stops_all_of_them(
     assert filled(endpoint) == set()
 
 
+def test_the_lowest_faulty_shard_is_told_of_all_tensors(ask: Ask, kernel_launch: Build, tensor: Build) -> None:
+    """The second tensor's is lower than the first's."""
+    (answer,) = ask(kernel_launch(args=[tensor([(9, 0, 0)]), tensor([(2, 9, 0)]), tensor([(2, 9, 0)])]))
+    assert answer["completion"]["error_message"].startswith("args[1].")
+
+
 @pytest.mark.parametrize(
     ("policy", "done"),
     [("fail_fast", PLACES[1:2] + PLACES[3:]), ("collect_all", PLACES[1:2] + PLACES[3:] + [(1, 1, 2)])],

@@ -10,8 +10,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.mesh import trace
 from tessera_reference.mesh.profiler import Profiler, Record
-from tessera_reference.runtime import trace
 from tessera_reference.runtime.calls import profiling
 
 Event = dict[str, Any]

@@ -12,8 +12,9 @@ __all__ = ["read_frame", "write_frame"]
 
 _MOST_DIGITS = 20
 """Digits of 2^64: a larger number is no whole number that a member may have."""
-_FARTHEST = 1_000_000
-"""A power of ten far beyond every element, so that what is farther can be told as this."""
+_EXPONENT_DIGITS = 8
+"""Digits of a power of ten that is far beyond every element; what is farther is told as the first of more."""
+_FARTHEST = 10**_EXPONENT_DIGITS
 _DEEPEST = 64
 """Objects and lists within each other."""
 
@@ -25,7 +26,8 @@ def read_frame(frame: str | bytes) -> dict[str, Any]:
         value = _DECODER.decode(text)
         if not isinstance(value, dict):
             raise InvalidFrame(f"a JSON {type(value).__name__}, expected an object")
-        _require_shallow(value)
+        if text.count("{") + text.count("[") > _DEEPEST:
+            _require_shallow(value)
         if "\\u" in text or not text.isascii():
             write_frame(value).encode("utf-8")  # lone surrogates, which no response could repeat
     except (ValueError, RecursionError) as error:
@@ -60,20 +62,21 @@ def _exact(value: Any) -> str:
 
 
 def _whole(text: str) -> int | Decimal:
-    """A number without fraction and exponent; of one that no member may have, the digits do not matter."""
-    return int(text) if len(text) <= 2 * _MOST_DIGITS else Decimal(text)
+    """A number without fraction and exponent; the negative zero and what no member may have stay as they are."""
+    return int(text) if len(text) <= 2 * _MOST_DIGITS and text != "-0" else Decimal(text)
 
 
 def _number(text: str) -> int | Decimal:
     """What a number with a fraction or an exponent is: whole where it is one, except the negative zero (AMB-HIO-33)."""
     mantissa, _, exponent = text.lower().partition("e")
-    if len(exponent) > 8 or abs(int(exponent or "0")) > _FARTHEST:
+    if len(exponent.lstrip("+-0")) > _EXPONENT_DIGITS:
         far = "-" if exponent.startswith("-") else ""
         sign = "-" if mantissa.startswith("-") else ""
-        zero = not mantissa.strip("-.0")
-        return Decimal(f"{sign}{'0.0' if zero else f'1e{far}{_FARTHEST}'}")
+        text = f"{sign}1e{far}{_FARTHEST}" if mantissa.strip("-.0") else mantissa
     number = Decimal(text)
-    whole = number and 0 <= number.adjusted() < _MOST_DIGITS and number == number.to_integral_value()
+    if not number:
+        return number if number.is_signed() else 0
+    whole = 0 <= number.adjusted() < _MOST_DIGITS and number == number.to_integral_value()
     return int(number) if whole else number
 
 
