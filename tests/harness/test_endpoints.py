@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -353,3 +354,18 @@ def test_an_endpoint_that_accepts_nobody(tmp_path: Path) -> None:
             each.close()
     assert isinstance(observation, Fault)
     assert (observation.kind, "accepts no connection" in observation.detail) == ("hang", True)
+
+
+def test_an_endpoint_is_served_over_the_line_protocol(endpoint: OpenSession) -> None:
+    """As the script does that asks again what a case asked."""
+    label = endpoint(echo).label
+    served = Session(locate(f"rpc:{sys.executable} -m tessera_conformance serve {label}"))
+    try:
+        assert isinstance(served.open(), Hello)
+        assert [each["request_id"] for each in answers(exchange(served, frame()))] == ["r"]
+        assert exchange(served, frame(), seed=1) == Unsupported("delivery-order")
+        assert isinstance(served.call("host_io.describe", {}), Returned)
+        assert served.reset() is None
+        assert served.call("host_io.trace", {}) == Unsupported("host_io.trace")
+    finally:
+        served.close()
