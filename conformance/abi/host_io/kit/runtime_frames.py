@@ -75,7 +75,7 @@ class Memory:
         """What a MemoryWrite does."""
         at = touched(message)
         pattern = message.get("pattern") or {}
-        size = ELEMENTS.get(pattern.get("pattern_kind"))
+        size = ELEMENTS.get(str(pattern.get("pattern_kind")))
         value = pattern["value"] if size and pattern["pattern_kind"] != "zero" else 0
         element = value.to_bytes(size, "little") if size else None
         for place in range(at.stop - at.start):
