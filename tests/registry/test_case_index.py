@@ -38,7 +38,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "suite"
     shutil.copytree(locations.clauses_directory(), made / "clauses")
     for chapter, declared in locations.rooms("interface.toml").items():
-        (made / chapter).mkdir(parents=True)
+        (made / chapter).mkdir(parents=True, exist_ok=True)
         shutil.copy(declared, made / chapter)
     for folder in ("vectors", "schemas"):
         (made / folder).mkdir()

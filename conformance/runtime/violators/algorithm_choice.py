@@ -16,7 +16,8 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.collectives.thresholds import Row
-from tessera_reference.runtime import algorithms, environment, trace
+from tessera_reference.mesh import trace
+from tessera_reference.runtime import algorithms, environment
 from tessera_reference.runtime.algorithms import Plan
 from tessera_reference.runtime.profiler import Record
 
