@@ -17,9 +17,9 @@ from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.collectives.thresholds import Row
 from tessera_reference.mesh import trace
+from tessera_reference.mesh.profiler import Record
 from tessera_reference.runtime import algorithms, environment
 from tessera_reference.runtime.algorithms import Plan
-from tessera_reference.runtime.profiler import Record
 
 from .algorithms import planning_so
 
