@@ -25,6 +25,7 @@ ROOMS = (
     "compilation",
     "mesh",
     "collectives",
+    "wsp",
     "runtime",
     "binding",
     "adapter",

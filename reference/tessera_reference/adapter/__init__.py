@@ -22,6 +22,7 @@ from .collectives import CollectivesMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
 from .payloads import PayloadMethods
+from .wsp import WspMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
@@ -30,9 +31,11 @@ FEATURES = (
     "algorithm-control",
     "all-to-all",
     "annotations",
+    "arch-model",
     "auto-algorithm",
     "auto-transport",
     "autotune",
+    "backend-cpu-sim",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
@@ -125,6 +128,7 @@ class ReferenceAdapter(
     CollectiveQueueMethods,
     PayloadMethods,
     CollectiveProgramMethods,
+    WspMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 
@@ -135,7 +139,7 @@ class ReferenceAdapter(
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir", "runtime_abi", "collectives"],
+            "documents": ["language_ir", "runtime_abi", "collectives", "wsp"],
             "capabilities": dict.fromkeys((*FEATURES, *extra), "enforced"),
             "arithmetic": {
                 "level": "strict",
