@@ -1,7 +1,7 @@
-"""From a program, which names things, to a package, which numbers them (section 7.2), held to its target's capabilities.
+"""From a program, which names things, to a package, which numbers them (section 7.2), held to what its target can do.
 
-A program has the members of a package without ids, hash, ABI and target. Ids are places in order of first mention, so that
-equal names have equal ids in every build of a program (AMB-WSP-17).
+A program has the members of a package without ids, hash, ABI and target. Ids are places in order of first mention, so
+that equal names have equal ids in every build of a program (AMB-WSP-17).
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ def _schedule(value: Any, reader: BodyReader, target: Target) -> tuple[Schedule,
         directives.append(Directive(called, text(further["value"], f"{at}/value"), target.state(called)))
     used += [f"resources.{each}" for each in resources] + [each.name for each in directives]
     ignored = []
-    for each in dict.fromkeys(used):
-        state = target.state(each)
+    for directive in dict.fromkeys(used):
+        state = target.state(directive)
         if state == "unsupported":
-            raise UnsupportedDirective(target.name, each)
+            raise UnsupportedDirective(target.name, directive)
         if state == "diagnosed":
-            ignored.append(f"target {target.name} ignores {each}")
+            ignored.append(f"target {target.name} ignores {directive}")
     return Schedule(policy, window, sizes, tuple(directives), target.directives), ignored

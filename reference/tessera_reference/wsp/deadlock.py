@@ -171,7 +171,7 @@ def _of_task(task: TaskState) -> str:
 
 
 def _cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
-    """The first cycle of a depth-first walk; empty where there is none, as when a request is larger than its resource."""
+    """The first cycle of a depth-first walk; empty where there is none: a request may be larger than its resource."""
     finished: set[str] = set()
     for start in graph:
         path: dict[str, Iterator[str]] = {}

@@ -1,7 +1,7 @@
 """ScalarExpr: u64 values over constants, symbols and slots, evaluated while a package runs (section 4.1).
 
 Arithmetic wraps modulo 2^64, comparisons are unsigned and give 0 or 1, `not` inverts bits, shifts count modulo 64, and
-of the last two operands of `select` only the chosen one is evaluated (AMB-WSP-60). Division by zero is an error of the run.
+of the last two operands of `select` only the chosen one is evaluated (AMB-WSP-60). Division by zero is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements and expressions between their classes and JSON; the same code reads packages, by id, and programs, by name.
+"""Statements and expressions between their classes and JSON; packages are read by id, programs by name.
 
 A reader is given a `Resolve`, which turns what stands in the JSON into an id.
 """

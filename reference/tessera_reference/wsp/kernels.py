@@ -1,9 +1,9 @@
 """Kernels in the form `wsp-kernel`: straight-line instructions over whole tensors, and their report of cycles.
 
 A parameter is a tensor or a u64 scalar. An instruction works element by element on tensors of one dtype and one count;
-a scalar or a constant stands for a value of that dtype. Integers wrap, floats are IEEE and every NaN that arithmetic gives
-is the quiet one, `sum` adds in element order into the one element of its destination (AMB-WSP-62). A kernel takes
-`fixed + per_element * n` cycles, n the elements of its largest tensor (AMB-WSP-61).
+a scalar or a constant stands for a value of that dtype. Integers wrap, floats are IEEE and every NaN that arithmetic
+gives is the quiet one, `sum` adds in element order into the one element of its destination (AMB-WSP-62). A kernel
+takes `fixed + per_element * n` cycles, n the elements of its largest tensor (AMB-WSP-61).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
 
 
 def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str) -> None:
-    """The instructions are defined for these tensors, each a dtype and a count, by parameter. Raises `ProgramRefused`."""
+    """The instructions are defined for tensors of these dtypes and counts, by parameter. Raises `ProgramRefused`."""
     for each in kernel.instructions:
         dtype, count = tensors[each.destination]
         if dtype == "bool" and not INSTRUCTIONS[each.op].of_bool:
@@ -168,11 +168,9 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
                 continue
             other, length = tensors[operand.parameter]
             if other != dtype or (length != count and each.op != "sum"):
-                needed = f"{dtype} as its destination" if each.op == "sum" else f"{count} of {dtype} as its destination"
-                raise ProgramRefused(
-                    path,
-                    f"kernel {kernel.name}: {operand.parameter} is {length} of {other}, and {each.op} needs {needed}",
-                )
+                wanted = dtype if each.op == "sum" else f"{count} of {dtype}"
+                found = f"{operand.parameter} is {length} of {other}"
+                raise ProgramRefused(path, f"kernel {kernel.name}: {found}, and {each.op} needs {wanted}")
 
 
 def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:

@@ -1,4 +1,4 @@
-"""A package (section 7.2): kernel registry, schedule payload, CSP payload, slots, symbols and tensors, with its ABI version.
+"""A package (section 7.2): kernel registry, schedule and CSP payload, slots, symbols and tensors, with its version.
 
 `Package` is the typed program that the executor runs; `document` and `package_bytes` are its published form
 (`schemas/wsp_package.schema.json`). Reading one is `reading.py`.

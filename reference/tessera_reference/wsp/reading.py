@@ -99,8 +99,14 @@ def _package(stated: Mapping[str, Any]) -> Package:
     slots = _listed(stated["slots"], "/slots", _slot)
     symbols = _listed(stated["symbols"], "/symbols", read_symbol)
     tensors = _listed(stated["tensors"], "/tensors", read_tensor)
-    counts = {"kernel": kernels, "channel": channels, "slot": slots, "symbol": symbols, "tensor": tensors}
-    reader = BodyReader(_known({kind: len(each) for kind, each in counts.items()}))
+    counts = {
+        "kernel": len(kernels),
+        "channel": len(channels),
+        "slot": len(slots),
+        "symbol": len(symbols),
+        "tensor": len(tensors),
+    }
+    reader = BodyReader(_known(counts))
     bodies = _listed(csp["processes"], "/csp/processes", lambda value, path: _process(value, path, reader))
     package = Package(
         name(stated["name"], "/name"),

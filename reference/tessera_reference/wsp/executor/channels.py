@@ -1,4 +1,4 @@
-"""A channel (section 2.2): tokens from their send to their being taken, and who waits at both ends, first come first served.
+"""A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
 
 At most `capacity` tokens are between send and take; each is visible `latency` cycles after its send. With capacity 0 a
 send ends when its token is taken (AMB-WSP-38). Who waits is told through `deliver` and `release`.

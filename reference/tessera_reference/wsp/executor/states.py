@@ -20,7 +20,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A `run` or `task` statement as it is executed; tensors by id, each once, and `heap` the bytes of those written."""
+    """A `run` or `task` statement as it is executed; tensors by id, each once; `heap` is the bytes of those written."""
 
     kernel: int
     cycles: int
@@ -36,7 +36,7 @@ class CallSite:
 
 @dataclass(slots=True, eq=False)
 class ScopeState:
-    """A scope that is open, and the complete tasks whose outputs it holds, as ring slots, TensorMap entries and bytes."""
+    """A scope, and what it holds of complete tasks while it is open: ring slots, TensorMap entries and bytes."""
 
     open: bool = True
     slots: int = 0

@@ -21,7 +21,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
     resources = machine.resources
     fullest = max(worker.places for worker in machine.workers)
     return {
-        "total_cycles": max([each.time for each in (*machine.processes, *machine.workers)], default=0),
+        "total_cycles": max([*(each.time for each in machine.processes), *(each.time for each in machine.workers)]),
         "processes": {each.name: each.time for each in machine.processes},
         "workers": [{"busy": each.busy, "tasks": each.tasks} for each in machine.workers],
         "kernels": {

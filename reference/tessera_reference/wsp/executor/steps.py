@@ -1,4 +1,4 @@
-"""The steps that statements become: each is a function of a process that returns the place of the next, BLOCKED or DONE.
+"""The steps that statements become: functions of a process that return the place of the next, BLOCKED or DONE.
 
 A step that has blocked is executed again when the process goes on, unless it has moved `pc` past itself.
 """
@@ -252,7 +252,6 @@ class Steps:
 
 
 def _as_u64(value: bool | int | float, place: str) -> int:
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")) or value != int(value) or not 0 <= value < 2.0**64:
-            raise RunError("SLOT_VALUE", f"{place} is {value!r}, expected a whole number from 0 below 2^64")
+    if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
+        raise RunError("SLOT_VALUE", f"{place} is {value!r}, expected a whole number from 0 below 2^64")
     return int(value) & ((1 << 64) - 1)
