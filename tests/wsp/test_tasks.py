@@ -135,7 +135,9 @@ def test_dependencies(execute: Execute, program: Program) -> None:
     result = execute(program)
     assert result["statistics"]["total_cycles"] == 27
     assert result["statistics"]["high_water"]["deplist_pool"] == 1 + 1 + 3
-    values = {name: int.from_bytes(bytes.fromhex(each), "little") for name, each in result["statistics"]["tensors"].items()}
+    values = {
+        name: int.from_bytes(bytes.fromhex(each), "little") for name, each in result["statistics"]["tensors"].items()
+    }
     assert values == {"a": 2, "b": 0, "c": 1, "d": 1, "e": 0}
 
 
