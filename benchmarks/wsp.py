@@ -25,7 +25,7 @@ def measure() -> list[Outcome]:
 
 
 def _tasks() -> Outcome:
-    """Tasks of one process on four workers, each of which changes a tensor; SimPy has requests of the same resources."""
+    """Tasks of one process on four workers, each of which changes a tensor; SimPy has the same window and workers."""
     try:
         import simpy
     except ImportError:

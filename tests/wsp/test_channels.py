@@ -18,7 +18,7 @@ def stall(result: dict[str, Any], reason: str) -> tuple[int, int]:
 
 
 def test_a_pipeline_with_one_token_between(execute: Execute, program: Program) -> None:
-    """Tokens at 10, 20 and 30; the consumer works 25 on each: 10-35, 35-60, 60-85. The third send waits from 30 to 35."""
+    """Tokens at 10, 20 and 30; the consumer works 10-35, 35-60 and 60-85. The third send waits from 30 to 35."""
     channel = program.channel("c")
     produce, work = program.kernel("produce", cycles=10), program.kernel("work", cycles=25)
     with program.process("producer"), program.repeat(3):
@@ -40,7 +40,7 @@ def test_a_pipeline_with_one_token_between(execute: Execute, program: Program) -
 def test_capacity_counts_tokens_between_send_and_take(
     execute: Execute, program: Program, capacity: int, producer: int
 ) -> None:
-    """Five tokens, one every 8; the consumer takes one at 8 and one every 40: token k waits for the take of k - capacity."""
+    """A token every 8; the consumer takes one at 8 and one every 40: token k waits for the take of k - capacity."""
     channel = program.channel("c", capacity=capacity)
     produce, work = program.kernel("produce", cycles=8), program.kernel("work", cycles=40)
     with program.process("producer"), program.repeat(5):
@@ -52,7 +52,7 @@ def test_capacity_counts_tokens_between_send_and_take(
 
 
 def test_latency_delays_what_is_seen_and_not_the_sender(execute: Execute, program: Program) -> None:
-    """Sent at 3, seen at 10. The second is sent when the first is taken, at 10, and seen at 17; so is the close after it."""
+    """Sent at 3, seen at 10. The second is sent when the first is taken, at 10, and seen at 17, as is the close."""
     channel = program.channel("c", latency=7)
     step = program.kernel("step", cycles=3)
     with program.process("producer"):

@@ -1,4 +1,4 @@
-"""Random programs: a seed changes nothing, no bound is exceeded, and smaller bounds give the same results or a deadlock.
+"""Random programs: seeds change nothing, no bound is exceeded, smaller bounds give the same results or a deadlock.
 
 Each process has tensors and slots of its own, and a channel has one sender and one receiver where results are compared
 under other bounds: of several the order would depend on times, which bounds change.

@@ -70,7 +70,7 @@ def test_the_first_resource_that_lacks_is_the_reason(
 
 
 def test_a_full_ready_queue(execute: Execute, program: Program) -> None:
-    """One place: the second task waits in the queue while the first runs, the third for its start at 10, the fourth at 20."""
+    """One place: the second task is in the queue while the first runs, the third waits to 10, the fourth to 20."""
     kernel, tensors = independent(program, 4)
     program.resources(ready_queue=1)
     with program.process("p"):
@@ -105,7 +105,7 @@ def test_another_reason_is_another_episode(execute: Execute, program: Program) -
 
 
 def test_slots_are_freed_in_any_order(execute: Execute, program: Program) -> None:
-    """Task 0 runs 100 cycles on worker 0, task 1 runs 10 on worker 1: its slot is free at 10, and task 2 starts there."""
+    """Task 0 runs 100 cycles on worker 0, task 1 runs 10 on worker 1: its slot is free at 10, when task 2 starts."""
     long, short = program.kernel("long", cycles=100), program.kernel("short", cycles=10)
     program.task_window(TaskWindow(2))
     program.dispatch("affinity", workers=2)
@@ -181,7 +181,7 @@ def test_a_task_waits_for_tokens_and_a_full_channel_keeps_its_worker(execute: Ex
 
 
 def test_a_scope_holds_what_its_complete_tasks_took(execute: Execute, program: Program) -> None:
-    """Window 2. Tasks of the scope end at 10 and 20, the process leaves the scope at 50, when the third task is issued."""
+    """Window 2. Tasks of the scope end at 10 and 20, the process leaves it at 50, when the third task is issued."""
     kernel, tensors = independent(program, 3)
     fifty = program.kernel("fifty", cycles=50)
     program.task_window(TaskWindow(2))
