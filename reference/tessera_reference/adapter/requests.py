@@ -27,6 +27,7 @@ from tessera_conformance.interface.types import (
 from tessera_conformance.tensors import Tensor
 
 from ..collectives.autotuner import Knobs, Limits, Measurement
+from ..collectives.travel import Cut
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from .levels import schedule, target
@@ -64,6 +65,8 @@ READERS: Mapping[str, Reader] = {
     "variables": texts_by_name,
     "environment": texts_by_name,
     "interval": pair,
+    "link_cut": members_of(Cut),
+    "rank_pair": pair,
     "knob_limits": members_of(Limits),
     "knobs": members_of(Knobs),
     "measurement": members_of(Measurement),
