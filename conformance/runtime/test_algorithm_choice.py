@@ -143,8 +143,8 @@ def test_a_context_keeps_the_algorithm_that_it_found(impl, check):
         pytest.param("TESSERA_COLL_TABEL", ":ring", (TABLE,), marks=clause("COLL-08-17")),
     ],
 )
-def test_a_value_that_means_nothing_is_refused_by_its_variable(impl, check, variable, value, words):
-    """By tessInit, with the nearest name, which a misspelled variable has too; once it is put right, tessInit succeeds (AMB-RT-181)."""
+def test_a_variable_or_value_that_means_nothing_is_refused_by_name(impl, check, variable, value, words):
+    """By tessInit, with the nearest name; once it is put right, tessInit succeeds (AMB-RT-181)."""
     check.returns(impl.runtime.tessxSetEnvironment(variables={variable: value}), "the environment is set")
     refused(check, impl.runtime.tessInit(), "TESS_ERR_INVALID_VALUE", variable, *words)
     check.returns(impl.runtime.tessxSetEnvironment(variables={}), "the environment is set")
