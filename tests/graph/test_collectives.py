@@ -232,6 +232,14 @@ def test_what_a_collective_does_not_take(
     assert refused.value.category == category
 
 
+@pytest.mark.parametrize("collective", [AllReduce, ReduceScatter])
+@pytest.mark.parametrize("op", ["prod", "mean"])
+def test_what_products_and_means_are_computed_by_is_told(collective: type[Collective], op: str) -> None:
+    with pytest.raises(Refusal, match=f"op is '{op}'") as refused:
+        given(collective, Tensor((4,), FP32), 2, op=op)
+    assert refused.value.remedy == f"tessera.collective.{collective.name.rpartition('.')[2]} has it"
+
+
 def test_an_axis_that_was_never_resolved_is_refused() -> None:
     with pytest.raises(Refusal, match="axis dp is of no mesh"):
         AllReduce(Tensor((4,), FP32), "dp", op="sum").results()

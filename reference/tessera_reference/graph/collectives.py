@@ -141,7 +141,7 @@ class Reducing(Collective):
             f"op is {self.op!r}",
             f"one of {', '.join(self.operators)}",
             "AMB-LANG-76",
-            did_you_mean(self.op, self.operators),
+            self._instead() or did_you_mean(self.op, self.operators),
         )
         lacking = {"sum": ("bool",), "prod": ("bool",), "mean": ("bool", "int")}.get(self.op, ("complex",))
         instead = {"bool": "max (or) or min (and)", "int": "sum, and a division"}
@@ -153,6 +153,10 @@ class Reducing(Collective):
             "LANG-11-01",
         )
         return super().infer()
+
+    def _instead(self) -> str:
+        """What has the operator that this collective lacks (AMB-COLL-95)."""
+        return f"tessera.collective.{self.short_name} has it" if self.op in FOLDS else ""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
         """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
@@ -312,13 +316,8 @@ def _reduced(op: str, contributions: Sequence[Array]) -> Array:
     first = contributions[0]
     # Flat, since numpy takes no more axes than it takes of an operand.
     stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
-    if op in FOLDS:
-        values = FOLDS[op](stack, 0).values
-    elif first.dtype.kind == "bool":
-        values = np.asarray(stack.values.any(axis=0) if op == "max" else stack.values.all(axis=0))
-    else:
-        values = (reductions.max if op == "max" else reductions.min)(stack, 0).values
-    return Array(first.dtype, values.reshape(first.shape))
+    combined = FOLDS[op](stack, 0) if op in FOLDS else reductions.extreme(op, stack)
+    return Array(first.dtype, combined.values.reshape(first.shape))
 
 
 def _require_root(root: int, collective: Collective) -> None:
