@@ -169,6 +169,8 @@ ENVIRONMENT = [
              sourced("environment", "default")),
     ignoring("COLL-03.2-06", "any_COLL_ALGO", "ignores an unknown algorithm", "TESSERA_COLL_ALGO"),
     ignoring("COLL-03.2-07", "any_COLL_PATH", "ignores an unknown path", "TESSERA_COLL_PATH"),
+    replaced("COLL-03.2-06", "ignores a misspelled variable", make,
+             (selection, "require_variables", lambda *given: None), name="runtime_misspelled_ignored"),
     ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
     replaced("COLL-08-17", "counts a row's size to the next row", make, (selection, "row_of", size_excluded),
              name="runtime_size_excluded"),
