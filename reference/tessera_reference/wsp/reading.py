@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from . import policies
@@ -25,6 +26,7 @@ from .parts import (
     read_tensor,
     text,
 )
+from .stream_graph import stream_graph
 
 __all__ = ["load"]
 
@@ -42,18 +44,17 @@ Read = TypeVar("Read")
 
 def load(data: bytes) -> Package:
     """The typed program of a package. Raises `PackageRefused`."""
-    whole_document = _document(data)
     try:
-        return _package(whole_document)
+        return _package(_document(data))
     except ProgramRefused as problem:
         raise PackageRefused("INVALID", str(problem)) from None
+    except RecursionError:
+        raise PackageRefused("MALFORMED", "it is nested too deeply") from None
 
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(data.decode(), object_pairs_hook=_distinct, parse_constant=_no_number)
-    except RecursionError:
-        raise PackageRefused("MALFORMED", "it is nested too deeply") from None
     except ValueError as error:
         raise _unreadable(data, error) from None
     if not isinstance(found, dict):
@@ -67,7 +68,10 @@ def _document(data: bytes) -> Mapping[str, Any]:
     for each in REQUIRED:
         if each not in found:
             raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(each, each)} (member {each})")
-    stated, actual = found["hash"], content_hash(found)
+    try:
+        stated, actual = found["hash"], content_hash(found)
+    except UnicodeEncodeError:
+        raise PackageRefused("MALFORMED", "a text of it holds half of a surrogate pair") from None
     if stated != actual:
         raise PackageRefused("ALTERED", f"its hash is {stated!r:.80}, and its content has {actual}")
     return found
@@ -91,7 +95,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _package(stated: Mapping[str, Any]) -> Package:
-    members(stated, "", ("wsp_runtime_abi", *REQUIRED))
+    members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
     csp = members(stated["csp"], "/csp", ("channels", "processes"))
     kernels = _listed(stated["kernels"], "/kernels", read_kernel)
@@ -121,7 +125,10 @@ def _package(stated: Mapping[str, Any]) -> Package:
         tuple(tensors),
     )
     check_calls(package, "/csp/processes")
-    return package
+    streams = stream_graph(package) if package.target == "aie" else None
+    if stated.get("stream_graph") != streams:
+        raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
+    return replace(package, stream_graph=streams)
 
 
 def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:
