@@ -118,7 +118,7 @@ def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
     for time, lasting in ((0, True), (7, True), (16, False)):
         found = check.returns(impl.wsp.step(run=started, instants=1))["statistics"]
         has(check, found["stalls"], "CHANNEL_EMPTY_WAIT")
-    check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
+        check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
         stall = {"process": "consumer", "reason": "CHANNEL_EMPTY_WAIT", "since": 0, "for": "c"}
         check.equal(found["current_stalls"], [stall] if lasting else [], f"the current stalls at {time}")
 
