@@ -81,7 +81,7 @@ def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
 @clause("WSP-03.4.3-01", "WSP-03.4.3-07")
 def test_scopes_nest_in_the_body_of_a_process(impl, check):
     """Three deep, in loops and at every token: all is freed at the end, and results are as without them."""
-    inner = scope(task("five", "a", slot("x")), scope(task("five", "b", slot("x")), scope(), wait()))
+    inner = scope(task("five", "a", slot("x")), scope(task("five", "b", slot("x")), wait(), scope()))
     body = [consume("c", "x", inner)]
 
     def one(*consumer):
