@@ -52,6 +52,9 @@ def test_a_target_declares_its_matrix(impl, check, target):
     for table in TABLES:
         check.true(len(declared[table]) > 0, f"{table} has entries", declared[table])
         check.equal({name: each for name, each in declared[table].items() if each not in STATES}, {}, "other states")
+    package = json.loads(compiled(impl, check, program(process("p")), target))
+    stated = package["schedule"]["capabilities"]
+    check.equal({name: each for name, each in stated.items() if each not in STATES}, {}, "other states of the package")
     named = {"dispatch.round_robin", "task_window.mode.stall", "task_window.unit.tasks"}
     check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
 
