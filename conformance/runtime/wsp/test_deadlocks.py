@@ -23,6 +23,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
 from tessera_conformance.marks import clause
+from tessera_conformance.schemas import validator
 
 CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
 MEMBERS = ("time", "window", "channels", "waiting", "scopes", "held_by_scopes", "mitigations")
@@ -46,6 +47,15 @@ def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
     check.equal(report["time"], deadlock.time, "the time of the report")
     for seed in range(5):
         check.equal(ran(impl, check, package, seed=seed), result, f"the result under seed {seed}")
+
+
+@clause("WSP-03.3-03")
+@CORPUS
+def test_the_report_is_structured(impl, check, deadlock):
+    """It follows its schema, `schemas/wsp_report.schema.json`."""
+    report = reported(check, ran(impl, check, deadlock.program))
+    errors = [error.message[:200] for error in validator("tessera:wsp-report").iter_errors(report)]
+    check.equal(errors, [], "what does not follow the schema")
 
 
 @clause("WSP-03.3-04", "WSP-03.3-05")

@@ -10,6 +10,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     elements,
+    filler,
     kernel,
     load,
     op,
@@ -22,11 +23,14 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     slot,
     symbol,
     symbol_of,
+    task,
     tensor,
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
 from tessera_conformance.marks import clause
+from tessera_conformance.schemas import validator
 
 
 def opened(impl, check, one):
@@ -60,6 +64,16 @@ def test_a_package_states_the_version_of_its_abi(impl, check):
     check.equal(sorted(told["slots"]), ["done", "i", "seen", "x"], "the slots")
     check.equal(told["symbols"], ["count", "first"], "the symbols")
     check.equal(told["tensors"][:2], ["t", "u"], "the tensors")
+
+
+@clause("WSP-07-01")
+@pytest.mark.parametrize("target", targets())
+def test_a_package_follows_its_schema(impl, check, target):
+    """`schemas/wsp_package.schema.json`, for every target."""
+    one = program(process("p", task("fill", "t", 7)), kernels=[filler("fill", 5)], tensors=[tensor("t", "u8", [1])])
+    document = json.loads(compiled(impl, check, one, target))
+    errors = [error.message[:200] for error in validator("tessera:wsp-package").iter_errors(document)]
+    check.equal(errors, [], "what does not follow the schema")
 
 
 @clause("WSP-07.2-15")
