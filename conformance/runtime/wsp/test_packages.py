@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical, content_hash, example
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
@@ -30,7 +31,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
 from tessera_conformance.marks import clause
-from tessera_conformance.schemas import validator
+from tessera_conformance.schemas import schemas
 
 
 def opened(impl, check, one):
@@ -72,7 +73,8 @@ def test_a_package_follows_its_schema(impl, check, target):
     """`schemas/wsp_package.schema.json`, for every target."""
     one = program(process("p", task("fill", "t", 7)), kernels=[filler("fill", 5)], tensors=[tensor("t", "u8", [1])])
     document = json.loads(compiled(impl, check, one, target))
-    errors = [error.message[:200] for error in validator("tessera:wsp-package").iter_errors(document)]
+    schema = schemas()["tessera:wsp-package"]
+    errors = [error.message[:200] for error in Draft202012Validator(schema).iter_errors(document)]
     check.equal(errors, [], "what does not follow the schema")
 
 
