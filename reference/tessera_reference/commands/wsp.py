@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..wsp.deadlock_drawing import drawing
 from ..wsp.errors import WspFailure
-from ..wsp.executor.run import Run
+from ..wsp.explanation import explanation
 from ..wsp.package import Package
 from ..wsp.reading import load
+from ..wsp.runs import prepared
 from .array_files import BadInput
 from .program import read_bytes
 
@@ -29,9 +31,16 @@ def register(subparsers: Any) -> None:
     _command(commands, "inspect", inspect, "say what a package holds", "a package")
     summary = "run a package, and print its result as JSON; exit code 1 for an error or a deadlock of the run"
     running = _command(commands, "run", run, summary, "a package")
-    running.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
-    running.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
-    running.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help="the size of a resource")
+    summary = "say what a run came to, and why and what would help where it is a deadlock; exit code as of run"
+    explaining = _command(
+        commands, "explain", explain, summary, "a result that run printed, or a package, which is run"
+    )
+    explaining.add_argument("--svg", metavar="FILE", help="draw who waits for whom")
+    for each in (running, explaining):
+        each.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
+        each.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
+        knobs = "a knob: task_window, a pool, channel.NAME.capacity or scope.NAME"
+        each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
 
 
 def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
@@ -64,11 +73,7 @@ def compile_file(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(data.decode())
         return 0
-    try:
-        with open(options.output, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise BadInput(f"{options.output}: {error.strerror}") from None
+    _write(options.output, data)
     return 0
 
 
@@ -80,25 +85,70 @@ def inspect(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
-    package = _package(options)
+    result = _result(_package(options), options)
+    print(json.dumps(result, indent=2))
+    return _exit_code(result)
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Print for people what a run came to, and draw a deadlock."""
+    data = read_bytes(options)
     try:
-        done = Run(
-            package,
-            {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-            {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-            {name: _whole(name, value) for name, value in _pairs(options.resource)},
-        ).finish()
+        stated = json.loads(data)
+    except ValueError:
+        stated = None
+    known = isinstance(stated, dict) and "outcome" in stated
+    result = stated if known else _result(_loaded(data, options), options)
+    try:
+        lines = list(explanation(result))
+        picture = drawing(result["deadlock"]) if options.svg is not None and "deadlock" in result else None
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise BadInput(f"{options.file}: is no result of a run (schemas/wsp_result.schema.json)") from None
+    print(*lines, sep="\n")
+    if options.svg is not None:
+        if picture is None:
+            raise BadInput(f"--svg {options.svg}: the run is no deadlock, and there is nothing to draw")
+        _write(options.svg, picture.encode())
+    return _exit_code(result)
+
+
+def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
+    try:
+        return (
+            prepared(
+                package,
+                {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+                {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+                {name: _whole(name, value) for name, value in _pairs(options.resource)},
+            )
+            .finish()
+            .result()
+        )
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
-    print(json.dumps(done.result(), indent=2))
-    return 0 if done.outcome == "completed" else DEADLOCK
+
+
+def _exit_code(result: Mapping[str, Any]) -> int:
+    return 0 if result["outcome"] == "completed" else DEADLOCK
 
 
 def _package(options: argparse.Namespace) -> Package:
+    return _loaded(read_bytes(options), options)
+
+
+def _loaded(data: bytes, options: argparse.Namespace) -> Package:
     try:
-        return load(read_bytes(options))
+        return load(data)
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _described(package: Package) -> Iterator[str]:
