@@ -6,6 +6,7 @@ import json
 
 import pytest
 from jsonschema import Draft202012Validator
+from referencing import Registry
 
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical, content_hash, example
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
@@ -73,8 +74,9 @@ def test_a_package_follows_its_schema(impl, check, target):
     """`schemas/wsp_package.schema.json`, for every target."""
     one = program(process("p", task("fill", "t", 7)), kernels=[filler("fill", 5)], tensors=[tensor("t", "u8", [1])])
     document = json.loads(compiled(impl, check, one, target))
-    schema = schemas()["tessera:wsp-package"]
-    errors = [error.message[:200] for error in Draft202012Validator(schema).iter_errors(document)]
+    registry = Registry().with_contents(schemas().items())
+    judge = Draft202012Validator(schemas()["tessera:wsp-package"], registry=registry)
+    errors = [error.message[:200] for error in judge.iter_errors(document)]
     check.equal(errors, [], "what does not follow the schema")
 
 
