@@ -98,10 +98,12 @@ def _package(stated: Mapping[str, Any]) -> Package:
     members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
     csp = members(stated["csp"], "/csp", ("channels", "processes"))
-    kernels = _listed(stated["kernels"], "/kernels", read_kernel)
-    channels = _listed(csp["channels"], "/csp/channels", read_channel)
+    kernels = _listed(stated["kernels"], "/kernels", read_kernel, ("executor", "entry"))
+    for place, each in enumerate(stated["kernels"]):
+        members(each["cycles"], f"/kernels/{place}/cycles", ("fixed", "per_element"))
+    channels = _listed(csp["channels"], "/csp/channels", read_channel, ("capacity", "latency"))
     slots = _listed(stated["slots"], "/slots", _slot)
-    symbols = _listed(stated["symbols"], "/symbols", read_symbol)
+    symbols = _listed(stated["symbols"], "/symbols", read_symbol, ("width", "default", "update"))
     tensors = _listed(stated["tensors"], "/tensors", read_tensor)
     counts = {
         "kernel": len(kernels),
@@ -141,13 +143,19 @@ def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:
     return resolve
 
 
-def _listed(value: Any, path: str, read: Callable[[Mapping[str, Any], str], Read]) -> list[Read]:
-    """The entries of a table, whose ids count from 0 and whose names differ."""
+def _listed(
+    value: Any, path: str, read: Callable[[Mapping[str, Any], str], Read], stated: Sequence[str] = ()
+) -> list[Read]:
+    """The entries of a table, whose ids count from 0 and whose names differ; a package has no defaults: all `stated`
+    members are there."""
     seen: set[str] = set()
     found = []
     for place, each in enumerate(objects(value, path)):
         at = f"{path}/{place}"
         whole(each.get("id"), f"{at}/id", place, place)
+        for member_name in stated:
+            if member_name not in each:
+                raise ProgramRefused(f"{at}/{member_name}", "is missing")
         found.append(read(each, at))
         if each["name"] in seen:
             raise ProgramRefused(f"{at}/name", f"{each['name']} is there twice")
@@ -170,6 +178,7 @@ def _schedule(value: Any, reader: BodyReader) -> Schedule:
     path = "/schedule"
     stated = members(value, path, ("policy", "task_window", "resources", "directives", "capabilities"))
     resources = members(stated["resources"], f"{path}/resources", tuple(RESOURCES))
+    window = members(stated["task_window"], f"{path}/task_window", ("size", "unit", "mode"))
     capabilities = stated["capabilities"]
     if not isinstance(capabilities, dict):
         raise ProgramRefused(f"{path}/capabilities", "is no object")
@@ -179,7 +188,7 @@ def _schedule(value: Any, reader: BodyReader) -> Schedule:
     policies.check(policy.id, policy.parameters, f"{path}/policy")
     return Schedule(
         policy,
-        read_task_window(stated["task_window"], f"{path}/task_window", MOST_UNITS),
+        read_task_window(window, f"{path}/task_window", MOST_UNITS),
         read_resources(resources, f"{path}/resources"),
         tuple(
             read_directive(each, f"{path}/directives/{place}")

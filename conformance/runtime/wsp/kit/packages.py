@@ -1,0 +1,102 @@
+"""Packages as their published form: read, altered, and given the hash that fits again (section 7.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from .programs import (
+    channel,
+    cond,
+    consume,
+    filler,
+    instruction,
+    kernel,
+    load,
+    op,
+    process,
+    program,
+    repeat,
+    schedule,
+    send,
+    slot,
+    symbol,
+    symbol_of,
+    task,
+    tensor,
+    wait,
+)
+
+ABI = "v10.0"
+
+
+def example() -> dict[str, Any]:
+    """A program with two of each thing that a package holds."""
+    return program(
+        process("producer", repeat(symbol("count"), send("left", op("add", slot("i"), symbol("first"))), index="i")),
+        process(
+            "consumer",
+            consume("left", "x", task("fill", "t", slot("x"), key=slot("x"), signals=["right"])),
+            wait(),
+            load("seen", "t", 2),
+            cond(op("gt", slot("seen"), 8), [task("double", "t", "u")]),
+        ),
+        process("listener", consume("right", "done")),
+        channels=[channel("left"), channel("right", 3, 5)],
+        kernels=[
+            filler("fill", 5, per_element=2),
+            kernel(
+                "double",
+                {"a": "tensor", "b": "tensor"},
+                [instruction("add", "b", "a", "a")],
+                cycles=7,
+                executor="matrix",
+            ),
+        ],
+        tensors=[tensor("t", "i32", [1, -2, 3]), tensor("u", "i32", [4, 5, 6])],
+        symbols=[symbol_of("count", 4), symbol_of("first", 6, 16)],
+        schedule=schedule("affinity", 3, 7, heap_arena=100),
+        name="example",
+    )
+
+
+def canonical(document: Mapping[str, Any]) -> str:
+    """Sorted members, no blanks, one line feed at the end."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def content_hash(document: Mapping[str, Any]) -> str:
+    """Of the canonical bytes without the hash itself."""
+    content = {name: each for name, each in document.items() if name != "hash"}
+    return f"sha256:{hashlib.sha256(canonical(content).encode()).hexdigest()}"
+
+
+def sealed(document: Mapping[str, Any]) -> str:
+    """A package with the hash of its content."""
+    return canonical({**document, "hash": content_hash(document)})
+
+
+def altered(package: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> str:
+    """A package whose document was changed in place, with the hash that fits, or with the old one."""
+    document = deepcopy(json.loads(package))
+    change(document)
+    return sealed(document) if seal else canonical(document)
+
+
+def setting(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """A change of the member at a path like `/csp/channels/0/capacity`; None drops it."""
+
+    def change(document: dict[str, Any]) -> None:
+        *steps, last = [int(each) if each.isdigit() else each for each in path.strip("/").split("/")]
+        target: Any = document
+        for each in steps:
+            target = target[each]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+
+    return change

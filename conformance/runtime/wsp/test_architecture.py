@@ -1,0 +1,138 @@
+"""The architecture model of each target has the information of section 5.1, in any structure (AMB-WSP-33)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
+from tessera_conformance.marks import clause
+
+EVERY_TARGET = pytest.mark.parametrize("target", targets())
+
+
+def model(impl, check, target, *parts):
+    """A part of the model that says something."""
+    found = check.returns(impl.wsp.architecture(target=target))
+    for each in parts:
+        there = isinstance(found, dict) and bool(found.get(each))
+        check.true(there, f"the model has {'.'.join(parts)}", found)
+        found = found[each]
+    return found
+
+
+def every(check, entries, member, fits, what):
+    """A member of each entry fits."""
+    check.true(len(entries) > 0, "there are entries", entries)
+    wrong = [each.get("name") for each in entries if not fits(each.get(member))]
+    check.equal(wrong, [], f"the entries without {what}")
+
+
+def is_count(least):
+    """Whole numbers from `least` on."""
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def is_text(value):
+    """Something is said."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+@clause("WSP-05.1-01")
+@EVERY_TARGET
+def test_memory_has_address_spaces(impl, check, target):
+    """Each by its name, no name twice."""
+    names = [each.get("name") for each in model(impl, check, target, "memory")]
+    check.equal([each for each in names if not is_text(each)], [], "the spaces without a name")
+    check.equal(len(set(names)), len(names), "the different names")
+
+
+@clause("WSP-05.1-06")
+@EVERY_TARGET
+def test_memory_has_capacities(impl, check, target):
+    """In bytes, of each address space."""
+    every(check, model(impl, check, target, "memory"), "bytes", is_count(1), "a capacity")
+
+
+@clause("WSP-05.1-07")
+@EVERY_TARGET
+def test_memory_has_an_access_granularity(impl, check, target):
+    """In bytes, and no larger than the space."""
+    memory = model(impl, check, target, "memory")
+    every(check, memory, "access_bytes", is_count(1), "an access granularity")
+    wrong = [each["name"] for each in memory if each["access_bytes"] > each["bytes"]]
+    check.equal(wrong, [], "the spaces smaller than one access")
+
+
+@clause("WSP-05.1-02")
+@EVERY_TARGET
+def test_execution_units_are_for_vectors_matrices_and_dma(impl, check, target):
+    """Each kind has a unit."""
+    units = model(impl, check, target, "exec_units")
+    kinds = {kind for each in units for kind in each.get("kinds", [])}
+    check.equal(sorted({"vector", "matrix", "dma"} - kinds), [], "the kinds without a unit")
+
+
+@clause("WSP-05.1-08")
+@EVERY_TARGET
+def test_execution_units_have_concurrency_limits(impl, check, target):
+    """How many kernels one unit runs at a time: at least one, where it runs kernels."""
+    units = [each for each in model(impl, check, target, "exec_units") if each.get("kinds")]
+    every(check, units, "concurrent_kernels", is_count(1), "a concurrency limit")
+
+
+@clause("WSP-05.1-03")
+@EVERY_TARGET
+def test_synchronization_has_barriers_and_flags(impl, check, target):
+    """At least one of each."""
+    kinds = {each.get("kind") for each in model(impl, check, target, "sync")}
+    check.equal(sorted({"barrier", "flag"} - kinds), [], "the kinds that are missing")
+
+
+@clause("WSP-05.1-09")
+@EVERY_TARGET
+def test_synchronization_has_ordering_domains(impl, check, target):
+    """What each barrier and flag orders."""
+    every(check, model(impl, check, target, "sync"), "orders", is_text, "an ordering domain")
+
+
+@clause("WSP-05.1-04")
+@EVERY_TARGET
+def test_dispatch_has_a_core_grid(impl, check, target):
+    """Its extents."""
+    grid = model(impl, check, target, "dispatch", "core_grid")
+    check.true(isinstance(grid, list) and all(map(is_count(1), grid)), "the grid has extents", grid)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        pytest.param("waves", marks=clause("WSP-05.1-10")),
+        pytest.param("queues", marks=clause("WSP-05.1-11")),
+        pytest.param("worker_types", marks=clause("WSP-05.1-12")),
+    ],
+)
+@EVERY_TARGET
+def test_dispatch_has_waves_queues_and_worker_types(impl, check, target, member):
+    """Something is said of each."""
+    stated = model(impl, check, target, "dispatch", member)
+    entries = stated if isinstance(stated, list) else [stated]
+    check.equal([each for each in entries if not (is_text(each) or isinstance(each, dict))], [], f"entries of {member}")
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        pytest.param("report", marks=clause("WSP-05.1-05")),
+        pytest.param("composition", marks=clause("WSP-05.1-13")),
+    ],
+)
+@EVERY_TARGET
+def test_timing_says_how_cycles_are_reported_and_composed(impl, check, target, member):
+    """In words."""
+    check.true(is_text(model(impl, check, target, "timing", member)), f"timing has its {member}")
+
+
+@clause("WSP-05.1-01", "WSP-05.1-04")
+def test_an_unknown_target_has_no_model(impl, check):
+    """It is refused."""
+    check.status(impl.wsp.architecture(target="gpu"), "TESS_ERR_INVALID_VALUE")

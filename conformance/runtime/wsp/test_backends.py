@@ -1,0 +1,231 @@
+"""The targets: packages for each, and what runs where (sections 6, 7 and 7.1)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.bounded import EXHAUSTIONS
+from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS
+from tessera_conformance.chapters.runtime.wsp.kit.packages import example
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    consume,
+    elements,
+    process,
+    program,
+    receive,
+    repeat,
+    run,
+    send,
+    slot,
+    task,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.targets import pipeline
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
+
+SIMULATOR = "pto_runtime_a2a3sim"
+LOGICAL = ("tensors", "slots", "channels", "assignments")
+"""What a run leaves, whatever its clock."""
+
+
+@clause("WSP-06.1-01", "WSP-06.1-03")
+def test_cpu_sim_runs_a_package_here(impl, check):
+    """The results follow from the program, and the package is all that it needs (AMB-WSP-31)."""
+    package = compiled(impl, check, pipeline())
+    check.equal(json.loads(package)["target"], "cpu_sim", "the target of the package")
+    found = statistics(impl, check, package)
+    check.equal(elements("i32", found["tensors"]["t"]), [35] * 3, "the tensor that tokens fill")
+    check.equal(
+        found["assignments"].count(0),
+        6 + 2,
+        "the tasks of the first worker: those of keys 0 and 21, and all without a key",
+    )
+
+
+@feature("backend-a2a3sim")
+@clause("WSP-06.2-01", "WSP-07-02")
+@pytest.mark.parametrize("one", [pipeline(), example()], ids=["pipeline", "example"])
+def test_a2a3sim_executes_the_package(impl, check, one):
+    """With the results of cpu_sim; a package has the same kernels, schedule and processes for both targets."""
+    package = compiled(impl, check, one, SIMULATOR)
+    usual = compiled(impl, check, one)
+    for member in ("kernels", "csp", "slots", "symbols", "tensors"):
+        check.equal(json.loads(package)[member], json.loads(usual)[member], f"{member} of the two packages")
+    check.equal(json.loads(package)["target"], SIMULATOR, "the target of the package")
+    found, expected = (statistics(impl, check, each) for each in (package, usual))
+    for each in ("tensors", "slots"):
+        check.equal(found[each], expected[each], f"{each}, as on cpu_sim")
+
+
+@feature("backend-a2a3sim")
+@clause("WSP-06.2-02")
+@pytest.mark.parametrize("capacity", [1, 2, 7])
+def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
+    """Order of tokens, capacity, closing by the last of two producers, latency."""
+    one = pipeline(channels=[channel("a", capacity), channel("b", capacity, 11)], sends=9)
+    found, expected = (statistics(impl, check, compiled(impl, check, one, each)) for each in (SIMULATOR, "cpu_sim"))
+    for each in LOGICAL:
+        check.equal(found[each], expected[each], f"{each}, as on cpu_sim")
+    two = program(
+        process("left", repeat(4, send("c", slot("i")), index="i"), receive("late", "y")),
+        process("right", repeat(3, send("c", 9)), send("late", 5)),
+        process("sink", consume("c", "x"), send("end", 1)),
+        process("last", receive("end", "z")),
+        channels=[channel("c", capacity), channel("late"), channel("end")],
+    )
+    found = statistics(impl, check, compiled(impl, check, two, SIMULATOR))
+    check.equal(found["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of two producers")
+    check.equal([found["slots"][each] for each in "yz"], ["5", "1"], "the slots")
+
+
+@feature("backend-a2a3sim")
+@clause("WSP-06.2-02", "WSP-07.1-08")
+@pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+def test_a2a3sim_reports_deadlocks(impl, check, deadlock):
+    """Those of cpu_sim, with who waits and why."""
+    result = ran(impl, check, compiled(impl, check, deadlock.program, SIMULATOR))
+    check.equal(result["outcome"], "deadlock", "the outcome")
+    waiting = {
+        each["process"]: [each["reason"], each["for"]] for each in result["deadlock"]["waiting"] if "task" not in each
+    }
+    check.equal(waiting, {name: list(each) for name, each in deadlock.waiting.items()}, "who waits, and why")
+
+
+@feature("backend-a2a3sim")
+@clause("WSP-06.2-03", "WSP-03.4.2-07")
+@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
+def test_a2a3sim_keeps_dispatch_semantics(impl, check, exhaustion):
+    """The workers of tasks, and stalls for the same reasons, with marks within the bounds."""
+    package = compiled(impl, check, exhaustion.program, SIMULATOR)
+    for expected in exhaustion.expected:
+        sizes = exhaustion.sizes(expected)
+        found = statistics(impl, check, package, resources=sizes)
+        usual = statistics(impl, check, exhaustion.program, resources=sizes)
+        for each in LOGICAL:
+            check.equal(found[each], usual[each], f"{each}, as on cpu_sim")
+        check.equal(found["stalls"][exhaustion.reason]["count"] > 0, expected.count > 0, "whether there are stalls")
+        check.true(found["high_water"][exhaustion.resource] <= expected.size, "the mark is within the bound")
+
+
+def streams(impl, check, one):
+    """The graph of streams of an aie package."""
+    document = json.loads(compiled(impl, check, one, "aie"))
+    graph = document.get("stream_graph")
+    check.true(isinstance(graph, dict), "the package has a graph of streams", sorted(document))
+    check.equal([each for each in ("nodes", "edges") if each not in graph], [], "what the graph lacks")
+    return graph
+
+
+def diamond(*more):
+    """Four processes, one of which sends to two, which send to the last."""
+    return program(
+        process("source", send("left"), send("right")),
+        process("upper", receive("left", "x"), send("out")),
+        process("lower", consume("right", "y", send("down"))),
+        process("sink", receive("out", "z"), consume("down", "z"), *more),
+        channels=[channel("left"), channel("right", 3), channel("out", latency=5), channel("down")],
+    )
+
+
+EDGES = {
+    "left": ("source", "upper", 1, 0),
+    "right": ("source", "lower", 3, 0),
+    "out": ("upper", "sink", 1, 5),
+    "down": ("lower", "sink", 1, 0),
+}
+
+
+@feature("backend-aie")
+@clause("WSP-06.4-05")
+def test_an_aie_package_has_explicit_edges(impl, check):
+    """One for each channel, with its producer and consumer, capacity and latency."""
+    edges = streams(impl, check, diamond())["edges"]
+    members = ("from", "to", "capacity", "latency")
+    found = {each.get("channel"): tuple(each.get(member) for member in members) for each in edges}
+    check.equal(len(edges), 4, "the edges")
+    check.equal({name: list(each) for name, each in found.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges")
+
+
+@feature("backend-aie")
+@clause("WSP-06.4-04", "WSP-06.4-03")
+def test_an_aie_package_is_structured(impl, check):
+    """What is emitted without a toolchain has nodes for all processes, kernels and schedule as any package."""
+    one = diamond(run("w3"))
+    one["kernels"] = work(3)
+    graph = streams(impl, check, one)
+    check.equal(
+        sorted(each.get("process") for each in graph["nodes"]), ["lower", "sink", "source", "upper"], "the nodes"
+    )
+    document = json.loads(compiled(impl, check, one, "aie"))
+    usual = json.loads(compiled(impl, check, one))
+    for member in ("kernels", "csp", "slots", "symbols", "tensors"):
+        check.equal(document.get(member), usual[member], f"{member}, as for cpu_sim")
+    told = check.returns(impl.wsp.load(package=compiled(impl, check, one, "aie")))
+    check.equal(told["target"], "aie", "the target that the package says")
+
+
+@feature("backend-aie")
+@clause("WSP-06.4-06")
+def test_an_aie_stream_graph_has_no_cycle(impl, check):
+    """Nodes can be taken away one after the other, each when no edge leads to it any more."""
+    graph = streams(impl, check, diamond())
+    left = {each["process"] for each in graph["nodes"]}
+    edges = [(each["from"], each["to"]) for each in graph["edges"]]
+    while ready := {each for each in left if not any(to == each and of in left for of, to in edges)}:
+        left -= ready
+    check.equal(sorted(left), [], "the processes in a cycle")
+
+
+CYCLES = {
+    "two": program(
+        process("ping", send("a"), receive("b", "x")),
+        process("pong", receive("a", "x"), send("b")),
+        channels=[channel("a"), channel("b")],
+    ),
+    "itself": program(process("only", send("a"), receive("a", "x")), channels=[channel("a")]),
+    "three, through tasks": program(
+        process("first", task("w3", waits=["c"], signals=["a"])),
+        process("second", consume("a", "x", send("b"))),
+        process("third", receive("b", "y"), send("c")),
+        channels=[channel(each) for each in "abc"],
+        kernels=work(3),
+    ),
+    "beside a pipeline": program(
+        process("source", send("s")),
+        process("sink", receive("s", "x")),
+        process("ping", receive("b", "y"), send("a")),
+        process("pong", receive("a", "z"), send("b")),
+        channels=[channel(each) for each in "sab"],
+    ),
+}
+
+
+@feature("backend-aie")
+@clause("WSP-06.4-07")
+@pytest.mark.parametrize("one", CYCLES.values(), ids=CYCLES)
+def test_a_cyclic_stream_graph_is_unsupported_for_aie(impl, check, one):
+    """A clear error when it is compiled, which says what is cyclic; cpu_sim takes the program."""
+    observation = impl.wsp.compile(program=one, target="aie")
+    check.status(observation, "UNSUPPORTED_DIRECTIVE")
+    message = observation.message if isinstance(observation, Rejected) else ""
+    check.true("cycl" in message, "the message speaks of the cycle", message)
+    check.true("unsupported" in message or "support" in message, "the message says that it is unsupported", message)
+    compiled(impl, check, one)
+
+
+@feature("backend-aie")
+@clause("WSP-06.4-03")
+def test_without_a_toolchain_an_aie_package_is_emitted_and_not_run(impl, check):
+    """The refusal says what it would need; it does not run as if it were another target."""
+    package = compiled(impl, check, diamond(), "aie")
+    observation = impl.wsp.run(package=package)
+    if isinstance(observation, Rejected):
+        check.status(observation, "DEVICE_NEEDED")
+        check.true("aie" in observation.message, "the message names the target", observation.message)
+    else:
+        check.equal(check.returns(observation)["outcome"], "completed", "the outcome on a device or emulator")

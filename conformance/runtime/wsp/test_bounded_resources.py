@@ -1,0 +1,107 @@
+"""Bounded resources: who exhausts one stalls until space is freed, and nothing grows (sections 3.4 and 3.4.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
+    DEPLIST_POOL,
+    EXHAUSTIONS,
+    HEAP_ARENA,
+    READY_QUEUE,
+    TASK_RING,
+    TENSORMAP_POOL,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.programs import process, program, schedule, task, work
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
+from tessera_conformance.marks import clause
+
+ROWS = [
+    pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
+    for each in EXHAUSTIONS
+    for expected in each.expected
+]
+BOUNDS = {
+    "WSP-03.4-02": TASK_RING,
+    "WSP-03.4-03": TENSORMAP_POOL,
+    "WSP-03.4-04": DEPLIST_POOL,
+    "WSP-03.4-05": HEAP_ARENA,
+    "WSP-03.4-06": READY_QUEUE,
+}
+
+
+def steps(impl, check, package, **given):
+    """The statistics after each instant of a run, to its end."""
+    run = check.returns(impl.wsp.start(package=package, **given))["run"]
+    while True:
+        result = check.returns(impl.wsp.step(run=run, instants=1))
+        yield result["statistics"]
+        if result["outcome"] != "running":
+            check.equal(result["outcome"], "completed", "the outcome")
+            return
+
+
+@pytest.mark.parametrize(
+    "exhaustion",
+    [pytest.param(each, marks=clause(bound), id=each.resource) for bound, each in BOUNDS.items()],
+)
+@clause("WSP-03.4-01")
+def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
+    """At every instant what is used is within the size, and the mark is the most that was used at a time."""
+    package = compiled(impl, check, exhaustion.program)
+    for expected in exhaustion.expected:
+        most = 0
+        for found in steps(impl, check, package, resources=exhaustion.sizes(expected)):
+            used, high_water = found["used"][exhaustion.resource], found["high_water"][exhaustion.resource]
+            check.true(0 <= used <= expected.size, f"{exhaustion.resource} holds at most {expected.size}", used)
+            most = max(most, used)
+            check.true(most <= high_water <= expected.size, "the high-water mark lies between use and size", high_water)
+        check.equal(found["used"][exhaustion.resource], 0, "what is used at the end")
+        check.equal(high_water, expected.high_water, "the high-water mark")
+
+
+@clause("WSP-03.4.1-01", "WSP-03.4.1-02", "WSP-03.4.1-03")
+@pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
+def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhaustion, expected):
+    """When the last task is issued and when all is done follow from the size; every task runs once."""
+    found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+    check.equal(found["processes"], {"issuer": expected.issued}, "the time of the process")
+    check.equal(found["total_cycles"], expected.total, "the makespan")
+    unbounded = statistics(impl, check, exhaustion.program)
+    for name in ("kernels", "tensors", "assignments"):
+        check.equal(found[name], unbounded[name], f"{name}, as with resources that suffice")
+
+
+@clause("WSP-03.4-07")
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
+def test_the_window_of_a_program_is_the_size_of_its_task_ring(impl, check, size):
+    """A task_window of the schedule and one that is given to the run bound the ring alike (AMB-WSP-07)."""
+    of_schedule = TASK_RING.program | {"schedule": schedule("round_robin", 2, size)}
+    found = statistics(impl, check, of_schedule)
+    check.equal(found["high_water"]["task_ring"], size, "the high-water mark of the ring")
+    given = statistics(impl, check, TASK_RING.program, resources={"task_window": size})
+    check.equal(found, given, "the statistics with the size given to the run")
+
+
+@clause("WSP-03.4-07", "WSP-03.4.1-01")
+def test_processes_share_the_ring(impl, check):
+    """Two issuers have one window between them, and the one that was declared first issues first."""
+    left, right = (process(name, task("w7"), task("w7")) for name in ("left", "right"))
+    one = program(left, right, kernels=work(7), schedule=schedule("round_robin", 2, 3))
+    found = statistics(impl, check, one)
+    check.equal(found["processes"], {"left": 0, "right": 7}, "the times of the processes")
+    check.equal(stalls(found, "TASK_RING_FULL"), {"TASK_RING_FULL": (1, 7)}, "the stalls")
+    check.equal(found["total_cycles"], 14, "the makespan")
+
+
+@clause("WSP-03.4.1-04", "WSP-03.4.1-02")
+@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
+def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhaustion):
+    """No task is executed at once by the host in place of its worker: tasks and cycles of the workers add up."""
+    for expected in exhaustion.expected:
+        found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+        tasks = len(found["assignments"])
+        check.equal(sum(each["tasks"] for each in found["workers"]), tasks, "the tasks of the workers")
+        cycles = sum(each["cycles"] for each in found["kernels"].values())
+        own = sum(each["cycles"] for name, each in found["kernels"].items() if name == "w1")
+        check.equal(sum(each["busy"] for each in found["workers"]), cycles - own, "the busy cycles of the workers")

@@ -1,0 +1,249 @@
+"""Capability matrices: what each entry promises, held against what the target does (sections 1.3, 5.2, 7 and 7.1)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.bounded import TASK_RING
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    process,
+    program,
+    receive,
+    run,
+    schedule,
+    send,
+    task,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
+from tessera_conformance.marks import clause
+from tessera_conformance.observations import Rejected
+
+TABLES = ("directives", "csp", "predicates")
+RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")
+EVERY_TARGET = pytest.mark.parametrize("target", targets())
+EVERY_RUNNABLE = pytest.mark.parametrize("target", RUNNABLE)
+
+
+def matrix(impl, check, target):
+    """The matrix of a target."""
+    return check.returns(impl.wsp.capabilities(target=target))
+
+
+def state(impl, check, target, name):
+    """Of a directive; what a matrix does not have is unsupported (AMB-WSP-29)."""
+    return matrix(impl, check, target)["directives"].get(name, "unsupported")
+
+
+def behaviour(impl, check, package):
+    """What a run does: all statistics."""
+    return statistics(impl, check, package)
+
+
+@clause("WSP-01.3-01", "WSP-01.3-09")
+@EVERY_TARGET
+def test_a_target_declares_its_matrix(impl, check, target):
+    """Each entry is one of the four states; the entries that the document names are there."""
+    declared = matrix(impl, check, target)
+    for table in TABLES:
+        check.true(len(declared[table]) > 0, f"{table} has entries", declared[table])
+        check.equal({name: each for name, each in declared[table].items() if each not in STATES}, {}, "other states")
+    package = json.loads(compiled(impl, check, program(process("p")), target))
+    stated = package["schedule"]["capabilities"]
+    check.equal({name: each for name, each in stated.items() if each not in STATES}, {}, "other states of the package")
+    named = {"dispatch.round_robin", "task_window.mode.stall", "task_window.unit.tasks"}
+    check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
+
+
+@clause("WSP-05.2-01")
+@EVERY_TARGET
+def test_a_target_exposes_its_directives(impl, check, target):
+    """Policies, units and modes of the window, resources: at least those of which the document speaks."""
+    directives = matrix(impl, check, target)["directives"]
+    policies = [each for each in directives if each.startswith("dispatch.") and each != "dispatch.round_robin"]
+    check.true(len(policies) > 0, "there is another policy than round_robin", sorted(directives))
+    for each in ("task_window.unit.", "task_window.mode.", "resources."):
+        check.true(any(name.startswith(each) for name in directives), f"there are entries {each}*", sorted(directives))
+
+
+@clause("WSP-05.2-02")
+@EVERY_TARGET
+def test_a_target_exposes_its_csp_features(impl, check, target):
+    """Channels that only synchronize, and payload channels (AMB-WSP-35)."""
+    csp = matrix(impl, check, target)["csp"]
+    check.equal(sorted({"sync_only_channels", "payload_channels"} - set(csp)), [], "the features that are missing")
+
+
+@clause("WSP-05.2-03")
+@EVERY_TARGET
+def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
+    """Conditions, keys of dispatch, and elements that are loaded into slots."""
+    predicates = matrix(impl, check, target)["predicates"]
+    wanted = {"cond", "dispatch_key", "tensor_to_slot"}
+    check.equal(sorted(wanted - set(predicates)), [], "the mechanisms that are missing")
+
+
+@clause("WSP-05.2-01", "WSP-05.2-02", "WSP-05.2-03")
+def test_an_unknown_target_has_no_matrix(impl, check):
+    """Nor does a part of a name."""
+    for name in ("cpu", "CPU_SIM", "cpu_sim ", ""):
+        check.status(impl.wsp.capabilities(target=name), "TESS_ERR_INVALID_VALUE")
+        check.status(impl.wsp.compile(program=program(process("p")), target=name), "TESS_ERR_INVALID_VALUE")
+
+
+@pytest.mark.parametrize("name", PROBES)
+@EVERY_RUNNABLE
+@clause("WSP-01.3-02", "WSP-07-04", "WSP-07.1-09")
+def test_an_enforced_directive_changes_what_a_run_does(impl, check, target, name):
+    """The same tasks with and without it; one that is recorded or diagnosed changes nothing, results never."""
+    declared = state(impl, check, target, name)
+    given, usual = (tasks(each) for each in PROBES[name])
+    if declared == "unsupported":
+        check.status(impl.wsp.compile(program=given, target=target), "UNSUPPORTED_DIRECTIVE")
+        return
+    found, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (given, usual))
+    check.equal(found["tensors"], other["tensors"], "the results")
+    if name == "dispatch.round_robin" and state(impl, check, target, "dispatch.affinity") != "enforced":
+        return
+    differs = any(found[each] != other[each] for each in ("assignments", "stalls", "total_cycles"))
+    check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
+
+
+@clause("WSP-01.3-03", "WSP-01.3-07")
+@pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
+def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
+    """Its values stand in the package, with its state; the run is that of the program without it."""
+    usual = schedule("round_robin", 3, 2)
+    without = behaviour(impl, check, compiled(impl, check, tasks(usual), target))
+    recorded = in_state(impl, check, target, "recorded")
+    check.true(len(recorded) > 0, "there is a recorded directive", matrix(impl, check, target)["directives"])
+    for name in recorded:
+        answer = check.returns(impl.wsp.compile(program=tasks(directive(name, "near", "7 of 9")), target=target))
+        kept = json.loads(answer["package"])["schedule"]["directives"]
+        wanted = [{"name": name, "value": each, "state": "recorded"} for each in ("near", "7 of 9")]
+        check.equal(kept, wanted, "the directives of the package")
+        check.equal(answer["diagnostics"], [], "the diagnostics")
+        check.equal(behaviour(impl, check, answer["package"]), without, "the run")
+
+
+@clause("WSP-01.3-04", "WSP-01.3-08")
+@pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
+def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target):
+    """However often it is written, and again for the next program (AMB-WSP-26, AMB-WSP-65)."""
+    without = behaviour(impl, check, compiled(impl, check, tasks(schedule("round_robin", 3, 2)), target))
+    diagnosed = in_state(impl, check, target, "diagnosed")
+    check.true(len(diagnosed) > 0, "there is a diagnosed directive", matrix(impl, check, target)["directives"])
+    for name in diagnosed:
+        for values in (["4"], ["4", "8", "4"], ["4"]):
+            answer = check.returns(impl.wsp.compile(program=tasks(directive(name, *values)), target=target))
+            about = [each for each in answer["diagnostics"] if name in each]
+            check.equal(len(about), 1, f"the diagnostics that name {name}, written {len(values)} times")
+            check.equal(len(answer["diagnostics"]), 1, "all diagnostics")
+            check.equal(behaviour(impl, check, answer["package"]), without, "the run")
+
+
+def in_state(impl, check, target, wanted):
+    """The further directives of a target in a state."""
+    known = (*PROBES, *UNUSUAL)
+    return [
+        name for name, each in matrix(impl, check, target)["directives"].items() if each == wanted and name not in known
+    ]
+
+
+@clause("WSP-01.3-05")
+@pytest.mark.parametrize("name", UNUSUAL)
+@EVERY_TARGET
+def test_an_unsupported_window_is_refused_when_it_is_compiled(impl, check, target, name):
+    """The error names target and directive; a unit or mode that is supported is not refused."""
+    observation = impl.wsp.compile(program=tasks(schedule("round_robin", 3, UNUSUAL[name])), target=target)
+    if state(impl, check, target, name) != "unsupported":
+        check.returns(observation)
+        return
+    check.status(observation, "UNSUPPORTED_DIRECTIVE")
+    message = observation.message if isinstance(observation, Rejected) else ""
+    check.true(name in message and target in message, "the message names target and directive", message)
+
+
+@clause("WSP-01.3-05")
+@EVERY_TARGET
+@pytest.mark.parametrize("name", ["teleport", "placement2", "Prefetch", "dispatch", "place"])
+def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, name):
+    """It is unsupported (AMB-WSP-29)."""
+    check.equal(state(impl, check, target, name), "unsupported", f"the state of {name}")
+    observation = impl.wsp.compile(program=tasks(directive(name, "1")), target=target)
+    check.status(observation, "UNSUPPORTED_DIRECTIVE")
+    message = observation.message if isinstance(observation, Rejected) else ""
+    check.true(name in message, "the message names the directive", message)
+
+
+@clause("WSP-07.1-03", "WSP-07-04")
+@EVERY_TARGET
+def test_only_phase_2_claims_back_pressure(impl, check, target):
+    """In phase 1 orchestration runs to completion, so that no window or resource is enforced (AMB-WSP-20)."""
+    declared = matrix(impl, check, target)
+    bounds = {
+        name: each
+        for name, each in declared["directives"].items()
+        if name.startswith(("task_window.", "resources.")) and each == "enforced"
+    }
+    check.true(declared["phase"] in (1, 2), "the phase is 1 or 2", declared["phase"])
+    check.equal(bounds if declared["phase"] == 1 else {}, {}, "the bounds that phase 1 says to enforce")
+    package = json.loads(compiled(impl, check, program(process("p"), schedule=schedule(window=2)), target))
+    check.equal(package["phase"], declared["phase"], "the phase of the package")
+
+
+@clause("WSP-07.1-05", "WSP-07.1-06")
+@pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_in_phase_2_tasks_come_step_by_step_into_the_ring(impl, check, target, size):
+    """After each instant so many are issued as are complete and as have room; the last comes when there is room."""
+    check.equal(matrix(impl, check, target)["phase"], 2, "the phase")
+    package = compiled(impl, check, TASK_RING.program, target)
+    issued = []
+    for found in instants(impl, check, package, resources={"task_window": size}):
+        complete = sum(each["tasks"] for each in found["workers"])
+        issued.append(len(found["assignments"]))
+        check.true(issued[-1] - complete <= size, f"at most {size} tasks are in flight", (issued[-1], complete))
+    check.equal(issued[0], size, "the tasks that are issued in the first instant")
+    check.equal(issued[-1], 6, "the tasks that are issued at the end")
+
+
+@clause("WSP-07.1-07")
+@pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
+def test_in_phase_2_a_task_is_ready_when_its_waits_are_satisfied(impl, check, target):
+    """The first task waits for tokens at 9 and 16, the second for one at 12; the third needs none (AMB-WSP-48)."""
+    one = program(
+        process("issuer", task("w3", waits=["a", "b"]), task("w3", waits=["c"]), task("w3")),
+        process("early", run("w9"), send("a"), run("w7"), send("b")),
+        process("late", run("w9"), run("w3"), send("c")),
+        channels=[channel("a"), channel("b"), channel("c")],
+        kernels=work(3, 7, 9),
+        schedule=schedule("round_robin", 3, 3),
+    )
+    found = statistics(impl, check, compiled(impl, check, one, target))
+    check.equal([each["busy"] for each in found["workers"]], [3, 3, 3], "the busy cycles of the workers")
+    check.equal(found["total_cycles"], 19, "the makespan")
+    times = [
+        [each["tasks"] for each in at["workers"]] for at in instants(impl, check, compiled(impl, check, one, target))
+    ]
+    seen = [each for place, each in enumerate(times) if place == 0 or each != times[place - 1]]
+    check.equal(seen, [[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], "the order in which tasks complete")
+
+
+@clause("WSP-07.1-07")
+def test_a_task_takes_one_token_of_each_channel(impl, check):
+    """Two tokens serve two tasks; a third token is left for the process."""
+    one = program(
+        process("p", task("w3", waits=["a"]), task("w3", waits=["a"]), {"op": "wait"}, receive("a", "x")),
+        process("q", send("a", 1), send("a", 2), run("w9"), send("a", 3)),
+        channels=[channel("a", 3)],
+        kernels=work(3, 9),
+        schedule=schedule("round_robin", 2, 3),
+    )
+    found = statistics(impl, check, one)
+    check.equal(found["channels"]["a"], {"sent": 3, "taken": 3, "left": 0}, "the tokens")
+    check.equal(found["slots"]["x"], "3", "the token of the process")

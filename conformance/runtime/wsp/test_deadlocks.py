@@ -1,0 +1,222 @@
+"""Deadlocks of channels and bounded resources: that they are found, and what the report says (section 3.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS, HELPED, enlarged, window_and_channel
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    close,
+    consume,
+    process,
+    program,
+    receive,
+    repeat,
+    run,
+    schedule,
+    scope,
+    send,
+    task,
+    wait,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
+from tessera_conformance.marks import clause
+from tessera_conformance.schemas import validator
+
+CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+MEMBERS = ("time", "window", "channels", "waiting", "scopes", "held_by_scopes", "mitigations")
+
+
+def reported(check, result):
+    """The report of a run that ends in a deadlock."""
+    check.equal(result["outcome"], "deadlock", "the outcome")
+    report = result.get("deadlock", {})
+    check.equal([each for each in MEMBERS if each not in report], [], "the members that the report lacks")
+    return report
+
+
+@clause("WSP-03.3-01", "WSP-03.3-03", "WSP-07.1-08")
+@CORPUS
+def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
+    """When nothing can happen any more; the statistics up to then are there, and the same under other seeds."""
+    package = compiled(impl, check, deadlock.program)
+    result = ran(impl, check, package)
+    report = reported(check, result)
+    check.equal(report["time"], deadlock.time, "the time of the report")
+    for seed in range(5):
+        check.equal(ran(impl, check, package, seed=seed), result, f"the result under seed {seed}")
+
+
+@clause("WSP-03.3-03")
+@CORPUS
+def test_the_report_is_structured(impl, check, deadlock):
+    """It follows its schema, `schemas/wsp_report.schema.json`."""
+    report = reported(check, ran(impl, check, deadlock.program))
+    errors = [error.message[:200] for error in validator("tessera:wsp-report").iter_errors(report)]
+    check.equal(errors, [], "what does not follow the schema")
+
+
+@clause("WSP-03.3-04", "WSP-03.3-05")
+@CORPUS
+def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, deadlock):
+    """Its size, how many slots are taken, and the most that were."""
+    window = reported(check, ran(impl, check, deadlock.program))["window"]
+    size, used, high_water = deadlock.window
+    check.equal(window, {"size": size, "used": used, "high_water": high_water}, "the window")
+
+
+@clause("WSP-03.3-05")
+def test_the_mark_of_the_window_stays_when_its_slots_are_freed(impl, check):
+    """Three tasks are complete before two processes wait for each other."""
+    one = program(
+        process("a", *[task("w3")] * 3, wait(), receive("c", "x"), send("d")),
+        process("b", receive("d", "x"), send("c")),
+        channels=[channel("c"), channel("d")],
+        kernels=work(3),
+        schedule=schedule("round_robin", 2, 5),
+    )
+    window = reported(check, ran(impl, check, one))["window"]
+    check.equal(window, {"size": 5, "used": 0, "high_water": 3}, "the window")
+
+
+@clause("WSP-03.3-06", "WSP-03.3-10")
+@CORPUS
+def test_the_report_names_the_channels_that_block(impl, check, deadlock):
+    """With their state; channels at which nobody waits are not among them."""
+    report = reported(check, ran(impl, check, deadlock.program))
+    found = {each["name"]: each["state"] for each in report["channels"]}
+    check.equal(sorted(found), sorted(deadlock.channels), "the channels that block")
+    check.equal(found, dict(deadlock.channels), "their states")
+
+
+@clause("WSP-03.3-07", "WSP-03.3-08")
+@CORPUS
+def test_the_report_names_who_waits_and_why(impl, check, deadlock):
+    """Each process that waits, once, with the reason and the channel or resource; none that is done."""
+    report = reported(check, ran(impl, check, deadlock.program))
+    found = [each for each in report["waiting"] if "task" not in each]
+    check.equal(sorted(each["process"] for each in found), sorted(deadlock.waiting), "the processes that wait")
+    why = {each["process"]: [each["reason"], each["for"]] for each in found}
+    check.equal(why, {name: list(each) for name, each in deadlock.waiting.items()}, "why they wait")
+
+
+@clause("WSP-03.3-08", "WSP-03.3-07")
+def test_the_report_says_that_a_process_waits_for_its_tasks(impl, check):
+    """And which task waits for a token of which channel."""
+    one = program(
+        process("p", task("w3"), task("w7", waits=["go"]), wait(), send("go")),
+        channels=[channel("go"), channel("other")],
+        kernels=work(3, 7),
+        schedule=schedule("round_robin", 2),
+    )
+    waiting = reported(check, ran(impl, check, one))["waiting"]
+    found = [(each.get("task"), each["process"], each["reason"], each["for"]) for each in waiting]
+    expected = [(None, "p", "TASK_WAIT", "tasks"), (1, "p", "CHANNEL_EMPTY_WAIT", "go")]
+    check.equal(found, expected, "the process and the task that wait")
+
+
+@clause("WSP-03.3-10", "WSP-03.3-06")
+def test_a_full_channel_of_a_task_that_signals(impl, check):
+    """The second signal finds the channel full, and keeps its worker; the consumer wants another channel first."""
+    one = program(
+        process("p", task("w3", signals=["done"]), task("w7", signals=["done"]), wait(), send("first")),
+        process("q", receive("first", "x"), consume("done", "x")),
+        channels=[channel("first"), channel("done")],
+        kernels=work(3, 7),
+        schedule=schedule("round_robin", 2),
+    )
+    report = reported(check, ran(impl, check, one))
+    states = {each["name"]: (each["state"], each["capacity"], each["tokens"]) for each in report["channels"]}
+    check.equal(states, {"first": ("empty", 1, 0), "done": ("full", 1, 1)}, "the channels that block")
+    tasks = [(each["task"], each["reason"], each["for"]) for each in report["waiting"] if "task" in each]
+    check.equal(tasks, [(1, "CHANNEL_FULL_WAIT", "done")], "the task that waits")
+
+
+@clause("WSP-03.3-09", "WSP-03.4.3-06")
+@pytest.mark.parametrize("deadlock", HELPED, ids=lambda each: each.name)
+def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
+    """Each setting that would help is named, and with the value that is suggested the program completes."""
+    mitigations = reported(check, ran(impl, check, deadlock.program))["mitigations"]
+    settings = {each["knob"]: each for each in mitigations if "at_least" in each}
+    check.equal([each for each in deadlock.knobs if each not in settings], [], "the knobs that are not suggested")
+    for knob, least in deadlock.knobs.items():
+        values = {each["knob"]: each["at_least"] for each in (settings[knob], *settings[knob].get("also", []))}
+        check.true(bool(settings[knob]["why"]), "the suggestion says why", settings[knob])
+        larger, resources = enlarged(deadlock.program, values)
+        statistics(impl, check, larger, resources=resources)
+        smaller, resources = enlarged(deadlock.program, {knob: least - 1})
+        check.equal(ran(impl, check, smaller, resources=resources)["outcome"], "deadlock", f"with {knob} one less")
+
+
+@clause("WSP-03.3-09")
+def test_where_no_setting_helps_none_is_suggested(impl, check):
+    """Who waits in a circle for tokens of each other needs another program."""
+    mitigations = reported(check, ran(impl, check, DEADLOCKS[0].program))["mitigations"]
+    check.true(len(mitigations) > 0, "there is a suggestion")
+    check.equal([each["knob"] for each in mitigations], ["restructure"], "the suggestions")
+
+
+@clause("WSP-03.3-01", "WSP-03.3-03")
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(
+            program(
+                process("p", run("w3"), send("c"), receive("d", "x")),
+                process("q", receive("c", "x"), run("slow"), send("d")),
+                channels=[channel("c", latency=4_000_000_000), channel("d", latency=4_000_000_000)],
+                kernels=[*work(3), {**work(1)[0], "name": "slow", "cycles": {"fixed": 4_000_000_000}}],
+            ),
+            id="long latencies and kernels",
+        ),
+        pytest.param(
+            program(
+                process("p", scope(*[task("w3")] * 3), *[task("w7")] * 4),
+                process("q", *[task("w9")] * 5),
+                kernels=work(3, 7, 9),
+                schedule=schedule("round_robin", 2, 3),
+            ),
+            id="a scope as large as the window, and others that stall",
+        ),
+        pytest.param(
+            program(
+                process("p", repeat(40, send("c")), close("c"), receive("d", "x")),
+                process("q", consume("c", "x", run("w3")), send("d")),
+                channels=[channel("c"), channel("d")],
+                kernels=work(3),
+            ),
+            id="a producer that waits for its consumer's end",
+        ),
+        pytest.param(
+            program(
+                process("p", *[task("w3", waits=["go"])] * 3),
+                process("q", repeat(3, run("w9"), send("go"))),
+                channels=[channel("go")],
+                kernels=work(3, 9),
+                schedule=schedule("round_robin", 2, 1),
+            ),
+            id="a full window of tasks that wait for tokens to come",
+        ),
+        pytest.param(program(process("p"), process("q", wait(), scope())), id="processes that do nothing"),
+        pytest.param(
+            program(process("p", send("c"), send("c")), channels=[channel("c", 2)]), id="tokens that nobody takes"
+        ),
+    ],
+)
+def test_what_is_no_deadlock_is_not_reported(impl, check, one):
+    """A run that waits long, stalls often or leaves tokens completes."""
+    result = ran(impl, check, one)
+    check.equal(result["outcome"], "completed", "the outcome")
+    check.true("deadlock" not in result, "there is no report", sorted(result))
+
+
+@clause("WSP-03.3-01", "WSP-03.2-03")
+def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
+    """Three tasks that wait for tokens of their issuer need three slots, seven tasks seven."""
+    for window, tasks in ((2, 3), (6, 7)):
+        deadlock = window_and_channel(window, tasks)
+        check.equal(ran(impl, check, deadlock.program)["outcome"], "deadlock", f"the outcome with {window} slots")
+        found = statistics(impl, check, deadlock.program, resources={"task_window": tasks})
+        check.equal(found["high_water"]["task_ring"], tasks, "the high-water mark")

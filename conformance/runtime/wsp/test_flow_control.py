@@ -1,0 +1,188 @@
+"""Flow-control statistics: stalls by reason, their time, high-water marks, the current stall (section 3.4.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
+    DEPLIST_POOL,
+    EXHAUSTIONS,
+    HEAP_ARENA,
+    READY_QUEUE,
+    REASONS,
+    RESOURCES,
+    TASK_RING,
+    TENSORMAP_POOL,
+    with_workers,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    process,
+    program,
+    receive,
+    run,
+    schedule,
+    send,
+    task,
+    tensor,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
+from tessera_conformance.marks import clause
+
+ROWS = [
+    pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
+    for each in EXHAUSTIONS
+    for expected in each.expected
+]
+
+
+@clause("WSP-03.4.2-01")
+def test_the_statistics_have_every_resource_and_every_reason(impl, check):
+    """Stalls by the seven reasons, use and marks of the five resources, also of a program without a task."""
+    found = statistics(impl, check, program(process("p")))
+    has(check, found, "stalls", "high_water", "used", "current_stalls")
+    zero = {"count": 0, "cycles": 0}
+    check.equal(found["stalls"], dict.fromkeys(REASONS, zero), "the stalls")
+    check.equal(found["high_water"], dict.fromkeys(RESOURCES, 0), "the high-water marks")
+    check.equal(found["used"], dict.fromkeys(RESOURCES, 0), "what is used")
+    check.equal(found["current_stalls"], [], "the current stalls")
+
+
+@clause("WSP-03.4.2-02", "WSP-03.4.2-03", "WSP-03.4.2-04", "WSP-03.4.2-05")
+@pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
+def test_stalls_their_cycles_and_the_mark_of_each_resource(impl, check, exhaustion, expected):
+    """Episodes of one reason count once each, their cycles from their beginning to their end; the others are 0."""
+    found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+    has(check, found["stalls"], *REASONS)
+    check.equal(found["stalls"][exhaustion.reason]["count"], expected.count, "the stall count")
+    check.equal(found["stalls"][exhaustion.reason]["cycles"], expected.cycles, "the stall time in cycles")
+    check.equal(found["high_water"][exhaustion.resource], expected.high_water, "the high-water mark")
+    check.equal(others(found, exhaustion.reason), {}, "the stalls for other reasons")
+
+
+def has(check, found, *members):
+    """The statistics have these members."""
+    check.equal([each for each in members if each not in found], [], "the members that are missing")
+
+
+def others(found, *reasons):
+    """The stalls that there were for other reasons."""
+    return {name: each for name, each in found["stalls"].items() if name not in reasons and each["count"]}
+
+
+@pytest.mark.parametrize(
+    ("exhaustion", "reason"),
+    [
+        pytest.param(TASK_RING, "TASK_RING_FULL", marks=clause("WSP-03.4.2-08"), id="task_ring"),
+        pytest.param(TENSORMAP_POOL, "TENSORMAP_POOL_FULL", marks=clause("WSP-03.4.2-09"), id="tensormap_pool"),
+        pytest.param(DEPLIST_POOL, "DEPLIST_POOL_FULL", marks=clause("WSP-03.4.2-10"), id="deplist_pool"),
+        pytest.param(HEAP_ARENA, "HEAP_ARENA_FULL", marks=clause("WSP-03.4.2-11"), id="heap_arena"),
+        pytest.param(READY_QUEUE, "READY_QUEUE_FULL", marks=clause("WSP-03.4.2-12"), id="ready_queue"),
+    ],
+)
+@clause("WSP-03.4.2-06")
+def test_the_reason_of_a_current_stall_is_read_while_it_lasts(impl, check, exhaustion, reason):
+    """After each instant the stall that lasts has its process, its reason and its resource; none is left at the end."""
+    package = compiled(impl, check, exhaustion.program)
+    sizes = exhaustion.sizes(exhaustion.expected[0])
+    run = check.returns(impl.wsp.start(package=package, resources=sizes))["run"]
+    seen, outcome, found = 0, "running", {}
+    while outcome == "running":
+        result = check.returns(impl.wsp.step(run=run, instants=1))
+        outcome, found = result["outcome"], result["statistics"]
+        again = check.returns(impl.wsp.statistics(run=run))
+        check.equal(again, result, "the statistics as they stand")
+        has(check, found, "current_stalls")
+        has(check, found["stalls"], reason)
+        current = [{name: each[name] for name in ("process", "reason", "for")} for each in found["current_stalls"]]
+        stalled = {"process": "issuer", "reason": reason, "for": exhaustion.resource}
+        if current:
+            check.equal(current, [stalled], "the current stall")
+            seen += 1
+        check.true(found["stalls"][reason]["count"] > 0 or not current, "a current stall is counted", found["stalls"])
+    check.true(seen > 0, "the stall is seen while it lasts", seen)
+    check.equal(found["current_stalls"], [], "the current stalls of a run that is complete")
+
+
+@clause("WSP-03.4.2-06", "WSP-03.4.2-03")
+def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
+    """A consumer waits from 0; between the kernels of the producer, at 7 and 16, its stall has lasted so long."""
+    one = program(
+        process("producer", run("w7"), run("w9"), send("c")),
+        process("consumer", receive("c", "x")),
+        channels=[channel("c")],
+        kernels=work(7, 9),
+    )
+    started = check.returns(impl.wsp.start(package=compiled(impl, check, one)))["run"]
+    for time, lasting in ((0, True), (7, True), (16, False)):
+        found = check.returns(impl.wsp.step(run=started, instants=1))["statistics"]
+        has(check, found["stalls"], "CHANNEL_EMPTY_WAIT")
+        check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
+        stall = {"process": "consumer", "reason": "CHANNEL_EMPTY_WAIT", "since": 0, "for": "c"}
+        check.equal(found["current_stalls"], [stall] if lasting else [], f"the current stalls at {time}")
+
+
+@clause("WSP-03.4.2-13", "WSP-03.4.2-02", "WSP-03.4.2-03")
+def test_waits_at_an_empty_channel(impl, check):
+    """Tokens at 3, 10 and 19; the first consumer of two takes the first and third of them, the other the second."""
+    one = program(
+        process("producer", run("w3"), send("c"), run("w7"), send("c"), run("w9"), send("c")),
+        process("first", receive("c", "x"), receive("c", "x")),
+        process("second", receive("c", "y")),
+        channels=[channel("c")],
+        kernels=work(3, 7, 9),
+    )
+    found = statistics(impl, check, one)
+    has(check, found["stalls"], "CHANNEL_EMPTY_WAIT")
+    check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (3, 3 + 10 + 16)}, "the stalls")
+    check.equal(others(found, "CHANNEL_EMPTY_WAIT"), {}, "the stalls for other reasons")
+
+
+@clause("WSP-03.4.2-14", "WSP-03.4.2-02", "WSP-03.4.2-03")
+def test_waits_at_a_full_channel(impl, check):
+    """With room for one token, the second of three is sent at 9 and the third at 16."""
+    one = program(
+        process("producer", send("c"), send("c"), send("c")),
+        process("consumer", run("w9"), receive("c", "x"), run("w7"), receive("c", "x"), receive("c", "x")),
+        channels=[channel("c")],
+        kernels=work(7, 9),
+    )
+    found = statistics(impl, check, one)
+    has(check, found["stalls"], "CHANNEL_FULL_WAIT")
+    check.equal(stalls(found, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 9 + 7)}, "the stalls")
+    check.equal(others(found, "CHANNEL_FULL_WAIT"), {}, "the stalls for other reasons")
+
+
+@clause("WSP-03.4.2-07")
+def test_of_several_resources_that_lack_the_first_is_the_reason(impl, check):
+    """In the order of the document; when another resource is what lacks, another episode begins (AMB-WSP-43)."""
+    one = with_workers(
+        2,
+        task("five", "a", 1),
+        task("w3"),
+        task("five", "b", 1),
+        tensors=[tensor("a", "i32", [0] * 3), tensor("b", "i32", [0] * 3)],
+    )
+    found = statistics(impl, check, one, resources={"task_window": 2, "heap_arena": 12})
+    wanted = {"TASK_RING_FULL": (1, 3), "HEAP_ARENA_FULL": (1, 2)}
+    check.equal(stalls(found, *wanted), wanted, "the stalls: the ring until 3, the arena until 5")
+    check.equal(others(found, *wanted), {}, "the stalls for other reasons")
+    all_lack = {"task_window": 1, "heap_arena": 12, "tensormap_pool": 1, "ready_queue": 1}
+    found = statistics(impl, check, one, resources=all_lack)
+    wanted = {"TASK_RING_FULL": (2, 8)}
+    check.equal(stalls(found, *wanted), wanted, "the stalls with a ring of one slot")
+    check.equal(others(found, *wanted), {}, "the stalls for other reasons")
+
+
+@clause("WSP-03.4.2-07", "WSP-03.4.2-03")
+def test_a_wait_for_tasks_is_no_stall(impl, check):
+    """The vocabulary has no reason for it (AMB-WSP-46)."""
+    one = program(
+        process("p", task("w9"), {"op": "wait"}, task("w7"), {"op": "wait"}),
+        kernels=work(7, 9),
+        schedule=schedule("round_robin", 2),
+    )
+    found = statistics(impl, check, one)
+    check.equal(others(found), {}, "the stalls")
+    check.equal(found["processes"], {"p": 16}, "the time of the process")

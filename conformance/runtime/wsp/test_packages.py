@@ -1,0 +1,289 @@
+"""What a package holds: version, kernel registry, schedule, CSP payload, slots and symbols (sections 7 and 7.2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry
+
+from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical, content_hash, example
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    elements,
+    filler,
+    kernel,
+    load,
+    op,
+    process,
+    program,
+    receive,
+    run,
+    schedule,
+    send,
+    slot,
+    symbol,
+    symbol_of,
+    task,
+    tensor,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
+from tessera_conformance.marks import clause
+from tessera_conformance.schemas import schemas
+
+
+def opened(impl, check, one):
+    """The document of a program's package."""
+    return json.loads(compiled(impl, check, one))
+
+
+def part(check, document, *path):
+    """A part of a document that has to be there."""
+    for each in path:
+        there = each in document if isinstance(document, dict) else isinstance(each, int) and each < len(document)
+        check.true(there, f"the package has {'/'.join(map(str, path))}", document if len(str(document)) < 300 else each)
+        document = document[each]
+    return document
+
+
+@clause("WSP-07-01", "WSP-07.2-14")
+def test_a_package_states_the_version_of_its_abi(impl, check):
+    """And that of its form; it is loaded by what it says of itself."""
+    package = compiled(impl, check, example())
+    document = json.loads(package)
+    check.true(isinstance(document.get("wsp_runtime_abi"), str), "the ABI version is a text", document.get("target"))
+    check.equal(document.get("wsp_runtime_abi"), ABI, "the ABI version")
+    check.equal(document.get("format"), 1, "the form")
+    told = check.returns(impl.wsp.load(package=package))
+    check.equal(told["name"], "example", "the name")
+    check.equal(told["target"], "cpu_sim", "the target")
+    check.equal(told["kernels"][:2], ["fill", "double"], "the kernels")
+    check.equal(told["channels"], ["left", "right"], "the channels")
+    check.equal(told["processes"], ["producer", "consumer", "listener"], "the processes")
+    check.equal(sorted(told["slots"]), ["done", "i", "seen", "x"], "the slots")
+    check.equal(told["symbols"], ["count", "first"], "the symbols")
+    check.equal(told["tensors"][:2], ["t", "u"], "the tensors")
+
+
+@clause("WSP-07-01")
+@pytest.mark.parametrize("target", targets())
+def test_a_package_follows_its_schema(impl, check, target):
+    """`schemas/wsp_package.schema.json`, for every target."""
+    one = program(process("p", task("fill", "t", 7)), kernels=[filler("fill", 5)], tensors=[tensor("t", "u8", [1])])
+    document = json.loads(compiled(impl, check, one, target))
+    registry = Registry().with_contents(schemas().items())
+    judge = Draft202012Validator(schemas()["tessera:wsp-package"], registry=registry)
+    errors = [error.message[:200] for error in judge.iter_errors(document)]
+    check.equal(errors, [], "what does not follow the schema")
+
+
+@clause("WSP-07.2-15")
+def test_the_key_of_the_abi_version(impl, check):
+    """As the example has it."""
+    check.equal(opened(impl, check, program(process("p"))).get("wsp_runtime_abi"), "v10.0", "wsp_runtime_abi")
+
+
+@clause("WSP-07.2-01")
+def test_the_kernel_registry_has_an_id_for_each_kernel(impl, check):
+    """Different ones, by which statements name kernels (AMB-WSP-17)."""
+    document = opened(impl, check, example())
+    kernels = part(check, document, "kernels")
+    ids = {part(check, each, "name"): part(check, each, "id") for each in kernels}
+    check.equal(len(set(ids.values())), len(kernels), "the different ids")
+    issued = part(check, document, "csp", "processes", 1, "body", 0, "body", 0)
+    check.equal(issued.get("kernel"), ids["fill"], "the kernel of the consumer's task")
+
+
+@pytest.mark.parametrize(
+    ("member", "values"),
+    [
+        pytest.param("executor", ["dma", "matrix", "vector"], marks=clause("WSP-07.2-02"), id="executor"),
+        pytest.param("entry", None, marks=clause("WSP-07.2-17"), id="entry"),
+        pytest.param("payload", None, marks=clause("WSP-07.2-16"), id="payload"),
+    ],
+)
+def test_an_entry_of_the_kernel_registry(impl, check, member, values):
+    """Each kernel has it; the executor is the one that the program asks for."""
+    kernels = [kernel(each, cycles=3, executor=each) for each in ("vector", "matrix", "dma")]
+    document = opened(impl, check, program(process("p", run("dma"), run("matrix")), kernels=kernels))
+    found = {each["name"]: part(check, each, member) for each in part(check, document, "kernels")}
+    found.pop("note", None)
+    check.equal([name for name, each in found.items() if not each], [], f"the kernels with no {member}")
+    if values is not None:
+        check.equal(found, {each: each for each in values}, "the executors")
+    else:
+        check.true(len({str(each) for each in found.values()}) > 0, f"there is a {member}", found)
+
+
+@clause("WSP-07.2-16", "WSP-07.2-17")
+def test_the_payload_of_a_kernel_is_what_runs(impl, check):
+    """Two kernels of one form have payloads and entries that differ where they differ."""
+    kernels = {each["name"]: each for each in part(check, opened(impl, check, example()), "kernels")}
+    left, right = part(check, kernels, "fill", "payload"), part(check, kernels, "double", "payload")
+    check.true(left != right, "the payloads differ", left)
+    check.true(kernels["fill"]["entry"] != kernels["double"]["entry"], "the entries differ", kernels["fill"])
+
+
+@clause("WSP-07.2-04", "WSP-07.2-18")
+@pytest.mark.parametrize(("policy", "workers"), [("round_robin", 1), ("round_robin", 5), ("affinity", 3), ("hash", 4)])
+def test_the_schedule_has_the_policy_and_its_parameters(impl, check, policy, workers):
+    """As the program has them."""
+    document = opened(impl, check, program(process("p"), schedule=schedule(policy, workers)))
+    stated = part(check, document, "schedule", "policy")
+    check.equal(part(check, stated, "id"), policy, "the id of the policy")
+    check.equal(part(check, stated, "parameters").get("workers"), workers, "its parameter")
+
+
+@clause("WSP-07.2-18")
+def test_an_expression_is_a_parameter_of_a_policy(impl, check):
+    """A user's policy differs in the package from another one."""
+    found = []
+    for divisor in (2, 3):
+        placed = {"worker": op("mod", {"input": "task"}, divisor)}
+        one = program(process("p"), schedule=schedule("expression", 4, parameters=placed))
+        found.append(part(check, opened(impl, check, one), "schedule", "policy", "parameters"))
+    check.true(found[0] != found[1], "the parameters differ", found)
+
+
+@clause("WSP-07.2-05")
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_the_schedule_has_the_task_window(impl, check, size):
+    """Its size, unit and mode."""
+    window = part(check, opened(impl, check, program(process("p"), schedule=schedule(window=size))), "schedule")
+    stated = part(check, window, "task_window")
+    check.equal(stated, {"size": size, "unit": "tasks", "mode": "stall"}, "the task window")
+
+
+@clause("WSP-07.2-06")
+def test_the_schedule_declares_the_capabilities_of_its_target(impl, check):
+    """The matrix of directives that the target exposes (AMB-WSP-29)."""
+    declared = part(check, opened(impl, check, example()), "schedule", "capabilities")
+    matrix = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
+    check.equal(declared, matrix, "the capability declarations")
+
+
+@clause("WSP-07.2-07")
+def test_the_csp_payload_has_an_id_for_each_channel(impl, check):
+    """Different ones, by which statements name channels."""
+    document = opened(impl, check, example())
+    ids = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "csp", "channels")}
+    check.equal(sorted(ids), ["left", "right"], "the channels")
+    check.equal(len(set(ids.values())), 2, "the different ids")
+    sent = part(check, document, "csp", "processes", 0, "body", 0, "body", 0)
+    check.equal(sent.get("channel"), ids["left"], "the channel of the producer's send")
+
+
+@pytest.mark.parametrize(
+    ("member", "values"),
+    [
+        pytest.param("capacity", [1, 1, 7, 3], marks=clause("WSP-07.2-08", "WSP-07.2-19"), id="capacity"),
+        pytest.param("latency", [0, 11, 0, 5], marks=clause("WSP-07.2-09", "WSP-07.2-20"), id="latency"),
+    ],
+)
+def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, values):
+    """Those of the program, and 1 token and 0 cycles where it names none."""
+    channels = [channel("a"), channel("b", latency=11), channel("c", 7), channel("d", 3, 5)]
+    document = opened(impl, check, program(process("p"), channels=channels))
+    found = [part(check, each, member) for each in part(check, document, "csp", "channels")]
+    check.equal(found, values, f"the {member} of each channel")
+
+
+@clause("WSP-07.2-10")
+def test_slots_and_symbols_have_ids(impl, check):
+    """Different ones, by which statements name them, also slots that are only mentioned."""
+    document = opened(impl, check, example())
+    slots = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "slots")}
+    symbols = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "symbols")}
+    check.equal(sorted(slots), ["done", "i", "seen", "x"], "the slots")
+    check.equal(sorted(symbols), ["count", "first"], "the symbols")
+    check.equal((len(set(slots.values())), len(set(symbols.values()))), (4, 2), "the different ids")
+    loop = part(check, document, "csp", "processes", 0, "body", 0)
+    check.equal(loop.get("count"), {"symbol": symbols["count"]}, "the symbol that counts")
+    check.equal(loop.get("index"), slots["i"], "the slot of the index")
+
+
+@clause("WSP-07.2-11")
+def test_slots_and_symbols_have_widths(impl, check):
+    """Slots are 64 bits; a symbol has the bits that it was declared with, and no value that needs more (AMB-WSP-32)."""
+    symbols = [symbol_of("byte", 200, 8), symbol_of("bit", 0, 1), symbol_of("long", 5), {"name": "plain"}]
+    one = program(process("p", load("x", "t")), symbols=symbols, tensors=[tensor("t", "u64", [1])])
+    document = opened(impl, check, one)
+    found = [part(check, each, "width") for each in part(check, document, "symbols")]
+    check.equal(found, [8, 1, 64, 64], "the widths of the symbols")
+    check.equal([part(check, each, "width") for each in part(check, document, "slots")], [64], "the width of the slot")
+    package = canonical(document)
+    statistics(impl, check, package, symbols={"byte": "255", "bit": "1", "long": str(2**64 - 1)})
+    for name, value in (("byte", "256"), ("bit", "2"), ("long", str(2**64))):
+        check.status(impl.wsp.run(package=package, symbols={name: value}), "TESS_ERR_INVALID_VALUE")
+
+
+@clause("WSP-07.2-12")
+def test_symbols_have_an_update_protocol(impl, check):
+    """Between runs, from a default."""
+    symbols = part(check, opened(impl, check, example()), "symbols")
+    found = [(each["name"], part(check, each, "update"), part(check, each, "default")) for each in symbols]
+    check.equal(found, [("count", "between-runs", 4), ("first", "between-runs", 6)], "the update protocol")
+
+
+def summed():
+    """Sends `first` and `first + 2^63` modulo 2^64, so often as a symbol says, and keeps what it received last."""
+    return program(
+        process("p", run("w3"), send("c", op("add", symbol("first"), 1 << 63))),
+        process("q", receive("c", "x"), run("keep", "t", slot("x")), {"op": "cond", "when": slot("y"), "then": SPOIL}),
+        channels=[channel("c")],
+        kernels=[*work(3), kernel("keep", {"t": "tensor", "v": "scalar"}, KEEP)],
+        tensors=[tensor("t", "u64", [0])],
+        symbols=[symbol_of("first", 5), symbol_of("unused", 1, 1)],
+    )
+
+
+KEEP = [{"op": "add", "destination": "t", "operands": [{"parameter": "t"}, {"parameter": "v"}]}]
+SPOIL = [run("keep", "t", 1000)]
+
+
+@clause("WSP-07.2-13")
+def test_symbols_are_updated_between_runs_of_one_package(impl, check):
+    """Each run has the values that it is given, else the defaults; slots and tensors begin anew (AMB-WSP-12)."""
+    package = compiled(impl, check, summed())
+    for given, first in (({}, 5), ({"first": "0"}, 0), ({"first": str(2**64 - 1)}, 2**64 - 1), ({"unused": "0"}, 5)):
+        found = statistics(impl, check, package, symbols=given)
+        check.equal(elements("u64", found["tensors"]["t"]), [(first + 2**63) % 2**64], f"the result with {given}")
+        check.equal(found["slots"], {"x": str((first + 2**63) % 2**64), "y": "0"}, "the slots")
+    result = ran(impl, check, package, tensors={"t": (7).to_bytes(8, "little").hex()})
+    check.equal(elements("u64", result["statistics"]["tensors"]["t"]), [12 + 2**63], "the result on other data")
+    check.status(impl.wsp.run(package=package, symbols={"second": "1"}), "TESS_ERR_INVALID_VALUE")
+
+
+@clause("WSP-07.2-01", "WSP-07.2-07", "WSP-07.2-10")
+def test_every_build_of_a_program_is_the_same_package(impl, check):
+    """Byte for byte, whatever was compiled between, and in whatever order its members stand."""
+    first = compiled(impl, check, example())
+    compiled(impl, check, summed())
+    check.equal(compiled(impl, check, example()), first, "the package of a second build")
+    turned = {name: example()[name] for name in reversed(example())}
+    turned["csp"] = dict(reversed(turned["csp"].items()))
+    check.equal(compiled(impl, check, turned), first, "the package of a program with its members in another order")
+
+
+@clause("WSP-07.2-14", "WSP-07.2-10")
+def test_the_hash_of_a_package_covers_its_content(impl, check):
+    """Its bytes are canonical; two programs that differ in one cycle have different hashes."""
+    package = compiled(impl, check, example())
+    document = json.loads(package)
+    check.equal(document.get("hash"), content_hash(document), "the hash")
+    check.equal(package, canonical(document), "the canonical bytes")
+    other = json.loads(json.dumps(example()).replace('"fixed": 5', '"fixed": 6'))
+    check.true(opened(impl, check, other).get("hash") != document["hash"], "another program has another hash")
+
+
+@clause("WSP-07.2-10")
+def test_a_package_runs_as_it_says(impl, check):
+    """Tokens 6 to 9 fill a tensor in turn; what is loaded decides that it is doubled."""
+    found = statistics(impl, check, example())
+    check.equal(elements("i32", found["tensors"]["t"]), [9, 9, 9], "the first tensor")
+    check.equal(elements("i32", found["tensors"]["u"]), [18, 18, 18], "the second tensor")
+    check.equal(found["slots"]["seen"], "9", "the slot")
+    check.equal(found["assignments"], [0, 1, 2, 0, 0], "the workers of keys 6, 7, 8, 9 and of none")

@@ -1,0 +1,78 @@
+"""Random programs: bounds hold at every instant, and smaller ones change no result or end in a deadlock report."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import enlarged
+from tessera_conformance.chapters.runtime.wsp.kit.programs import elements
+from tessera_conformance.chapters.runtime.wsp.kit.random_programs import generate, smaller
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, reason
+from tessera_conformance.fuzz.choices import SeededChooser
+from tessera_conformance.marks import clause
+
+BATCHES, PROGRAMS = 8, 20
+
+
+def results(check, generated, statistics, what):
+    """What a run leaves is what the sequential model has."""
+    found = {name: elements("u64", statistics["tensors"][name])[0] for name in generated.tensors}
+    check.equal(found, dict(generated.tensors), f"the tensors {what}")
+    slots = {name: statistics["slots"].get(name, "0") for name in generated.slots}
+    check.equal(slots, dict(generated.slots), f"the slots {what}")
+    left = {name: each["left"] for name, each in statistics["channels"].items()}
+    check.equal(left, dict.fromkeys(generated.links, 0), f"the tokens that are left {what}")
+
+
+@clause("WSP-03.4-01", "WSP-03.4.1-01", "WSP-03.4.1-02", "WSP-03.4.1-03", "WSP-03.3-01")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_smaller_bounds_change_no_result(impl, check, batch):
+    """With room for all the results are those of a sequential model; with less they are too, or there is a report."""
+    deadlocks = 0
+    for number in range(PROGRAMS):
+        choose = SeededChooser(f"wsp-{batch}-{number}")
+        generated = generate(choose)
+        result = ran(impl, check, generated.program)
+        check.equal(result["outcome"], "completed", f"the outcome of program {number}, with {reason(result)}")
+        results(check, generated, result["statistics"], f"of program {number}")
+        for _ in range(3):
+            sizes, capacities = smaller(choose, generated.links)
+            bounded, _ = enlarged(generated.program, capacities)
+            found = ran(impl, check, bounded, resources=sizes)
+            what = f"of program {number} with {sizes} and {capacities}"
+            check.true(found["outcome"] in ("completed", "deadlock"), f"the outcome {what}", reason(found))
+            if found["outcome"] == "completed":
+                results(check, generated, found["statistics"], what)
+            else:
+                deadlocks += 1
+                check.true(len(found["deadlock"]["waiting"]) > 0, f"the report {what} says who waits")
+                check.true(len(found["deadlock"]["mitigations"]) > 0, f"the report {what} has suggestions")
+    check.true(deadlocks < PROGRAMS * 3, "not every bounded run is a deadlock", deadlocks)
+
+
+@clause("WSP-03.4-01", "WSP-03.4.2-05", "WSP-03.4.1-03")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_no_bound_is_exceeded_at_any_instant(impl, check, batch):
+    """What is used is at most the size, the mark is the most that was used, and the sums of stalls never shrink."""
+    for number in range(PROGRAMS // 4):
+        choose = SeededChooser(f"wsp-{batch}-{number}")
+        generated = generate(choose)
+        sizes, capacities = smaller(choose, generated.links)
+        bounded, _ = enlarged(generated.program, capacities)
+        package = compiled(impl, check, bounded)
+        bounds = {"task_ring" if name == "task_window" else name: size for name, size in sizes.items()}
+        started = check.returns(impl.wsp.start(package=package, resources=sizes, seed=number))["run"]
+        outcome, stalled, most = "running", {}, dict.fromkeys(bounds, 0)
+        while outcome == "running":
+            result = check.returns(impl.wsp.step(run=started, instants=1))
+            outcome, found = result["outcome"], result["statistics"]
+            most = {name: max(most[name], found["used"][name]) for name in bounds}
+            over = {name: used for name, used in most.items() if used > bounds[name]}
+            check.equal(over, {}, f"what exceeds {bounds} in program {number}")
+            low = [name for name in bounds if found["high_water"][name] < most[name]]
+            check.equal(low, [], f"the marks below what was used in program {number}")
+            less = [name for name, each in found["stalls"].items() if each["cycles"] < stalled.get(name, 0)]
+            check.equal(less, [], "the stalls that lost time")
+            stalled = {name: each["cycles"] for name, each in found["stalls"].items()}
+        high = {name: found["high_water"][name] for name in bounds if found["high_water"][name] > bounds[name]}
+        check.equal(high, {}, f"the marks above {bounds}")

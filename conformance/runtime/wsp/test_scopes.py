@@ -1,0 +1,183 @@
+"""Scopes keep the outputs of their tasks alive until they end, and what deadlock reports say of them (3.4.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS, HELD, scope_too_large
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    channel,
+    consume,
+    filler,
+    process,
+    program,
+    receive,
+    repeat,
+    run,
+    schedule,
+    scope,
+    send,
+    slot,
+    task,
+    tensor,
+    wait,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, stalls, statistics
+from tessera_conformance.marks import clause
+
+CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+
+
+def reported(check, result):
+    """The report of a run that ends in a deadlock."""
+    check.equal(result["outcome"], "deadlock", "the outcome")
+    return result.get("deadlock", {})
+
+
+def two_issuers(*statements):
+    """A process that holds two slots of the ring, and one that wants them from 6 on."""
+    return program(
+        process("holder", *statements),
+        process("other", run("w6"), task("w3"), task("w3")),
+        kernels=work(3, 5, 6, 20),
+        schedule=schedule("round_robin", 2, 2),
+    )
+
+
+@clause("WSP-03.4.3-02")
+@pytest.mark.parametrize(
+    ("body", "stall", "total"),
+    [
+        pytest.param([task("w5"), task("w5"), run("w20")], (0, 0), 20, id="no scope"),
+        pytest.param([scope(task("w5"), task("w5"), run("w20"))], (1, 14), 23, id="a scope"),
+        pytest.param([scope(task("w5"), task("w5")), run("w20")], (0, 0), 20, id="a scope that ends before its tasks"),
+        pytest.param([scope(task("w5"), task("w5"), wait()), run("w20")], (0, 0), 25, id="a scope that ends at 5"),
+        # The inner scope ends at 0 and its task at 5, so that one slot is left; the task in it ends at 9.
+        pytest.param([scope(task("w5"), scope(task("w5")), run("w20"))], (1, 3), 20, id="a scope in a scope"),
+    ],
+)
+def test_a_scope_holds_slots_of_complete_tasks(impl, check, body, stall, total):
+    """Two tasks are complete at 5; another process that issues at 6 stalls until the scope ends, at 20."""
+    found = statistics(impl, check, two_issuers(*body))
+    check.equal(stalls(found, "TASK_RING_FULL"), {"TASK_RING_FULL": stall}, "the stalls")
+    check.equal(found["total_cycles"], total, "the makespan")
+
+
+@clause("WSP-03.4.3-02")
+def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
+    """Its tasks are complete at 5 and 10, when the DepList node of the second is freed; the rest is at 30."""
+    one = program(
+        process("p", scope(task("five", "a", 1), task("five", "a", 2), run("w10"), run("w20")), run("w1")),
+        kernels=[filler("five", 5), *work(1, 10, 20)],
+        tensors=[tensor("a", "i32", [0] * 3)],
+    )
+    names = ("task_ring", "tensormap_pool", "heap_arena", "deplist_pool")
+    used = [[each["used"][name] for name in names] for each in instants(impl, check, compiled(impl, check, one))]
+    held = [2, 2, 24, 0]
+    check.equal(used, [[2, 2, 24, 1], [2, 2, 24, 1], held, [0] * 4, [0] * 4], "what is used at 0, 5, 10, 30 and 31")
+
+
+@clause("WSP-03.4.3-01", "WSP-03.4.3-07")
+def test_scopes_nest_in_the_body_of_a_process(impl, check):
+    """Three deep, in loops and at every token: all is freed at the end, and results are as without them."""
+    inner = scope(task("five", "a", slot("x")), scope(task("five", "b", slot("x")), wait(), scope()))
+    body = [consume("c", "x", inner)]
+
+    def one(*consumer):
+        return program(
+            process("producer", repeat(7, send("c", slot("i")), index="i")),
+            process("consumer", *consumer),
+            channels=[channel("c")],
+            kernels=[filler("five", 5)],
+            tensors=[tensor("a", "u8", [0] * 5), tensor("b", "u8", [0] * 3)],
+            schedule=schedule("round_robin", 2, 2, heap_arena=8),
+        )
+
+    found = statistics(impl, check, one(*body))
+    check.equal(found["used"]["task_ring"], 0, "the slots at the end")
+    check.equal(found["high_water"]["heap_arena"], 8, "the bytes that are held at a time")
+    check.equal(found["tensors"]["a"] + found["tensors"]["b"], "06" * 8, "the tensors")
+    check.equal(found["kernels"]["five"]["runs"], 14, "the runs of the kernel")
+
+
+@clause("WSP-03.4.3-02")
+def test_the_end_of_a_scope_is_no_barrier(impl, check):
+    """It waits for no task (AMB-WSP-56)."""
+    one = program(process("p", scope(task("w9")), run("w3")), kernels=work(3, 9), schedule=schedule("round_robin", 1))
+    found = statistics(impl, check, one)
+    check.equal(found["processes"], {"p": 3}, "the time of the process")
+    check.equal(found["total_cycles"], 9, "the makespan")
+
+
+@clause("WSP-03.4.3-03")
+@pytest.mark.parametrize(("tasks", "window"), [(4, 3), (3, 2), (2, 1), (11, 7), (64, 63)])
+def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, tasks, window):
+    """As many tasks as slots are not (AMB-WSP-36)."""
+
+    def scoped(count):
+        return program(
+            process("p", scope(*[task("w3")] * count)), kernels=work(3), schedule=schedule("round_robin", 2, window)
+        )
+
+    statistics(impl, check, scoped(window))
+    report = reported(check, ran(impl, check, scoped(tasks)))
+    check.equal(report.get("held_by_scopes"), True, "scopes hold what is lacking")
+    check.equal([each["process"] for each in report.get("scopes", [])], ["p"], "the processes with scopes")
+
+
+@clause("WSP-03.4.3-04")
+@CORPUS
+def test_the_report_gives_the_depth_of_scopes(impl, check, deadlock):
+    """By process, with how many complete tasks they hold."""
+    scopes = reported(check, ran(impl, check, deadlock.program)).get("scopes", [])
+    found = {each.get("process"): [each.get("depth"), each.get("held")] for each in scopes}
+    check.equal(found, {name: list(each) for name, each in deadlock.scopes.items()}, "depth and held tasks")
+
+
+@clause("WSP-03.4.3-05")
+@CORPUS
+def test_the_report_says_whether_scopes_hold_what_is_lacking(impl, check, deadlock):
+    """An open scope that holds nothing is not the reason, nor is one that holds what nobody waits for."""
+    report = reported(check, ran(impl, check, deadlock.program))
+    check.equal(report.get("held_by_scopes"), deadlock.held_by_scopes, "held_by_scopes")
+
+
+@clause("WSP-03.4.3-05")
+def test_scopes_that_hold_what_nobody_wants_are_not_the_reason(impl, check):
+    """A process with an open scope waits for a token that never comes; there is room for another task."""
+    one = program(
+        process("p", scope(task("w3"), wait(), receive("c", "x"))),
+        process("q", receive("d", "x"), send("c")),
+        channels=[channel("c"), channel("d")],
+        kernels=work(3),
+        schedule=schedule("round_robin", 1, 2),
+    )
+    one["csp"]["processes"][0]["body"].append(send("d"))
+    report = reported(check, ran(impl, check, one))
+    check.equal(report.get("held_by_scopes"), False, "held_by_scopes")
+    check.equal(report.get("scopes"), [{"process": "p", "depth": 1, "held": 1}], "the scopes")
+
+
+@clause("WSP-03.4.3-06")
+@pytest.mark.parametrize("deadlock", [each for each in HELD if each.held_by_scopes], ids=lambda each: each.name)
+def test_the_report_recommends_another_window_scope_or_program(impl, check, deadlock):
+    """A larger resource of those that scopes hold, smaller scopes, or another order of work."""
+    mitigations = reported(check, ran(impl, check, deadlock.program)).get("mitigations", [])
+    concerned = ("task_window", "tensormap_pool", "heap_arena", "scope", "restructure")
+    found = [each["knob"] for each in mitigations]
+    check.true(any(each.startswith(concerned) for each in found), "a remedy concerns what scopes hold", found)
+    check.equal([each for each in mitigations if not each.get("why")], [], "the remedies without a reason")
+
+
+@clause("WSP-03.4.3-06")
+def test_smaller_scopes_are_a_remedy(impl, check):
+    """The scope that is too large for its window completes as two."""
+    deadlock = scope_too_large()
+    smaller = program(
+        process("holder", scope(task("w3"), task("w7")), scope(*[task("w7")] * 3)),
+        kernels=work(3, 7),
+        schedule=deadlock.program["schedule"],
+    )
+    found = statistics(impl, check, smaller)
+    check.equal(found["total_cycles"], 3 + 4 * 7, "the makespan")

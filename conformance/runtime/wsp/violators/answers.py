@@ -1,0 +1,81 @@
+"""Declaring violators that change what the methods of the WSP runtime answer, or what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import ReferenceAdapter
+
+from ....ir.violators.changes import changed
+
+Answer: TypeAlias = dict[str, Any]
+RESULTS = ("run", "step", "statistics")
+"""The methods that answer with a result."""
+
+
+def answered(clause: str, name: str, description: str, change: Callable[[Answer], Any], *methods: str) -> Violation:
+    """Methods that change their answer, in place or by returning another one."""
+
+    def changing(method: str) -> Callable[..., Answer]:
+        usual = getattr(ReferenceAdapter, method)
+
+        def call(self: ReferenceAdapter, **given: Any) -> Answer:
+            answer: Answer = usual(self, **given)
+            return change(answer) or answer
+
+        return call
+
+    called = [f"wsp_{each}" for each in methods]
+    return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
+
+
+def asked(clause: str, name: str, description: str, change: Callable[[Answer], Answer], *methods: str) -> Violation:
+    """Methods that answer another question."""
+
+    def changing(method: str) -> Callable[..., Answer]:
+        usual = getattr(ReferenceAdapter, method)
+
+        def call(self: ReferenceAdapter, **given: Any) -> Answer:
+            answer: Answer = usual(self, **change(given))
+            return answer
+
+        return call
+
+    called = [f"wsp_{each}" for each in methods]
+    return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
+
+
+def with_statistics(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
+    """Results with other statistics."""
+    return answered(clause, name, description, lambda answer: change(answer["statistics"]), *RESULTS)
+
+
+def with_report(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
+    """Deadlocks with another report."""
+
+    def of_deadlocks(answer: Answer) -> None:
+        if "deadlock" in answer:
+            change(answer["deadlock"])
+
+    return answered(clause, name, description, of_deadlocks, *RESULTS)
+
+
+def without(*names: str) -> Callable[[Answer], None]:
+    """Drops members."""
+
+    def drop(answer: Answer) -> None:
+        for each in names:
+            answer.pop(each, None)
+
+    return drop
+
+
+def emptied(name: str) -> Callable[[Answer], None]:
+    """A member is there and says nothing."""
+
+    def empty(answer: Answer) -> None:
+        answer[name] = type(answer[name])()
+
+    return empty

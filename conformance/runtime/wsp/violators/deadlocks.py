@@ -1,0 +1,325 @@
+"""Deadlocks that are missed or falsely reported, reports that say less or something else, scopes that hold nothing
+(WSP 3.3 and 3.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.run import Run
+from tessera_reference.wsp.executor.stalls import CHANNEL_EMPTY_WAIT
+from tessera_reference.wsp.executor.states import TaskState
+from tessera_reference.wsp.executor.steps import BLOCKED, Step, Steps
+
+from ....ir.violators.changes import changed
+from .answers import RESULTS, Answer, answered, emptied, with_report, without
+
+usual_run_step = Run._step
+usual_end_scope = Steps.end_scope
+usual_begin_scope = Steps.begin_scope
+
+
+# Detection
+
+
+def missed(answer: Answer) -> None:
+    """A deadlock is a completion."""
+    if answer["outcome"] == "deadlock":
+        answer["outcome"] = "completed"
+        del answer["deadlock"]
+
+
+def of_processes_alone(answer: Answer) -> None:
+    """A deadlock in which no process waits for a channel is a completion."""
+    waiting = answer.get("deadlock", {}).get("waiting", [])
+    if waiting and all(each["reason"] != CHANNEL_EMPTY_WAIT for each in waiting):
+        missed(answer)
+
+
+def as_an_error(answer: Answer) -> None:
+    """A deadlock is an error without a report."""
+    if "deadlock" in answer:
+        stated = {"code": "DEADLOCK", "process": "", "statement": "", "time": answer["deadlock"]["time"]}
+        answer |= {"outcome": "error", "error": stated | {"message": "no progress"}}
+        del answer["deadlock"]
+
+
+LONG_WAIT = 1_000_000_000
+
+
+def after_a_long_wait(answer: Answer) -> None:
+    """A run that waited long is a deadlock."""
+    found = answer["statistics"]
+    if answer["outcome"] == "completed" and found["total_cycles"] > LONG_WAIT:
+        answer |= {"outcome": "deadlock", "deadlock": NOTHING}
+
+
+def after_stalls_of_all(answer: Answer) -> None:
+    """A run that filled its window while somebody waited is a deadlock."""
+    found = answer["statistics"]
+    if answer["outcome"] == "completed" and found["stalls"]["TASK_RING_FULL"]["cycles"] > found["total_cycles"] // 2:
+        answer |= {"outcome": "deadlock", "deadlock": NOTHING}
+
+
+def with_tokens_left(answer: Answer) -> None:
+    """A run that leaves tokens is a deadlock."""
+    left = [each["left"] for each in answer["statistics"]["channels"].values()]
+    if answer["outcome"] == "completed" and any(left):
+        answer |= {"outcome": "deadlock", "deadlock": NOTHING}
+
+
+NOTHING: Mapping[str, Any] = {
+    "time": 0,
+    "window": {"size": 1, "used": 0, "high_water": 0},
+    "resources": {},
+    "channels": [],
+    "waiting": [],
+    "cycle": [],
+    "scopes": [],
+    "held_by_scopes": False,
+    "mitigations": [],
+}
+
+
+def text_only(answer: Answer) -> None:
+    """A report that is a text."""
+    if "deadlock" in answer:
+        answer["deadlock"] = {"text": str(answer["deadlock"])}
+
+
+DETECTION = [
+    answered("WSP-03.3-01", "missed", "a deadlock completes", missed, *RESULTS),
+    answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
+    answered("WSP-03.3-03", "error_without_report", "a deadlock is an error", as_an_error, *RESULTS),
+    answered("WSP-03.3-03", "text_only", "the report is a text", text_only, *RESULTS),
+    answered("WSP-03.3-01", "found_in_long_waits", "a long wait is a deadlock", after_a_long_wait, *RESULTS),
+    answered("WSP-03.3-01", "found_in_stalls", "a long stall is a deadlock", after_stalls_of_all, *RESULTS),
+    answered("WSP-03.3-01", "found_in_tokens", "tokens that are left are a deadlock", with_tokens_left, *RESULTS),
+    answered("WSP-07.1-08", "missed_with_resources", "a resource's deadlock completes", of_processes_alone, *RESULTS),
+]
+
+
+# The report
+
+
+def use_is_size(report: Answer) -> None:
+    """The window is said to be full."""
+    report["window"]["used"] = report["window"]["size"]
+
+
+def mark_is_use(report: Answer) -> None:
+    """The mark is what is used."""
+    report["window"]["high_water"] = report["window"]["used"]
+
+
+def mark_of_all(report: Answer) -> None:
+    """The mark is the size."""
+    report["window"]["high_water"] = report["window"]["size"]
+
+
+def one_channel(report: Answer) -> None:
+    """One channel that blocks is named."""
+    del report["channels"][1:]
+
+
+def states_swapped(report: Answer) -> None:
+    """Full is empty."""
+    for each in report["channels"]:
+        each["state"] = {"empty": "full", "full": "empty"}[each["state"]]
+
+
+def state_by_tokens(report: Answer) -> None:
+    """A channel is full when it has no room for two more."""
+    for each in report["channels"]:
+        each["state"] = "full" if each["tokens"] + 1 >= each["capacity"] else "empty"
+
+
+def one_waiter(report: Answer) -> None:
+    """One process is named."""
+    del report["waiting"][1:]
+
+
+def channels_only(report: Answer) -> None:
+    """Whoever waits for a resource is not named."""
+    report["waiting"] = [each for each in report["waiting"] if each["reason"].startswith("CHANNEL")]
+
+
+def without_tasks(report: Answer) -> None:
+    """Tasks that wait are not named."""
+    report["waiting"] = [each for each in report["waiting"] if "task" not in each]
+
+
+def one_reason(report: Answer) -> None:
+    """Everybody waits at an empty channel."""
+    for each in report["waiting"]:
+        each["reason"] = CHANNEL_EMPTY_WAIT
+
+
+def no_object(report: Answer) -> None:
+    """For what they wait is not said."""
+    for each in report["waiting"]:
+        each["for"] = ""
+
+
+def wrong_knob(report: Answer) -> None:
+    """The window is to be enlarged, whatever lacks."""
+    report["mitigations"] = [{"knob": "task_window", "at_least": 1000, "why": "more is better"}]
+
+
+def too_little(report: Answer) -> None:
+    """One less than helps."""
+    for each in report["mitigations"]:
+        if "at_least" in each:
+            each["at_least"] = max(each["at_least"] - 1, 1)
+
+
+def restructure_always(report: Answer) -> None:
+    """Another program, whatever lacks."""
+    report["mitigations"] = [{"knob": "restructure", "why": "it does not work"}]
+
+
+def queues_only(report: Answer) -> None:
+    """Larger queues, whatever scopes hold."""
+    report["mitigations"] = [{"knob": "ready_queue", "at_least": 1000, "why": "more is better"}]
+
+
+def one_level(report: Answer) -> None:
+    """A scope is a scope."""
+    for each in report["scopes"]:
+        each["depth"] = 1
+
+
+def held_when_open(report: Answer) -> None:
+    """An open scope is the reason."""
+    report["held_by_scopes"] = bool(report["scopes"])
+
+
+def held_when_holding(report: Answer) -> None:
+    """A scope that holds something is the reason."""
+    report["held_by_scopes"] = any(each["held"] for each in report["scopes"])
+
+
+def never_held(report: Answer) -> None:
+    """Scopes are never the reason."""
+    report["held_by_scopes"] = False
+
+
+REPORTS = [
+    with_report("WSP-03.3-04", "window_full", "the window is said to be full", use_is_size),
+    with_report("WSP-03.3-04", "no_window", "nothing is said of the window", without("window")),
+    with_report("WSP-03.3-05", "mark_is_use", "the mark is what is used", mark_is_use),
+    with_report("WSP-03.3-05", "mark_is_size", "the mark is the size", mark_of_all),
+    with_report("WSP-03.3-06", "no_channels", "channels are not named", emptied("channels")),
+    with_report("WSP-03.3-06", "one_channel", "one channel is named", one_channel),
+    with_report("WSP-03.3-10", "states_swapped", "full channels are called empty", states_swapped),
+    with_report("WSP-03.3-10", "state_by_tokens", "channels of one token are called full", state_by_tokens),
+    with_report("WSP-03.3-07", "one_waiter", "one process is named", one_waiter),
+    with_report("WSP-03.3-07", "no_waiter", "nobody is named", emptied("waiting")),
+    with_report("WSP-03.3-07", "channels_only", "waits for resources are left out", channels_only),
+    with_report("WSP-03.3-08", "no_tasks", "tasks that wait are left out", without_tasks),
+    with_report("WSP-03.3-08", "one_reason", "one reason for all", one_reason),
+    with_report("WSP-03.3-08", "no_object", "it is not said for what", no_object),
+    with_report("WSP-03.3-09", "no_mitigations", "nothing is suggested", emptied("mitigations")),
+    with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", wrong_knob),
+    with_report("WSP-03.3-09", "too_little", "one less than helps is suggested", too_little),
+    with_report("WSP-03.3-09", "restructure_always", "another program is suggested always", restructure_always),
+    with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", queues_only),
+    with_report("WSP-03.4.3-04", "no_scopes", "scopes are not told", emptied("scopes")),
+    with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always", one_level),
+    with_report("WSP-03.4.3-05", "held_when_open", "an open scope is the reason", held_when_open),
+    with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason", held_when_holding),
+    with_report("WSP-03.4.3-05", "never_held", "scopes are never the reason", never_held),
+    with_report("WSP-03.4.3-05", "not_told", "it is not told whether scopes hold", without("held_by_scopes")),
+]
+
+
+# Scopes
+
+
+def free_at_completion(self: Machine, task: TaskState) -> None:
+    """All is freed at completion."""
+    self.resources.free_nodes(task.nodes)
+    self.resources.free(1, len(task.site.writes), task.site.heap)
+    self.freed()
+
+
+def hold_slots_only(self: Machine, task: TaskState) -> None:
+    """A scope holds slots, and neither entries nor bytes."""
+    site, scope = task.site, task.scope
+    self.resources.free_nodes(task.nodes)
+    if scope is not None and scope.open:
+        scope.slots += 1
+        self.resources.free(0, len(site.writes), site.heap)
+    else:
+        self.resources.free(1, len(site.writes), site.heap)
+    self.freed()
+
+
+def barrier_at_end(self: Steps, here: int) -> Step:
+    """The end of a scope waits for the tasks of its process."""
+    step, waits = usual_end_scope(self, here), self.wait(here)
+
+    def end(process: Any) -> int:
+        if process.in_flight:
+            waits(process)
+            process.pc = here
+            return BLOCKED
+        return step(process)
+
+    return end
+
+
+def outermost(self: Steps, here: int) -> Step:
+    """An inner scope gives what it holds to the one around it."""
+    step = usual_end_scope(self, here)
+
+    def end(process: Any) -> int:
+        if len(process.scopes) > 1:
+            inner, outer = process.scopes.pop(), process.scopes[-1]
+            for task in self.machine.tasks.values():
+                task.scope = outer if task.scope is inner else task.scope
+            outer.slots, outer.entries, outer.heap = (
+                outer.slots + inner.slots,
+                outer.entries + inner.entries,
+                outer.heap + inner.heap,
+            )
+            return here + 1
+        return step(process)
+
+    return end
+
+
+def one_at_a_time(self: Steps, here: int) -> Step:
+    """A scope in a scope is none: its end frees what the outer one holds."""
+    step = usual_begin_scope(self, here)
+
+    def begin(process: Any) -> int:
+        if process.scopes:
+            process.scopes.append(process.scopes[-1])
+            return here + 1
+        return step(process)
+
+    return begin
+
+
+def held_for_good(self: Steps, here: int) -> Step:
+    """The end of a scope frees nothing."""
+
+    def end(process: Any) -> int:
+        process.scopes.pop().open = False
+        return here + 1
+
+    return end
+
+
+SCOPES: list[Violation] = [
+    changed("WSP-03.4.3-02", "freed_at_completion", "scopes hold nothing", (Machine, "_free", free_at_completion)),
+    changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing", (Machine, "_free", free_at_completion)),
+    changed("WSP-03.4.3-02", "slots_only", "scopes hold slots only", (Machine, "_free", hold_slots_only)),
+    changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Steps, "end_scope", barrier_at_end)),
+    changed("WSP-03.4.3-02", "outermost", "inner scopes hold until the outer ends", (Steps, "end_scope", outermost)),
+    changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Steps, "begin_scope", one_at_a_time)),
+    changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Steps, "end_scope", held_for_good)),
+]

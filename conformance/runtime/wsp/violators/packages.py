@@ -1,0 +1,378 @@
+"""Packages that lack or misstate their contents, and loaders that take what they should refuse (WSP 7 and 7.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp import compiler, parts, reading
+from tessera_reference.wsp.canonical import canonical_bytes, content_hash
+from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
+from tessera_reference.wsp.package import Channel
+
+from ....ir.violators.changes import changed
+from .answers import Answer, answered, asked
+
+Document = dict[str, Any]
+usual_load = reading._document
+usual_package = reading._package
+
+
+def packaged(
+    clause: str, name: str, description: str, change: Callable[[Document], Any], seal: bool = True
+) -> Violation:
+    """Packages with another document, in place, and the hash that fits."""
+
+    def rewrite(answer: Answer) -> None:
+        document = json.loads(answer["package"])
+        change(document)
+        if seal and "hash" in document:
+            document["hash"] = content_hash(document)
+        answer["package"] = canonical_bytes(document).decode()
+
+    return answered(clause, name, description, rewrite, "compile")
+
+
+def each_of(*path: str, drop: str = "", **others: Any) -> Callable[[Document], None]:
+    """Changes of every entry of a table: a member dropped, or others set."""
+
+    def change(document: Document) -> None:
+        table: Any = document
+        for step in path:
+            table = table[step]
+        for entry in table:
+            entry.pop(drop, None)
+            entry.update(others)
+
+    return change
+
+
+def within(*path: str, drop: str = "", **others: Any) -> Callable[[Document], None]:
+    """Changes of one part."""
+
+    def change(document: Document) -> None:
+        part: Any = document
+        for step in path:
+            part = part[step]
+        part.pop(drop, None)
+        part.update(others)
+
+    return change
+
+
+IDS = count(1)
+
+
+def numbered_by_build(document: Document) -> None:
+    """A package that tells how many were built before it."""
+    document["name"] = f"{document['name']}-{next(IDS)}"
+
+
+def slots_by_build(document: Document) -> None:
+    """Slots whose order turns with every build."""
+    if next(IDS) % 2 and len(document["slots"]) > 1:
+        document["slots"][0]["name"], document["slots"][1]["name"] = (
+            document["slots"][1]["name"],
+            document["slots"][0]["name"],
+        )
+
+
+def kernels_of_one_form(document: Document) -> None:
+    """All kernels share a payload."""
+    for each in document["kernels"]:
+        each["payload"] = {"form": "elf", "parameters": [], "instructions": []}
+
+
+CONTENTS = [
+    packaged("WSP-07-01", "no_version", "a package without a version", lambda given: given.pop("wsp_runtime_abi")),
+    packaged("WSP-07.2-14", "version_of_runtime", "another ABI version", within(wsp_runtime_abi="v10")),
+    packaged(
+        "WSP-07.2-15",
+        "another_key",
+        "another key of the ABI version",
+        lambda given: given.update(abi_version=given.pop("wsp_runtime_abi")),
+    ),
+    packaged("WSP-07.2-01", "no_kernel_ids", "kernels without ids", each_of("kernels", drop="id")),
+    packaged("WSP-07.2-01", "one_kernel_id", "kernels of one id", each_of("kernels", id=0)),
+    packaged("WSP-07.2-02", "no_executor", "kernels without an executor", each_of("kernels", drop="executor")),
+    packaged("WSP-07.2-02", "one_executor", "every kernel is one of vectors", each_of("kernels", executor="vector")),
+    packaged("WSP-07.2-16", "no_payload", "kernels without a payload", each_of("kernels", drop="payload")),
+    packaged("WSP-07.2-16", "one_payload", "kernels of one payload", kernels_of_one_form),
+    packaged("WSP-07.2-17", "no_entry", "kernels without an entry symbol", each_of("kernels", drop="entry")),
+    packaged("WSP-07.2-17", "one_entry", "kernels of one entry symbol", each_of("kernels", entry="main")),
+    packaged("WSP-07.2-04", "no_policy_id", "no id of the policy", within("schedule", "policy", drop="id")),
+    packaged("WSP-07.2-04", "one_policy_id", "one id for all", within("schedule", "policy", id="round_robin")),
+    packaged("WSP-07.2-18", "no_parameters", "no parameters", within("schedule", "policy", parameters={})),
+    packaged(
+        "WSP-07.2-18",
+        "one_worker",
+        "workers are left out",
+        within("schedule", "policy", parameters={"workers": 4, "worker": {"constant": 0}}),
+    ),
+    packaged("WSP-07.2-05", "no_window", "no task window", within("schedule", drop="task_window")),
+    packaged("WSP-07.2-05", "usual_window", "the usual task window", within("schedule", "task_window", size=64)),
+    packaged("WSP-07.2-06", "no_capabilities", "no capability declarations", within("schedule", drop="capabilities")),
+    packaged("WSP-07.2-06", "empty_capabilities", "nothing is declared", within("schedule", capabilities={})),
+    packaged("WSP-07.2-07", "no_channel_ids", "channels without ids", each_of("csp", "channels", drop="id")),
+    packaged("WSP-07.2-07", "one_channel_id", "channels of one id", each_of("csp", "channels", id=0)),
+    packaged("WSP-07.2-08", "no_capacity", "channels without capacity", each_of("csp", "channels", drop="capacity")),
+    packaged("WSP-07.2-08", "one_capacity", "channels of one capacity", each_of("csp", "channels", capacity=1)),
+    packaged("WSP-07.2-09", "no_latency", "channels without latency", each_of("csp", "channels", drop="latency")),
+    packaged("WSP-07.2-09", "zero_latency", "channels of no latency", each_of("csp", "channels", latency=0)),
+    packaged("WSP-07.2-10", "no_slots", "slots are not listed", within(slots=[])),
+    packaged("WSP-07.2-10", "no_symbol_ids", "symbols without ids", each_of("symbols", drop="id")),
+    packaged("WSP-07.2-10", "one_slot_id", "slots of one id", each_of("slots", id=0)),
+    packaged("WSP-07.2-11", "no_widths", "symbols without widths", each_of("symbols", drop="width")),
+    packaged("WSP-07.2-11", "one_width", "symbols of 64 bits", each_of("symbols", width=64)),
+    packaged("WSP-07.2-11", "no_slot_width", "slots without a width", each_of("slots", drop="width")),
+    packaged("WSP-07.2-12", "no_update_protocol", "no update protocol", each_of("symbols", drop="update")),
+    packaged("WSP-07.2-12", "fixed", "symbols are never updated", each_of("symbols", update="never")),
+    packaged("WSP-07.2-01", "numbered_builds", "every build is another package", numbered_by_build),
+    packaged("WSP-07.2-10", "slots_by_build", "ids of slots turn with builds", slots_by_build),
+    packaged("WSP-07.2-14", "no_hash", "a package without a hash", lambda given: given.pop("hash")),
+    packaged("WSP-07.2-14", "constant_hash", "one hash", within(hash="sha256:" + "0" * 64), seal=False),
+]
+
+
+def default_channel(clause: str, name: str, description: str, **default: int) -> Violation:
+    """Another default of channels."""
+
+    def read(value: Mapping[str, Any], path: str) -> Channel:
+        return usual_channel({**default, **value}, path)
+
+    return changed(clause, name, description, (compiler, "read_channel", read))
+
+
+usual_channel = parts.read_channel
+DEFAULTS = [
+    default_channel("WSP-07.2-19", "two_tokens", "channels have two places by default", capacity=2),
+    default_channel("WSP-07.2-19", "no_token", "channels have no place by default", capacity=0),
+    default_channel("WSP-07.2-20", "one_cycle", "channels have a latency by default", latency=1),
+]
+
+
+# Updates between runs
+
+
+def recompiling(given: Answer) -> Answer:
+    """Symbols of a run are those of the first."""
+    return {name: value for name, value in given.items() if name != "symbols"}
+
+
+LAST: dict[str, Any] = {}
+
+
+def sticky(given: Answer) -> Answer:
+    """What a run was given stays for those that follow."""
+    LAST.update(given.get("symbols") or {})
+    known = {each["name"] for each in json.loads(given["package"]).get("symbols", [])}
+    return {**given, "symbols": {name: value for name, value in LAST.items() if name in known}}
+
+
+def any_width(given: Answer) -> Answer:
+    """A symbol keeps the low bits of its value."""
+    try:
+        widths = {each["name"]: each["width"] for each in json.loads(given["package"])["symbols"]}
+    except (ValueError, KeyError, TypeError):
+        return given
+    symbols = {
+        name: str(int(value) % (1 << widths.get(name, 64))) for name, value in (given.get("symbols") or {}).items()
+    }
+    return {**given, "symbols": symbols}
+
+
+UPDATES = [
+    asked("WSP-07.2-13", "no_update", "symbols keep their defaults", recompiling, "run"),
+    asked("WSP-07.2-13", "sticky", "symbols of a run stay", sticky, "run"),
+    asked("WSP-07.2-11", "truncated_symbols", "a symbol that is too wide loses bits", any_width, "run"),
+]
+
+
+# Loading
+
+
+def loading(clause: str, name: str, description: str, document: Callable[[bytes], Mapping[str, Any]]) -> Violation:
+    """Another way of reading the document of a package."""
+    return changed(clause, name, description, (reading, "_document", document))
+
+
+def accepting(*codes: str) -> Callable[[bytes], Mapping[str, Any]]:
+    """Packages that are refused with these codes are read all the same."""
+
+    def read(data: bytes) -> Mapping[str, Any]:
+        try:
+            return usual_load(data)
+        except PackageRefused as problem:
+            if problem.code not in codes:
+                raise
+        return dict(json.loads(data))
+
+    return read
+
+
+def abi_like(fits: Callable[[Any], bool]) -> Callable[[bytes], Mapping[str, Any]]:
+    """Another comparison of the ABI version."""
+
+    def read(data: bytes) -> Mapping[str, Any]:
+        try:
+            return usual_load(data)
+        except PackageRefused as problem:
+            if problem.code != "UNKNOWN_ABI":
+                raise
+            found = json.loads(data)
+            if not isinstance(found, dict) or not fits(found.get("wsp_runtime_abi")):
+                raise
+        found["wsp_runtime_abi"] = reading.ABI
+        return dict(found)
+
+    return read
+
+
+def another_code(before: str, after: str) -> Callable[[bytes], Mapping[str, Any]]:
+    """Refusals with another code."""
+
+    def read(data: bytes) -> Mapping[str, Any]:
+        try:
+            return usual_load(data)
+        except PackageRefused as problem:
+            raise PackageRefused(after if problem.code == before else problem.code, problem.problem) from None
+
+    return read
+
+
+def silent(data: bytes) -> Mapping[str, Any]:
+    """Refusals that do not name versions."""
+    try:
+        return usual_load(data)
+    except PackageRefused as problem:
+        if problem.code == "UNKNOWN_ABI":
+            raise PackageRefused("UNKNOWN_ABI", "of another version") from None
+        raise
+
+
+def filled_up(data: bytes) -> Mapping[str, Any]:
+    """What is missing is empty."""
+    try:
+        return usual_load(data)
+    except PackageRefused as problem:
+        if problem.code != "MISSING_PAYLOAD":
+            raise
+    found = json.loads(data)
+    empty = {"kernels": [], "slots": [], "symbols": [], "tensors": [], "csp": {"channels": [], "processes": []}}
+    return {"target": "cpu_sim", "format": 1, "hash": "", "schedule": {}} | empty | found
+
+
+def without_line_feed(data: bytes) -> Mapping[str, Any]:
+    """The line feed at the end is not needed."""
+    return usual_load(data if data.endswith(b"\n") else data + b"\n")
+
+
+def is_text(version: Any) -> bool:
+    """Whether it is a text."""
+    return isinstance(version, str)
+
+
+LOADERS = [
+    loading("WSP-07-01", "any_abi", "every ABI version is loaded", abi_like(is_text)),
+    loading("WSP-07-01", "no_abi", "a package without a version is loaded", abi_like(lambda found: found is None)),
+    loading(
+        "WSP-07.2-14",
+        "abi_prefix",
+        "versions that begin as this one are loaded",
+        abi_like(lambda found: is_text(found) and found.startswith("v10.0")),
+    ),
+    loading(
+        "WSP-07.2-14",
+        "prefix_of_abi",
+        "versions with which this one begins are loaded",
+        abi_like(lambda found: is_text(found) and "v10.0".startswith(found)),
+    ),
+    loading(
+        "WSP-07.2-14",
+        "abi_any_case",
+        "case does not count in versions",
+        abi_like(lambda found: is_text(found) and found.lower() == "v10.0"),
+    ),
+    loading(
+        "WSP-07.2-14",
+        "abi_stripped",
+        "blanks do not count in versions",
+        abi_like(lambda found: is_text(found) and found.strip() == "v10.0"),
+    ),
+    loading("WSP-07-01", "newer_abi", "newer versions are loaded", abi_like(lambda found: found == "v11.0")),
+    loading("WSP-07-01", "minor_abi", "other minor versions are loaded", abi_like(lambda found: found == "v10.1")),
+    loading("WSP-07.2-14", "versions_not_named", "the refusal names no version", silent),
+    loading("WSP-07.2-14", "altered_accepted", "an altered package is loaded", accepting("ALTERED")),
+    loading(
+        "WSP-07.2-14", "altered_is_invalid", "an altered package is called invalid", another_code("ALTERED", "INVALID")
+    ),
+    loading(
+        "WSP-07.2-14",
+        "truncated_is_altered",
+        "a truncated package is called altered",
+        another_code("TRUNCATED", "ALTERED"),
+    ),
+    loading("WSP-07.2-14", "line_feed_added", "the line feed at the end may lack", without_line_feed),
+    loading("WSP-07.2-10", "missing_is_empty", "a missing payload is an empty one", filled_up),
+]
+
+
+def unread(clause: str, name: str, description: str, path: str, value: Any) -> Violation:
+    """A loader that takes anything at one place of a package: what stands there it reads as this."""
+
+    def read(stated: Mapping[str, Any]) -> Any:
+        try:
+            return usual_package(stated)
+        except ProgramRefused as problem:
+            if not problem.path.startswith(path):
+                raise
+        *steps, last = [int(each) if each.isdigit() else each for each in path.strip("/").split("/")]
+        found = json.loads(json.dumps(stated))
+        target: Any = found
+        for step in steps:
+            target = target[step]
+        target[last] = value
+        return usual_package(found)
+
+    return changed(clause, name, description, (reading, "_package", read))
+
+
+LENIENT = [
+    unread("WSP-07.2-02", "any_executor", "any executor is loaded", "/kernels/0/executor", "vector"),
+    unread("WSP-07.2-17", "any_entry", "any entry is loaded", "/kernels/0/entry", "main"),
+    unread("WSP-07.2-01", "any_kernel_id", "any id of a kernel is loaded", "/kernels/1/id", 1),
+    unread("WSP-07.2-04", "any_policy", "any policy is loaded", "/schedule/policy/id", "affinity"),
+    unread(
+        "WSP-07.2-18", "any_workers", "any number of workers is loaded", "/schedule/policy/parameters", {"workers": 1}
+    ),
+    unread("WSP-07.2-05", "any_window", "any window is loaded", "/schedule/task_window/size", 64),
+    unread("WSP-07.2-06", "any_state", "any state is loaded", "/schedule/capabilities/prefetch", "diagnosed"),
+    unread("WSP-07.2-07", "any_channel_id", "any id of a channel is loaded", "/csp/channels/1/id", 1),
+    unread("WSP-07.2-08", "any_capacity", "any capacity is loaded", "/csp/channels/0/capacity", 1),
+    unread("WSP-07.2-09", "any_latency", "any latency is loaded", "/csp/channels/0/latency", 0),
+    unread("WSP-07.2-10", "any_symbol_id", "any id of a symbol is loaded", "/symbols/0/id", 0),
+    unread("WSP-07.2-11", "any_slot_width", "any width of a slot is loaded", "/slots/0/width", 64),
+    unread("WSP-07.2-12", "any_update", "any update protocol is loaded", "/symbols/0/update", "between-runs"),
+]
+
+
+def load_only(self: ReferenceAdapter, **given: Any) -> Answer:
+    """A run that does not verify what it runs."""
+    package = given["package"]
+    try:
+        document = json.loads(package)
+        given["package"] = canonical_bytes(document | {"hash": content_hash(document)}).decode()
+    except (ValueError, TypeError):
+        pass
+    answer: Answer = usual_run(self, **given)
+    return answer
+
+
+usual_run = ReferenceAdapter.wsp_run
+unverified_runs = changed(
+    "WSP-07.2-14", "", "an altered package runs, and is not loaded", (ReferenceAdapter, "wsp_run", load_only)
+)

@@ -1,0 +1,291 @@
+"""Resources that grow, do not bound, are freed in another way or counted otherwise (WSP 3.4, 3.4.1 and 3.4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.resources import Resources
+from tessera_reference.wsp.executor.stalls import REASONS, RESOURCE_OF, Stalls
+from tessera_reference.wsp.executor.states import CallSite, ProcessState, TaskState, WorkerState
+
+from ....ir.violators.changes import changed
+from .answers import Answer, with_statistics, without
+
+UNBOUNDED = 1 << 31
+CLAUSE_OF = {
+    "task_ring": "WSP-03.4-02",
+    "tensormap_pool": "WSP-03.4-03",
+    "deplist_pool": "WSP-03.4-04",
+    "heap_arena": "WSP-03.4-05",
+    "ready_queue": "WSP-03.4-06",
+}
+COUNT_OF = {
+    "TASK_RING_FULL": "WSP-03.4.2-08",
+    "TENSORMAP_POOL_FULL": "WSP-03.4.2-09",
+    "DEPLIST_POOL_FULL": "WSP-03.4.2-10",
+    "HEAP_ARENA_FULL": "WSP-03.4.2-11",
+    "READY_QUEUE_FULL": "WSP-03.4.2-12",
+    "CHANNEL_EMPTY_WAIT": "WSP-03.4.2-13",
+    "CHANNEL_FULL_WAIT": "WSP-03.4.2-14",
+}
+
+usual_init = Resources.__init__
+usual_shortage = Resources.shortage
+usual_take = Resources.take
+usual_free_in_machine = Machine._free
+usual_begin = Stalls.begin
+usual_end = Stalls.end
+usual_stall = Machine.stall
+
+
+def sized(clause: str, name: str, description: str, change: Any) -> Violation:
+    """Other sizes than asked for."""
+
+    def init(self: Resources, sizes: Mapping[str, int]) -> None:
+        usual_init(self, {each: change(each, size) for each, size in sizes.items()})
+
+    return changed(clause, name, description, (Resources, "__init__", init))
+
+
+def unbounded(resource: str, clause: str) -> Violation:
+    """One resource that has no bound."""
+    return sized(
+        clause, f"unbounded_{resource}", f"{resource} is never exhausted", lambda each, size: (
+            UNBOUNDED if each == resource else size
+        )
+    )  # fmt: skip
+
+
+BOUNDS = [unbounded(resource, clause) for resource, clause in CLAUSE_OF.items()]
+one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than declared", lambda each, size: size + 1)
+
+
+def window_of_default(each: str, size: int) -> int:
+    """Whatever window is asked for, one of 64."""
+    return 64 if each == "task_ring" else size
+
+
+ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size whatever the window", window_of_default)
+
+
+def growing(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+    """What lacks is added."""
+    reason = usual_shortage(self, site, nodes, worker)
+    while reason is not None:
+        self.sizes[RESOURCE_OF[reason]] += 1
+        reason = usual_shortage(self, site, nodes, worker)
+    return None
+
+
+silent_growth = changed("WSP-03.4.1-03", "", "a resource that is exhausted grows", (Resources, "shortage", growing))
+
+
+def growing_after_stall(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
+    """A stall adds to its resource, so that the next instant has room."""
+    usual_stall(self, process, reason, resource)
+    self.resources.sizes[resource] += 1
+
+
+growth_by_stalls = changed(
+    "WSP-03.4-01", "", "a resource grows by one at each stall", (Machine, "stall", growing_after_stall)
+)
+
+
+def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
+    """What does not fit is executed by the host at once."""
+    reason = usual_issue(self, process, site, key, scalars)
+    if reason is not None:
+        site.effect(scalars)
+        self.count_kernel(site)
+        self.assignments.append(0)
+    return None
+
+
+usual_issue = Machine.issue
+host_executes = changed(
+    "WSP-03.4.1-04", "", "the host executes at once what does not fit", (Machine, "issue", dropping)
+)
+
+
+def lost(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
+    """What does not fit is not issued."""
+    usual_issue(self, process, site, key, scalars)
+    return None
+
+
+tasks_dropped = changed("WSP-03.4.1-01", "", "a task for which there is no room is dropped", (Machine, "issue", lost))
+
+
+def all_or_nothing(self: Machine) -> None:
+    """Whoever stalls goes on only when nothing is in flight."""
+    if not self.tasks:
+        usual_freed(self)
+
+
+usual_freed = Machine.freed
+resumes_late = changed(
+    "WSP-03.4.1-02", "", "a stalled process resumes when no task is in flight", (Machine, "freed", all_or_nothing)
+)
+
+
+def in_ring_order(self: Machine, task: TaskState) -> None:
+    """A task frees its slot when all before it are complete."""
+    waiting: list[TaskState] = self.__dict__.setdefault("complete", [])
+    waiting.append(task)
+    for each in sorted(waiting, key=lambda other: other.number):
+        if any(number < each.number for number in self.tasks):
+            return
+        waiting.remove(each)
+        usual_free_in_machine(self, each)
+
+
+freed_in_ring_order = changed(
+    "WSP-03.4.1-02", "", "slots are freed in the order of issue", (Machine, "_free", in_ring_order)
+)
+
+
+class Each:
+    """A resource by process: the bound holds for each of them alone."""
+
+    @staticmethod
+    def shortage(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+        """Reads half of the ring as used."""
+        used = self.used["task_ring"]
+        self.used["task_ring"] = used // 2
+        reason = usual_shortage(self, site, nodes, worker)
+        self.used["task_ring"] = used
+        return reason
+
+
+ring_of_each_process = changed(
+    "WSP-03.4-07", "", "each of two processes has a window", (Resources, "shortage", Each.shortage)
+)
+
+
+# Statistics
+
+
+def uncounted(reason: str, clause: str) -> Violation:
+    """Stalls for one reason that are not counted."""
+
+    def begin(self: Stalls, found: str) -> None:
+        if found != reason:
+            usual_begin(self, found)
+
+    return changed(clause, f"never_{reason.lower()}", f"{reason} is never counted", (Stalls, "begin", begin))
+
+
+def renamed(reason: str, clause: str) -> Violation:
+    """A reason that goes by another name while it lasts, and in the statistics."""
+
+    def rename(found: Answer) -> None:
+        found["stalls"][reason.replace("_", " ")] = found["stalls"].pop(reason)
+        for each in found["current_stalls"]:
+            if each["reason"] == reason:
+                each["reason"] = reason.replace("_", " ")
+
+    return with_statistics(clause, f"renamed_{reason.lower()}", f"{reason} has another name", rename)
+
+
+VOCABULARY = [renamed(reason, clause) for reason, clause in COUNT_OF.items()]
+UNCOUNTED = [uncounted(reason, "WSP-03.4.2-02") for reason in REASONS]
+
+
+def twice(self: Stalls, reason: str) -> None:
+    """Each episode is two."""
+    usual_begin(self, reason)
+    usual_begin(self, reason)
+
+
+def attempts(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
+    """Each attempt that fails is an episode of its own."""
+    self.end_wait(process)
+    usual_stall(self, process, reason, resource)
+
+
+def first_time_only(self: Stalls, reason: str, cycles: int) -> None:
+    """Only the first stall of a reason has a time."""
+    if not self.cycles[reason if reason in self.cycles else REASONS[0]]:
+        usual_end(self, reason, cycles)
+
+
+def tasks_waits_too(self: Stalls, reason: str) -> None:
+    """Waits for tasks count as waits at an empty channel."""
+    usual_begin(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT")
+
+
+def first_reason_stays(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
+    """An episode keeps the reason with which it began."""
+    usual_stall(self, process, reason if process.waiting is None else process.waiting.reason, resource)
+
+
+def heap_first(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+    """The arena is asked before the ring."""
+    if self.used["heap_arena"] + site.heap > self.sizes["heap_arena"]:
+        return "HEAP_ARENA_FULL"
+    return usual_shortage(self, site, nodes, worker)
+
+
+def without_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> None:
+    """Marks of the first task stay."""
+    marks = dict(self.high_water)
+    usual_take(self, site, nodes, worker)
+    if marks["task_ring"]:
+        self.high_water.update(marks)
+
+
+def mark_of_now(found: Answer) -> None:
+    """The mark is what is used now."""
+    found["high_water"] = dict(found["used"])
+
+
+def mark_at_size(found: Answer) -> None:
+    """A mark that is the number of tasks issued."""
+    found["high_water"] |= {"ready_queue": found["high_water"]["task_ring"]}
+
+
+def instants(found: Answer) -> None:
+    """Time counted in episodes."""
+    for each in found["stalls"].values():
+        each["cycles"] = each["count"]
+
+
+def in_nanoseconds(found: Answer) -> None:
+    """Time at a clock of 2 GHz."""
+    for each in found["stalls"].values():
+        each["cycles"] = each["cycles"] * 500 // 1000
+
+
+def finished_only(found: Answer) -> None:
+    """The time of a stall shows when it is over."""
+    for each in found["current_stalls"]:
+        found["stalls"][each["reason"]]["cycles"] = 0
+
+
+def last_reason(found: Answer) -> None:
+    """The first reason of the vocabulary stands for each."""
+    for each in found["current_stalls"]:
+        each["reason"] = REASONS[0] if each["reason"] in RESOURCE_OF else each["reason"]
+
+
+STATISTICS = [
+    changed("WSP-03.4.2-02", "stalls_twice", "a stall counts twice", (Stalls, "begin", twice)),
+    changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
+    changed("WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Stalls, "end", first_time_only)),
+    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall", (Stalls, "begin", tasks_waits_too)),
+    changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
+    changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
+    changed("WSP-03.4.2-05", "first_mark_stays", "marks are not updated", (Resources, "take", without_marks)),
+    with_statistics("WSP-03.4.2-05", "mark_of_now", "a mark is what is used now", mark_of_now),
+    with_statistics("WSP-03.4.2-05", "mark_of_the_ring", "the mark of queues is that of the ring", mark_at_size),
+    with_statistics("WSP-03.4.2-03", "time_in_episodes", "stall time is the stall count", instants),
+    with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
+    with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
+    with_statistics("WSP-03.4.2-06", "no_current_stall", "a stall cannot be seen", without("current_stalls")),
+    with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
+    with_statistics("WSP-03.4.2-01", "no_use", "says nothing of what is used", without("used")),
+    with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
+]
