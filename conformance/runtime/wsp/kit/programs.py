@@ -1,0 +1,255 @@
+"""Programs as the language-neutral objects that `wsp.compile` takes, from one function a statement.
+
+    program(
+        process("producer", repeat(3, send("c", slot("i")), index="i")),
+        process("consumer", consume("c", "x", run("w7"), note(slot("x")))),
+        channels=[channel("c")],
+        kernels=work(7),
+    )
+
+Where a value is wanted, a number is a constant; a member that is not given is left out, so that defaults are the
+implementation's. `note` appends a hexadecimal digit to the tensor `log`, which tells the order of what happened.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Statement: TypeAlias = dict[str, Any]
+Value: TypeAlias = int | Mapping[str, Any]
+
+FORMATS = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"} | {
+    "fp32": "f",
+    "fp64": "d",
+    "bool": "?",
+}
+"""The dtypes of tensors, by what `struct` calls them."""
+
+
+def program(
+    *processes: Mapping[str, Any],
+    channels: Iterable[Mapping[str, Any]] = (),
+    kernels: Iterable[Mapping[str, Any]] = (),
+    tensors: Iterable[Mapping[str, Any]] = (),
+    symbols: Iterable[Mapping[str, Any]] = (),
+    schedule: Mapping[str, Any] | None = None,
+    name: str = "case",
+) -> dict[str, Any]:
+    """A program of processes; the kernel and the tensor of `note` are there."""
+    return {
+        "name": name,
+        "kernels": [*kernels, NOTE],
+        "schedule": dict(schedule or {}),
+        "csp": {"channels": list(channels), "processes": list(processes)},
+        "symbols": list(symbols),
+        "tensors": [*tensors, tensor("log", "u64", [0])],
+    }
+
+
+# declarations
+
+
+def process(name: str, *body: Statement) -> dict[str, Any]:
+    """A process and its body."""
+    return {"name": name, "body": list(body)}
+
+
+def channel(name: str, capacity: int | None = None, latency: int | None = None) -> dict[str, Any]:
+    """A channel; without capacity or latency, those of the implementation."""
+    return {"name": name, **_given(capacity=capacity, latency=latency)}
+
+
+def kernel(
+    name: str,
+    parameters: Mapping[str, str] | None = None,
+    instructions: Sequence[Mapping[str, Any]] = (),
+    cycles: int = 0,
+    per_element: int = 0,
+    executor: str | None = None,
+) -> dict[str, Any]:
+    """A kernel whose parameters are `tensor` or `scalar`, with its report of cycles."""
+    return {
+        "name": name,
+        "payload": {
+            "form": "wsp-kernel",
+            "parameters": [{"name": each, "kind": kind} for each, kind in (parameters or {}).items()],
+            "instructions": list(instructions),
+        },
+        "cycles": {"fixed": cycles, "per_element": per_element},
+        **_given(executor=executor),
+    }
+
+
+def instruction(op: str, destination: str, *operands: str | int) -> dict[str, Any]:
+    """An instruction of a kernel on parameters and constants."""
+    read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands]
+    return {"op": op, "destination": destination, "operands": read}
+
+
+def work(*cycles: int) -> list[dict[str, Any]]:
+    """For each number of cycles the kernel `w<cycles>`, which does nothing else."""
+    return [kernel(f"w{each}", cycles=each) for each in cycles]
+
+
+def filler(name: str, cycles: int = 0, per_element: int = 0) -> dict[str, Any]:
+    """A kernel that fills its tensor with its scalar."""
+    parameters = {"t": "tensor", "by": "scalar"}
+    return kernel(name, parameters, [instruction("fill", "t", "by")], cycles, per_element)
+
+
+def tensor(name: str, dtype: str, values: Sequence[int | float]) -> dict[str, Any]:
+    """A tensor with its initial elements, little-endian."""
+    data = struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
+    return {"name": name, "dtype": dtype, "count": len(values), "initial": data.hex()}
+
+
+def elements(dtype: str, data: str) -> list[Any]:
+    """The elements in the hexadecimal bytes of a tensor."""
+    found = bytes.fromhex(data)
+    form = FORMATS[dtype]
+    return list(struct.unpack(f"<{len(found) // struct.calcsize(form)}{form}", found))
+
+
+def symbol_of(name: str, default: int = 0, width: int = 64) -> dict[str, Any]:
+    """The declaration of a symbol."""
+    return {"name": name, "width": width, "default": default}
+
+
+def schedule(
+    policy: str | None = None,
+    workers: int = 1,
+    window: Mapping[str, Any] | int | None = None,
+    directives: Sequence[Mapping[str, Any]] = (),
+    parameters: Mapping[str, Any] | None = None,
+    **resources: int,
+) -> dict[str, Any]:
+    """The schedule: a policy over workers, a task window, sizes of resources, further directives."""
+    stated: dict[str, Any] = {}
+    if policy is not None:
+        given = {name: each if name == "workers" else value(each) for name, each in (parameters or {}).items()}
+        stated["policy"] = {"id": policy, "parameters": {"workers": workers, **given}}
+    if window is not None:
+        stated["task_window"] = {"size": window} if isinstance(window, int) else dict(window)
+    if resources:
+        stated["resources"] = resources
+    if directives:
+        stated["directives"] = list(directives)
+    return stated
+
+
+# values
+
+
+def value(given: Value) -> dict[str, Any]:
+    """An expression; a number is a constant."""
+    return {"constant": given} if isinstance(given, int) else dict(given)
+
+
+def slot(name: str) -> dict[str, Any]:
+    """What a slot holds."""
+    return {"slot": name}
+
+
+def symbol(name: str) -> dict[str, Any]:
+    """The value of a symbol in this run."""
+    return {"symbol": name}
+
+
+def op(name: str, *operands: Value) -> dict[str, Any]:
+    """An operation on values."""
+    return {"op": name, "operands": [value(each) for each in operands]}
+
+
+def tensor_argument(name: str) -> dict[str, Any]:
+    """A tensor given to a kernel."""
+    return {"tensor": name}
+
+
+# statements
+
+
+def run(kernel: str, *arguments: str | Value) -> Statement:
+    """Execute a kernel in the time of the process; a text is the name of a tensor."""
+    return {"op": "run", "kernel": kernel, "arguments": _arguments(arguments)}
+
+
+def task(
+    kernel: str,
+    *arguments: str | Value,
+    key: Value | None = None,
+    waits: Sequence[str] = (),
+    signals: Sequence[str] = (),
+) -> Statement:
+    """Issue a kernel to a worker; a text is the name of a tensor."""
+    more = {} if key is None else {"key": value(key)}
+    more |= {name: list(each) for name, each in (("waits", waits), ("signals", signals)) if each}
+    return {"op": "task", "kernel": kernel, "arguments": _arguments(arguments), **more}
+
+
+def send(channel: str, token: Value = 0) -> Statement:
+    """Publish a token."""
+    return {"op": "send", "channel": channel, "value": value(token)}
+
+
+def receive(channel: str, into: str) -> Statement:
+    """Take one token into a slot."""
+    return {"op": "receive", "channel": channel, "into": into}
+
+
+def consume(channel: str, into: str, *body: Statement) -> Statement:
+    """The body for each token, until the channel is closed and empty."""
+    return {"op": "consume", "channel": channel, "into": into, "body": list(body)}
+
+
+def close(channel: str) -> Statement:
+    """The last act of the process on a channel."""
+    return {"op": "close", "channel": channel}
+
+
+def scope(*body: Statement) -> Statement:
+    """Outputs of tasks issued in the body stay alive until its end."""
+    return {"op": "scope", "body": list(body)}
+
+
+def cond(when: Value, then: Sequence[Statement], otherwise: Sequence[Statement] = ()) -> Statement:
+    """One of two bodies."""
+    more = {"otherwise": list(otherwise)} if otherwise else {}
+    return {"op": "cond", "when": value(when), "then": list(then), **more}
+
+
+def repeat(count: Value, *body: Statement, index: str | None = None) -> Statement:
+    """The body so many times; the index counts from 0."""
+    return {"op": "repeat", "count": value(count), "body": list(body), **_given(index=index)}
+
+
+def load(slot: str, tensor: str, element: Value = 0) -> Statement:
+    """Bring an element of a tensor into a slot."""
+    return {"op": "load", "slot": slot, "tensor": tensor, "element": value(element)}
+
+
+def wait() -> Statement:
+    """Until all tasks that the process issued are complete."""
+    return {"op": "wait"}
+
+
+def note(digit: Value) -> Statement:
+    """Append a hexadecimal digit to the tensor `log`, which holds sixteen; it takes no time."""
+    return run("note", "log", digit)
+
+
+NOTE = kernel(
+    "note",
+    {"log": "tensor", "digit": "scalar"},
+    [instruction("mul", "log", "log", 16), instruction("add", "log", "log", "digit")],
+)
+
+
+def _arguments(given: Iterable[str | Value]) -> list[dict[str, Any]]:
+    return [tensor_argument(each) if isinstance(each, str) else value(each) for each in given]
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    """The members that are not None."""
+    return {name: each for name, each in members.items() if each is not None}

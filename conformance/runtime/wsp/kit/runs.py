@@ -1,0 +1,69 @@
+"""Runs of programs through the protocol, and what cases read in their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .programs import elements
+
+SEEDS = 200
+"""Under so many seeds a case of order and time has one result."""
+
+
+def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "cpu_sim") -> str:
+    """The package of a legal program."""
+    package: str = check.accepts(impl.wsp.compile(program=program, target=target))["package"]
+    return package
+
+
+def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **given: Any) -> dict[str, Any]:
+    """The result of a program, or of a package, whatever its outcome."""
+    package = program if isinstance(program, str) else compiled(impl, check, program)
+    result: dict[str, Any] = check.returns(impl.wsp.run(package=package, **given))
+    return result
+
+
+def statistics(impl: Any, check: Any, program: Mapping[str, Any] | str, **given: Any) -> dict[str, Any]:
+    """The statistics of a program, or of a package, that completes."""
+    result = ran(impl, check, program, **given)
+    check.equal(result["outcome"], "completed", f"the outcome, with {reason(result)}")
+    found: dict[str, Any] = result["statistics"]
+    return found
+
+
+def under_seeds(impl: Any, check: Any, program: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    """The statistics of a program that completes, which are the same under every seed."""
+    package = compiled(impl, check, program)
+    first = statistics(impl, check, package, **given)
+    others = (statistics(impl, check, package, seed=seed, **given) for seed in range(SEEDS))
+    different = [seed for seed, found in enumerate(others) if found != first]
+    check.equal(different, [], "the seeds with another result")
+    return first
+
+
+def reason(result: Mapping[str, Any]) -> str:
+    """Why a run did not complete, in a few words."""
+    error = result.get("error")
+    return f"{error['code']}: {error['message']}" if error else json.dumps(result.get("deadlock", {}))[:300]
+
+
+def ends_with_error(check: Any, result: Mapping[str, Any], code: str, process: str | None = None) -> None:
+    """A run ends with an error of this code, which names its process."""
+    check.equal(result["outcome"], "error", f"the outcome, with {reason(result)}")
+    check.equal(result["error"]["code"], code, "the code of the error")
+    if process is not None:
+        check.equal(result["error"]["process"], process, "the process of the error")
+    check.true(bool(result["error"]["message"]), "the error has a message")
+
+
+def noted(found: Mapping[str, Any]) -> str:
+    """The digits that the program noted, in their order."""
+    (log,) = elements("u64", found["tensors"]["log"])
+    return f"{log:x}" if log else ""
+
+
+def stalls(found: Mapping[str, Any], *reasons: str) -> dict[str, tuple[int, int]]:
+    """Counts and cycles of the stalls for these reasons."""
+    return {each: (found["stalls"][each]["count"], found["stalls"][each]["cycles"]) for each in reasons}
