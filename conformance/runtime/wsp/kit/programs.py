@@ -40,7 +40,7 @@ def program(
     """A program of processes; the kernel and the tensor of `note` are there."""
     return {
         "name": name,
-        "kernels": [*kernels, NOTE],
+        "kernels": [*kernels, _note()],
         "schedule": dict(schedule or {}),
         "csp": {"channels": list(channels), "processes": list(processes)},
         "symbols": list(symbols),
@@ -239,11 +239,9 @@ def note(digit: Value) -> Statement:
     return run("note", "log", digit)
 
 
-NOTE = kernel(
-    "note",
-    {"log": "tensor", "digit": "scalar"},
-    [instruction("mul", "log", "log", 16), instruction("add", "log", "log", "digit")],
-)
+def _note() -> dict[str, Any]:
+    digits = [instruction("mul", "log", "log", 16), instruction("add", "log", "log", "digit")]
+    return kernel("note", {"log": "tensor", "digit": "scalar"}, digits)
 
 
 def _arguments(given: Iterable[str | Value]) -> list[dict[str, Any]]:
