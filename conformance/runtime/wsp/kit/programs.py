@@ -35,16 +35,17 @@ def program(
     tensors: Iterable[Mapping[str, Any]] = (),
     symbols: Iterable[Mapping[str, Any]] = (),
     schedule: Mapping[str, Any] | None = None,
+    logs: Iterable[str] = ("log",),
     name: str = "case",
 ) -> dict[str, Any]:
-    """A program of processes; the kernel and the tensor of `note` are there."""
+    """A program of processes; the kernel of `note` is there, and its tensors, the logs."""
     return {
         "name": name,
         "kernels": [*kernels, _note()],
         "schedule": dict(schedule or {}),
         "csp": {"channels": list(channels), "processes": list(processes)},
         "symbols": list(symbols),
-        "tensors": [*tensors, tensor("log", "u64", [0])],
+        "tensors": [*tensors, *(tensor(each, "u64", [0]) for each in logs)],
     }
 
 
@@ -234,9 +235,9 @@ def wait() -> Statement:
     return {"op": "wait"}
 
 
-def note(digit: Value) -> Statement:
-    """Append a hexadecimal digit to the tensor `log`, which holds sixteen; it takes no time."""
-    return run("note", "log", digit)
+def note(digit: Value, log: str = "log") -> Statement:
+    """Append a hexadecimal digit to a log, which holds sixteen; it takes no time."""
+    return run("note", log, digit)
 
 
 def _note() -> dict[str, Any]:

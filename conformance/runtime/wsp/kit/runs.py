@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .programs import elements
@@ -58,10 +58,20 @@ def ends_with_error(check: Any, result: Mapping[str, Any], code: str, process: s
     check.true(bool(result["error"]["message"]), "the error has a message")
 
 
-def noted(found: Mapping[str, Any]) -> str:
+def instants(impl: Any, check: Any, package: str, **given: Any) -> Iterator[dict[str, Any]]:
+    """The statistics after each instant of a run, up to its end."""
+    number = check.returns(impl.wsp.start(package=package, **given))["run"]
+    outcome = "running"
+    while outcome == "running":
+        result = check.returns(impl.wsp.step(run=number, instants=1))
+        outcome = result["outcome"]
+        yield result["statistics"]
+
+
+def noted(found: Mapping[str, Any], log: str = "log") -> str:
     """The digits that the program noted, in their order."""
-    (log,) = elements("u64", found["tensors"]["log"])
-    return f"{log:x}" if log else ""
+    (digits,) = elements("u64", found["tensors"][log])
+    return f"{digits:x}" if digits else ""
 
 
 def stalls(found: Mapping[str, Any], *reasons: str) -> dict[str, tuple[int, int]]:
