@@ -36,7 +36,9 @@ AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     """Three processes that never wait; each in turn is the longest. No sum, and not the first's or last's time."""
     times = [19 if each == longest else (7, 12, 5)[each] for each in range(3)]
-    made = program(*(process(f"p{each}", run(f"w{time}")) for each, time in enumerate(times)), kernels=work(*set(times)))
+    made = program(
+        *(process(f"p{each}", run(f"w{time}")) for each, time in enumerate(times)), kernels=work(*set(times))
+    )
     found = under_seeds(impl, check, made)
     check.equal(found["processes"], {f"p{each}": time for each, time in enumerate(times)}, "the times of the processes")
     check.equal(found["total_cycles"], 19, "the makespan")
