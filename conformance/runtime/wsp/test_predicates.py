@@ -67,7 +67,7 @@ NO_ELEMENTS = {
 @pytest.mark.parametrize("issued", ["run", "task"])
 @pytest.mark.parametrize("value", [0, 1, 1 << 40])
 def test_what_a_kernel_writes_steers_a_cond(impl, check, issued, value):
-    """A kernel in the process or a task of 6 cycles writes the tensor; the load comes after it, and the cond takes it."""
+    """A kernel in the process or a task of 6 cycles writes the tensor; the load comes after it, then the cond."""
     writes = run("f", "t", value) if issued == "run" else task("f", "t", value)
     made = program(
         process("p", load("s", "t", 1), writes, load("s", "t", 1), cond(slot("s"), [note(1)], [note(2)]), note(3)),

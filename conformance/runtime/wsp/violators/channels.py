@@ -72,10 +72,12 @@ def never_empty(self: Any, party: Party) -> int | None:
 
 
 def zero_when_empty(self: Any, party: Party) -> int | None:
-    """An empty channel gives 0, until it is closed."""
-    value = VISIBLE(self)
-    if value is None:
-        return CLOSED if self.seen_closed else 0
+    """A channel that nothing was taken from gives 0 when it is empty."""
+    value = TAKE(self, party)
+    if value is None and not self.taken:
+        self.taken += 1
+        self.takers.clear()
+        return 0
     return value
 
 
@@ -114,7 +116,7 @@ CHANNELS = [
     changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
         ChannelState, "take", never_empty
     )),
-    changed("WSP-02.2-03", "zero_when_empty", "consumes 0 from an empty channel", (
+    changed("WSP-02.2-03", "zero_when_empty", "consumes 0 from a channel that nothing was sent to", (
         ChannelState, "take", zero_when_empty
     )),
     changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens", (

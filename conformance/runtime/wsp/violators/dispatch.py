@@ -49,8 +49,10 @@ def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
 
 DISPATCH = [
     telling("WSP-03.1-01", "tells_another_worker", "tells another worker than the one that executes", in_a_circle),
-    placing("WSP-03.1-02", "from_the_second", "begins with the second worker", round_robin, lambda i, key, n: (i + 1) % n),
-    placing("WSP-03.1-02", "in_pairs", "gives two tasks in a row to a worker", round_robin, lambda i, key, n: i // 2 % n),
+    placing("WSP-03.1-02", "from_the_second", "begins with the second worker", round_robin,
+        lambda i, key, n: (i + 1) % n),
+    placing("WSP-03.1-02", "in_pairs", "gives two tasks in a row to a worker", round_robin,
+        lambda i, key, n: i // 2 % n),
     placing("WSP-03.1-02", "to_and_fro", "turns round at the last worker", round_robin,
         lambda i, key, n: i % n if i // n % 2 == 0 else n - 1 - i % n),
     changed("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", (round_robin, "place", counting_each_key)),

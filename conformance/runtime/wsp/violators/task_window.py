@@ -108,6 +108,8 @@ WINDOWS = [
     )),
     changed("WSP-03.2-02", "no_unit", "refuses a window that says its unit", reading(without_unit)),
     changed("WSP-03.2-05", "any_mode", "stalls whatever the mode", reading(lambda value: value | {"mode": "stall"})),
-    changed("WSP-03.2-05", "any_unit", "counts tasks whatever the unit", reading(lambda value: value | {"unit": "tasks"})),
+    changed("WSP-03.2-05", "any_unit", "counts tasks whatever the unit", reading(
+        lambda value: value | {"unit": "tasks"}
+    )),
     changed("WSP-03.2-06", "no_mode", "refuses a window that says its mode", reading(without_mode)),
 ]  # fmt: skip
