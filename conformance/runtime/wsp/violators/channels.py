@@ -71,16 +71,6 @@ def never_empty(self: Any, party: Party) -> int | None:
     return CLOSED if value is None else value
 
 
-def zero_when_empty(self: Any, party: Party) -> int | None:
-    """A channel that nothing was taken from gives 0 when it is empty."""
-    value = TAKE(self, party)
-    if value is None and not self.taken:
-        self.taken += 1
-        self.takers.clear()
-        return 0
-    return value
-
-
 def tensors_too(self: Any, value: Any, path: str, depth: int = 0) -> Any:
     """A tensor is a value."""
     return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(self, value, path, depth)
@@ -115,9 +105,6 @@ CHANNELS = [
     changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *given: 1 << 30)),
     changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
         ChannelState, "take", never_empty
-    )),
-    changed("WSP-02.2-03", "zero_when_empty", "consumes 0 from a channel that nothing was sent to", (
-        ChannelState, "take", zero_when_empty
     )),
     changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens", (
         BodyReader, "expression", tensors_too
