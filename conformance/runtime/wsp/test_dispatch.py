@@ -95,17 +95,6 @@ def test_equal_keys_have_equal_workers_in_every_run_and_program(impl, check, pol
     check.equal(again[3:], first[::-1], "the workers of the keys in another program")
 
 
-@clause("WSP-03.1-03")
-def test_affinity_and_hash_place_as_they_are_defined(impl, check):
-    """The key modulo n, and FNV-1a of 64 bits over the key's bytes, lowest first, modulo n (AMB-WSP-49)."""
-    expected = {
-        "affinity": [each % 5 for each in KEYS],
-        "hash": [fnv1a(each.to_bytes(8, "little")) % 5 for each in KEYS],
-    }
-    for policy in offered(impl, check):
-        check.equal(statistics(impl, check, keyed(policy, 5))["assignments"], expected[policy], f"workers of {policy}")
-
-
 @clause("WSP-03.1-01")
 def test_a_policy_of_the_user_places_by_its_expression(impl, check):
     """Over issue number, key and a symbol, which changes between runs; a worker that is not there is an error."""
@@ -116,15 +105,11 @@ def test_a_policy_of_the_user_places_by_its_expression(impl, check):
         symbols=[symbol_of("s", 1)],
         schedule=schedule("expression", 6, parameters={"worker": placed}),
     )
+    directives = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
+    if directives.get("dispatch.expression") != "enforced":
+        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
     package = compiled(impl, check, made)
     check.equal(statistics(impl, check, package, symbols={"s": "0"})["assignments"], [0, 1, 2, 3], "with s = 0")
     check.equal(statistics(impl, check, package)["assignments"], [4, 1, 4, 5], "with the default of 1")
     ends_with_error(check, ran(impl, check, package, symbols={"s": "2"}), "WORKER_OUT_OF_RANGE", "p")
-
-
-def fnv1a(data: bytes) -> int:
-    """FNV-1a of 64 bits, from its definition."""
-    digest = 14695981039346656037
-    for byte in data:
-        digest = (digest ^ byte) * 1099511628211 % (1 << 64)
-    return digest

@@ -191,3 +191,33 @@ def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
     )
     found = under_seeds(impl, check, made)
     check.equal(noted(found), "12acb", "what was noted")
+
+
+@clause("WSP-02.3-03", "WSP-02.4-03")
+@pytest.mark.parametrize("latency", [0, 1, 6])
+def test_a_close_is_seen_after_the_latency(impl, check, latency):
+    """As a token that is sent at the same time: each stage ends so much after the one before it (AMB-WSP-40)."""
+    made = program(
+        process("sink", consume("d", "y"), note(15)),
+        process("stage", consume("c", "x")),
+        process("other", run("w3"), close("d")),
+        process("source", cond(0, [send("c")])),
+        channels=[channel("c", latency=latency), channel("d", latency=latency)],
+        kernels=work(3),
+    )
+    found = under_seeds(impl, check, made)
+    check.equal(found["processes"], {"sink": 3 + latency, "stage": latency, "other": 3, "source": 0}, "the times")
+
+
+@clause("WSP-02.1-04", "WSP-02.3-02")
+def test_tokens_of_several_producers_are_in_the_order_of_their_sends(impl, check):
+    """Of two that send at one time, the first by index; a full channel serves who came first (AMB-WSP-42)."""
+    made = program(
+        process("p", run("w4"), send("c", 1), run("w4"), send("c", 4)),
+        process("q", run("w2"), send("c", 2), run("w5"), send("c", 5)),
+        process("r", run("w4"), send("c", 3)),
+        process("consumer", run("w30"), consume("c", "x", note(slot("x")), run("w2"))),
+        channels=[channel("c", 2)],
+        kernels=work(2, 4, 5, 30),
+    )
+    check.equal(noted(under_seeds(impl, check, made)), "21354", "the tokens in order of their sends")

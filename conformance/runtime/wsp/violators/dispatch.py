@@ -61,7 +61,5 @@ DISPATCH = [
     placing("WSP-03.1-03", "affinity_in_a_circle", "places by issue number under the name of affinity", affinity,
         lambda i, key, n: i % n),
     placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
-    placing("WSP-03.1-03", "hash_of_low_bits", "hashes the low bits of a key", hash,
-        lambda i, key, n: hash.fnv1a(key & 0xFFFF) % n),
     changed("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", (hash, "place", salted)),
 ]  # fmt: skip

@@ -61,6 +61,13 @@ def leaves_tokens(self: Any, party: Party) -> int | None:
     return CLOSED if self.seen_closed else TAKE(self, party)
 
 
+def closed_at_once(self: Any) -> None:
+    """A close has no latency."""
+    latency, self.latency = self.latency, 0
+    CLOSES(self)
+    self.latency = latency
+
+
 def untold(self: Any) -> None:
     """Who waits does not learn of the close."""
     self.seen_closed = True
@@ -112,6 +119,9 @@ TERMINATION = [
     )),
     changed("WSP-02.3-03", "one_is_told", "ends one of the consumers that wait", (
         ChannelState, "close_seen", one_is_told
+    )),
+    changed("WSP-02.3-03", "closed_at_once", "lets a close overtake the tokens before it", (
+        ChannelState, "producer_closes", closed_at_once
     )),
     changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
         Steps, "take", ends_the_process
