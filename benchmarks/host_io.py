@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +61,7 @@ def measure() -> list[Outcome]:
         requests("host_io writes", WRITE),
         requests("host_io launches of 2 shards", launch(2)),
         wide_launch(),
+        over_a_socket(),
     ]
 
 
@@ -115,3 +121,30 @@ def wide_launch() -> Outcome:
 
     mine, peer = in_turns(ours, lambda: json.dumps(json.loads(frame)), ROUNDS)
     return Measurement(f"host_io launch of {SHARDS} shards", mine, "json alone", peer, mine * 1e3, "ms", 200)
+
+
+def over_a_socket() -> Outcome:
+    """Requests of one host to an endpoint in a process of its own, all sent before an answer is waited for."""
+    count = 10 * REQUESTS
+    frames = "".join(f"{json.dumps({**WRITE, 'request_id': str(number)})}\n" for number in range(count)).encode()
+    endpoint = Endpoint()
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as connection:
+        path = f"{folder}/io.sock"
+        command = [sys.executable, "-m", "tessera_reference.cli", "host-io", "serve", "--unix", path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None and server.stdout.readline().startswith(b"listening")
+            connection.connect(path)
+
+            def ours() -> None:
+                sending = threading.Thread(target=connection.sendall, args=(frames,))
+                sending.start()
+                missing = count
+                while missing:
+                    missing -= connection.recv(1 << 18).count(b"\n")
+                sending.join()
+
+            mine, peer = in_turns(ours, lambda: endpoint.exchange(frames.splitlines()), 5)
+            server.terminate()
+    return Measurement(
+        "host_io writes over a socket", mine, "in process", peer, count / mine, "1/s", 3000, at_least=True
+    )

@@ -27,6 +27,7 @@ import rpc_call
 import runtime
 import softmax
 import transformer
+import wsp
 
 BENCHMARKS = {
     "matmul_fp32": matmul_fp32.measure,
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "collectives": collectives.measure,
     "runtime": runtime.measure,
     "host_io": host_io.measure,
+    "wsp": wsp.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

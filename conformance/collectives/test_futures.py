@@ -4,6 +4,8 @@ import pytest
 
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
+    SUM,
+    T,
     awaits,
     issue,
     operations,
@@ -14,8 +16,6 @@ from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 
-SUM = 'op="sum"'
-T = "tensor<8xfp32>"
 PART = "tensor<2xfp32>"
 WHOLE = "tensor<32xfp32>"
 REFUSED = ("distributed", "types", "numerics", "syntax")

@@ -1,46 +1,27 @@
-"""Plans that run: their units, in any order they allow, leave the program's bits (2.1, 2.3, 2.4, 4.1, 8)."""
+"""Plans that run: their units, in any order they allow, leave the program's bits (2.1, 2.3, 8)."""
 
 from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit import machines
 from tessera_conformance.chapters.collectives.kit.exchanges import afterwards
-from tessera_conformance.chapters.collectives.kit.plan_runs import SEEDS, executed, most_in_flight, outputs
+from tessera_conformance.chapters.collectives.kit.plan_runs import (
+    SEEDS,
+    each_has,
+    executed,
+    fp32,
+    most_in_flight,
+    numbers,
+    vector,
+)
 from tessera_conformance.chapters.collectives.kit.plans import chunks
-from tessera_conformance.chapters.collectives.kit.programs import awaits, binary, issue, on_ranks, program, returns
+from tessera_conformance.chapters.collectives.kit.programs import SUM, awaits, binary, issue, on_ranks, program, returns
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.counter import counted
 
 pytestmark = feature("plan-execution", "graph-ir-text")
-
-SUM = 'op="sum"'
-
-
-def numbers(rank, count, start=0):
-    """Whole numbers, another at each place and on each rank, whose sums fp32 holds."""
-    return [(place * 7 + rank * 1009 + start) % 4001 - 2000 for place in range(count)]
-
-
-def vector(extent):
-    """The type of a vector."""
-    return f"tensor<{extent}xfp32>"
-
-
-def fp32(values, shape=None):
-    """A tensor of numbers."""
-    found = tensor_of("fp32", values)
-    return found if shape is None else type(found)("fp32", tuple(shape), found.data)
-
-
-def each_has(check, answer, wanted):
-    """Every rank returned these tensors."""
-    for rank, (found, expected) in enumerate(zip(outputs(answer), wanted, strict=True)):
-        check.equal(len(found), len(expected), f"the number of results of rank {rank}")
-        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
-            check.bits(one, other, f"result {place} of rank {rank}")
 
 
 # Chunks
@@ -310,168 +291,6 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
     for seed in SEEDS:
         options = {"depth": 2} | ({} if seed is None else {"seed": seed})
         each_has(check, executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options), wanted)
-
-
-# Fusion and folding
-
-
-@feature("fusion")
-@clause("COLL-02.4-01")
-@pytest.mark.parametrize("collective", ["all_reduce", "broadcast"])
-def test_tensors_that_travelled_together_are_split_again(impl, check, collective):
-    """Each has its own elements, in its own shape (AMB-COLL-24, AMB-COLL-56)."""
-    shapes = {"a": (3,), "b": (5, 2), "c": (7,)}
-    types = {name: f"tensor<{'x'.join(map(str, shape))}xfp32>" for name, shape in shapes.items()}
-    operator = SUM if collective == "all_reduce" else "root=3"
-    lines = [issue(f"%f{name}", f"%{name}", f"{operator}, chunk=80", collective, held) for name, held in types.items()]
-    lines += [awaits(f"%r{name}", f"%f{name}") for name in types]
-    gives = ", ".join(types.values())
-    takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
-    text = program(*lines, returns("%ra, %rb, %rc", gives), takes=takes, gives=gives)
-    counts = {"a": 3, "b": 10, "c": 7}
-    rows = {name: [numbers(rank, count, 31 * count) for rank in range(4)] for name, count in counts.items()}
-    inputs = [{name: fp32(rows[name][rank], shapes[name]) for name in rows} for rank in range(4)]
-    after = {name: afterwards(collective, rows[name], "sum", 3) for name in rows}
-    wanted = [[fp32(after[name][rank], shapes[name]) for name in rows] for rank in range(4)]
-    for seed in SEEDS:
-        answer = executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed}))
-        check.equal(len(chunks(answer["units"])), 1, "the number of chunks")
-        each_has(check, answer, wanted)
-
-
-def cast(result, operand, to):
-    """A conversion."""
-    return f'{result} = "tessera.graph.cast"({operand}) {{dtype = "{to}"}}'
-
-
-def folding(before, after, extent=25):
-    """A sum over three ranks with a scaling by %s, or a cast to a dtype, before and behind it."""
-    lines, source, dtype = [], "%x", "fp32"
-    if before is not None:
-        lines.append('%m = "tessera.graph.multiply"(%x, %s)' if before == "scale" else cast("%m", "%x", before))
-        source, dtype = "%m", dtype if before == "scale" else before
-    lines += [issue("%f", source, f"{SUM}, chunk=32", type=f"tensor<{extent}x{dtype}>"), awaits("%v", "%f")]
-    value = "%v"
-    if after is not None:
-        lines.append('%y = "tessera.graph.multiply"(%v, %s)' if after == "scale" else cast("%y", "%v", after))
-        value, dtype = "%y", dtype if after == "scale" else after
-    gives = f"tensor<{extent}x{dtype}>"
-    text = program(*lines, returns(value, gives), takes=f"%x: {vector(extent)}, %s: fp32", gives=gives, mesh="dp=3")
-    return text, dtype
-
-
-FOLDS = {
-    # before, after, what becomes of 257 on one rank, and of the sum of three
-    "scale-before": ("scale", None, lambda x: 3 * x, lambda total: total),
-    "scale-after": (None, "scale", lambda x: x, lambda total: 3 * total),
-    "scales": ("scale", "scale", lambda x: 3 * x, lambda total: 3 * total),
-    "cast-before": ("bf16", None, lambda x: x - x % 2, lambda total: total),
-    "cast-after": (None, "bf16", lambda x: x, lambda total: 772),
-    "casts": ("bf16", "fp32", lambda x: x - x % 2, lambda total: total),
-    "cast-and-scale": ("scale", "bf16", lambda x: 3 * x, lambda total: 2320),
-}
-
-
-@feature("fusion")
-@clause("COLL-02.4-02", "COLL-02.4-04")
-@pytest.mark.parametrize(("before", "after", "on_a_rank", "of_all"), FOLDS.values(), ids=FOLDS)
-def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_all):
-    """On the side on which the program has it: 257 is 256 in bf16, 771 is 772, 2313 is 2320 (AMB-COLL-57, -89)."""
-    text, dtype = folding(before, after)
-    wanted = tensor_of(dtype, [of_all(3 * on_a_rank(257))] * 25)
-    inputs = [{"x": fp32([257] * 25), "s": tensor_of("fp32", 3)} for _ in range(3)]
-    for seed in SEEDS:
-        answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
-        check.true(all(unit["folds"] for unit in chunks(answer["units"])), "every chunk has the folds", text)
-        each_has(check, answer, [[wanted]] * 3)
-
-
-@feature("fusion")
-@clause("COLL-02.4-02", "COLL-02.4-04")
-@pytest.mark.parametrize(("before", "after"), [each[:2] for each in FOLDS.values()], ids=FOLDS)
-def test_folding_changes_no_bit(impl, check, before, after):
-    """Of data that round at every step; 0.3 is no fp32 (AMB-COLL-57)."""
-    text, _ = folding(before, after)
-    scale = counted("fp32", (1,), seed=77)
-    inputs = [
-        {"x": counted("fp32", (25,), seed=820 + rank, exponents=(-4, 4)), "s": type(scale)("fp32", (), scale.data)}
-        for rank in range(3)
-    ]
-    whole = on_ranks(impl, check, text, inputs)
-    for seed in SEEDS[:4]:
-        each_has(check, executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed})), whole)
-
-
-# Times
-
-
-OVERLAPPED = [
-    issue("%f", "%x", f"{SUM}, chunk=16KiB", type=vector(40000)),
-    binary("%a", "add", "%x", "%x", vector(40000)),
-    binary("%b", "multiply", "%a", "%a", vector(40000)),
-    awaits("%s", "%f"),
-    binary("%c", "subtract", "%b", "%s", vector(40000)),
-    returns("%c", vector(40000)),
-]
-
-
-def timed(impl, check, mesh="dp=4", **options):
-    """A program with a collective beside computations, with the times of its units."""
-    text = program(*OVERLAPPED, takes=f"%x: {vector(40000)}", gives=vector(40000), mesh=mesh)
-    inputs = [{"x": fp32([rank] * 40000)} for rank in range(4)]
-    return executed(impl, check, text, inputs, topology=machines.text(), picoseconds=1000000, **options)
-
-
-@feature("two-queue")
-@clause("COLL-04.1-01", "COLL-01-02", "COLL-02.1-02")
-@pytest.mark.parametrize("options", [{}, {"depth": 2}, {"max_inflight": 1}], ids=["free", "buffers", "one-in-flight"])
-def test_units_run_when_what_they_wait_for_has_ended(impl, check, options):
-    """On their device: computations beside chunks, one at a time; waits take no time (AMB-COLL-90)."""
-    answer = timed(impl, check, **options)
-    ends, starts = {}, {}
-    for slot in answer["timeline"]:
-        starts[slot["unit"], slot["device"]] = slot["start"]
-        ends[slot["unit"], slot["device"]] = slot["end"]
-    devices = sorted({device for _, device in ends})
-    check.equal(len(devices), 4, "the number of devices")
-    check.equal(len(ends), 4 * len(answer["units"]), "the slots")
-    for unit in answer["units"]:
-        for device in devices:
-            ready = max((ends[other, device] for other in unit["after"]), default=0)
-            check.true(starts[unit["id"], device] >= ready, f"unit {unit['id']} starts when it can", ready)
-            takes = ends[unit["id"], device] - starts[unit["id"], device]
-            if unit["queue"] == "compute":
-                works = unit["op"] not in ("tessera.await", "tessera.graph.return")
-                check.equal(takes, 1000000 if works else 0, f"the picoseconds of {unit['op']}")
-            else:
-                check.true(takes > 0, "a chunk takes time", takes)
-    check.equal(answer["duration"], max(ends.values()), "the duration")
-    first = min(start for (unit, _), start in starts.items() if answer["units"][unit]["queue"] == "comm")
-    check.equal(first, 0, "when the first chunk is issued")
-    computed = [unit["id"] for unit in answer["units"] if unit["results"] == ["%a"]]
-    check.equal([starts[computed[0], device] for device in devices], [0] * 4, "when the computation beside it starts")
-
-
-@feature("two-queue")
-@clause("COLL-02.3-04", "COLL-04.1-02")
-def test_one_buffer_takes_longer_than_two(impl, check):
-    """Ten chunks one at a time leave links idle between them."""
-    one, two = (timed(impl, check, depth=depth)["duration"] for depth in (1, 2))
-    check.true(one > two, "the durations with one buffer and two", [one, two])
-
-
-@feature("two-queue")
-@clause("COLL-04.1-01")
-def test_times_change_no_bit(impl, check):
-    """Nor does a seed, nor how long computations take: data and time are separate (AMB-COLL-87)."""
-    first = timed(impl, check)
-    wanted = [[fp32([4 * rank * rank - 6] * 40000)] for rank in range(4)]
-    each_has(check, first, wanted)
-    for seed in (1, 2):
-        answer = timed(impl, check, seed=seed, depth=3)
-        each_has(check, answer, wanted)
-    again = timed(impl, check, seed=3)
-    check.equal(again["timeline"], first["timeline"], "the times with another seed")
 
 
 # Refusals

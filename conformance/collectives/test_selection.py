@@ -244,6 +244,18 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
     refused(check, answer, INVALID, ALGO, "rign", "ring")
 
 
+@clause("COLL-03.2-06")
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [("TESSERA_COLL_ALG", ALGO), ("TESSERA_COLL_ALGOS", ALGO), ("TESSERA_COLL_TABEL", TABLE)],
+)
+def test_a_misspelled_variable_is_refused(impl, check, variable, near):
+    """What begins with TESSERA_COLL_ and is none of the three, whatever its value; the nearest one is told."""
+    for value in ("tree", ":ring", ""):
+        answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={variable: value})
+        refused(check, answer, INVALID, variable, near)
+
+
 ROWS = {
     "1000:tree,1KiB:direct,:ring": [(1000, "tree"), (1024, "direct"), (None, "ring")],
     "16KiB:direct,1MiB:tree,:ring": [(16 << 10, "direct"), (1 << 20, "tree"), (None, "ring")],

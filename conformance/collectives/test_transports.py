@@ -227,3 +227,10 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
     """With the nearest name."""
     answer = impl.collectives.route(topology=text(), source=10, target=11, environment={VARIABLE: "nvlinc"})
     refused(check, answer, INVALID, VARIABLE, "nvlinc", "nvlink")
+
+
+@clause("COLL-03.2-07")
+def test_a_misspelled_variable_is_refused(impl, check):
+    """What begins with TESSERA_COLL_ and is none of the three (AMB-COLL-45); the nearest one is told."""
+    answer = impl.collectives.route(topology=text(), source=10, target=11, environment={"TESSERA_COLL_PATHS": "pcie"})
+    refused(check, answer, INVALID, "TESSERA_COLL_PATHS", VARIABLE)

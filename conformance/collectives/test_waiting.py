@@ -1,43 +1,30 @@
-"""Programs with futures on all ranks: what is computed, who waits for whom, and ranks that disagree (2, 8 and 9)."""
+"""Programs with futures on all ranks: what is computed, who waits for whom, and groups (2 and 8)."""
 
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.programs import (
+    BRANCHED,
     FIRST_LINE,
+    SUM,
+    T,
     awaits,
     binary,
     branch,
+    given,
     issue,
     on_ranks,
     program,
     returns,
+    spread,
 )
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 
-SUM = 'op="sum"'
-T = "tensor<8xfp32>"
-BRANCHED = f"%x: {T}, %c: bool"
 GRID = "dp=2 tp=2"
-MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
-
-
-def spread(ranks, dtype="fp32", count=8, seed=900):
-    """Data whose sum depends on the order in which ranks are added."""
-    return [counted(dtype, (count,), seed=seed + rank, exponents=(-7, 7)) for rank in range(ranks)]
-
-
-def given(rows, **flags):
-    """The inputs of each rank: its row as x, and flags by name, one for each rank."""
-    return [
-        {"x": row, **{name: tensor_of("bool", values[rank]) for name, values in flags.items()}}
-        for rank, row in enumerate(rows)
-    ]
 
 
 def parts(row, count):
@@ -296,85 +283,6 @@ def test_a_future_that_nobody_awaits_is_dropped(impl, check):
         check.bits(found, row, "what was given")
 
 
-# Ranks that disagree
-
-
-def disagreeing(first, second, collective="all_reduce", other="all_reduce"):
-    """Ranks with %c issue one collective, the others another."""
-    then = [issue("%f", "%x", first, collective), awaits("%y", "%f")]
-    otherwise = [issue("%g", "%x", second, other), awaits("%z", "%g")]
-    return program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=2")
-
-
-@clause("COLL-02.1-01")
-@pytest.mark.parametrize(
-    ("first", "second", "collective", "other"),
-    [
-        pytest.param(SUM, 'op="max"', "all_reduce", "all_reduce", id="op"),
-        pytest.param("root=0", "root=1", "broadcast", "broadcast", id="root"),
-        pytest.param(SUM, "root=0", "all_reduce", "broadcast", id="collective"),
-        pytest.param(f"{SUM}, chunk=1KiB", f"{SUM}, chunk=2KiB", "all_reduce", "all_reduce", id="chunk"),
-        pytest.param(f"{SUM}, chunk=1KiB", SUM, "all_reduce", "all_reduce", id="chunk-missing"),
-        pytest.param(f'{SUM}, algo="ring"', f'{SUM}, algo="tree"', "all_reduce", "all_reduce", id="algo"),
-    ],
-)
-def test_ranks_that_issue_different_collectives_mismatch(impl, check, first, second, collective, other):
-    """They agree on all but their hints (AMB-COLL-52); the twin issues the same on both."""
-    flags = given(spread(2), c=[1, 0])
-    twin = disagreeing(first, first, collective, collective)
-    check.returns(impl.collectives.execute(text=twin, function="f", ranks=flags))
-    text = disagreeing(first, second, collective, other)
-    check.status(impl.collectives.execute(text=text, function="f", ranks=flags), MISMATCH)
-
-
-@clause("COLL-02.1-01")
-def test_a_chunk_has_two_names_and_one_meaning(impl, check):
-    """chunk=1KiB on one rank is chunk_bytes=1024 on another (AMB-COLL-01, AMB-COLL-52)."""
-    text = disagreeing(f"{SUM}, chunk=1KiB", f"{SUM}, chunk_bytes=1024")
-    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(spread(2), c=[1, 0])))
-
-
-@clause("COLL-02.1-01")
-@pytest.mark.parametrize(
-    "other", [tensor_of("fp32", [1] * 9), tensor_of("fp32", [[1] * 4] * 2)], ids=["count", "shape"]
-)
-def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
-    """A dimension that the text leaves open is one on every rank."""
-    rank = len(other.shape)
-    held = f"tensor<{'x'.join('?' * rank)}xfp32>"
-    text = program(
-        issue("%f", "%x", SUM, type=held), awaits("%y", "%f"), returns("%y", held), takes=f"%x: {held}", gives=held
-    ).replace("[4]", "[2]")
-    first = tensor_of("fp32", [2] * 8) if rank == 1 else tensor_of("fp32", [[2] * 2] * 4)
-    check.returns(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": first}]))
-    check.status(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": other}]), MISMATCH)
-
-
-@clause("COLL-02.1-02", "COLL-02.1-05")
-@pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "never-awaited"])
-def test_a_rank_that_never_comes_is_a_mismatch(impl, check, awaited):
-    """Never a hang, and, where nobody awaits the future, never unnoticed (AMB-COLL-50)."""
-    then = [issue("%f", "%x", SUM), awaits("%y", "%f") if awaited else binary("%y", "add", "%x", "%x")]
-    otherwise = [binary("%z", "add", "%x", "%x")]
-    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
-    rows = spread(3)
-    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1])))
-    check.status(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 1])), MISMATCH)
-
-
-@clause("COLL-02.1-02")
-def test_ranks_that_wait_for_each_other_are_a_mismatch(impl, check):
-    """Half of a square awaits along one axis before it issues along the other, half the other way round."""
-    dp, tp = f'{SUM}, axis="dp"', f'{SUM}, axis="tp"'
-    then = [issue("%f", "%x", dp), awaits("%a", "%f"), issue("%g", "%a", tp), awaits("%y", "%g")]
-    otherwise = [issue("%h", "%x", tp), awaits("%d", "%h"), issue("%i", "%d", dp), awaits("%z", "%i")]
-    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
-    rows = spread(4)
-    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1, 1])))
-    found = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 0, 1]))
-    check.status(found, MISMATCH)
-
-
 # Subgroups
 
 
@@ -423,133 +331,3 @@ def test_a_rank_of_no_group_issues_nothing(impl, check):
         check.bits(found, tensor_of("fp32", [0 if rank == 1 else 101] * 8), f"rank {rank}")
     refused = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1]))
     check.rejects(refused, category="distributed")
-
-
-# Wires
-
-
-@feature("compression")
-@clause("COLL-02.5-01")
-@pytest.mark.parametrize(
-    ("dtype", "wire", "keeps"),
-    [
-        ("fp32", "bf16", False),
-        ("fp32", "fp16", False),
-        ("fp64", "bf16", False),
-        ("bf16", "fp8", False),
-        ("bf16", "fp16", False),
-        ("fp16", "bf16", False),
-        ("fp8_e5m2", "fp8", False),
-        ("fp8_e4m3", "fp8_e5m2", False),
-        ("bf16", "bf16", True),
-        ("fp16", "fp16", True),
-        ("fp8_e4m3", "fp8", True),
-        ("fp8_e5m2", "fp8_e5m2", True),
-        ("fp8_e4m3", "fp16", True),
-        ("fp8_e5m2", "fp16", True),
-        ("fp8_e5m2", "bf16", True),
-    ],
-)
-def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
-    """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
-    held = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type=held), awaits("%y", "%f"), returns("%y", held)]
-    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
-    rows = [counted(dtype, (8,), seed=960 + rank, exponents=(-1, 1)) for rank in range(3)]
-    for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
-        answer = impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
-        if not keeps:
-            check.status(answer, "TESS_ERR_DETERMINISM_VIOLATION")
-        elif level.get("level") != "deterministic":
-            for each, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
-                check.bits(each["outputs"][0], value, f"{dtype} over {wire}")
-
-
-@feature("compression")
-@clause("COLL-02.5-01")
-@pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
-def test_a_wire_is_for_floats(impl, check, dtype):
-    """What is no float travels as it is (AMB-COLL-53)."""
-    held = f"tensor<8x{dtype}>"
-    for wire, legal in (("", True), (', dtype="bf16"', False)):
-        op = 'op="max"' if dtype == "bool" else SUM
-        lines = [issue("%f", "%x", op + wire, type=held), awaits("%y", "%f"), returns("%y", held)]
-        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
-        if legal:
-            check.accepts(answer)
-        else:
-            check.rejects(answer, category=("distributed", "types", "numerics"))
-
-
-# The examples
-
-EXAMPLE = [
-    '%dw      = "tessera.graph.multiply"(%x, %x)',
-    '%f       = tessera.collective.all_reduce %dw {op="sum", chunk=1MiB, dtype="bf16", algo="auto", scope="node"}',
-    "; ... compute next tile ...",
-    '%next    = "tessera.graph.add"(%x, %x)',
-    "%dw_red  = tessera.await %f",
-    '%out     = "tessera.graph.subtract"(%dw_red, %next)',
-]
-
-
-@pytest.mark.parametrize(
-    ("value", "compute"),
-    [
-        pytest.param("%out", lambda i, r: 14 * i * i - 2 * (r + 1) * i, marks=clause("COLL-09.1-02"), id="epilogue"),
-        pytest.param("%next", lambda i, r: 2 * (r + 1) * i, marks=clause("COLL-09.1-03"), id="next-tile"),
-    ],
-)
-def test_the_example_overlaps_its_all_reduce(impl, check, value, compute):
-    """9.1: the epilogue, a subtraction here, has the awaited sum; the next tile is computed meanwhile (AMB-COLL-16)."""
-    held = "tensor<4xbf16>"
-    text = program(*EXAMPLE, returns(value, held), takes=f"%x: {held}", gives=held, mesh="dp=3")
-    rows = [tensor_of("bf16", [(rank + 1) * i for i in range(4)]) for rank in range(3)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
-        expected = tensor_of("bf16", [compute(i, rank) for i in range(4)])
-        check.bits(found, expected, f"rank {rank}: {value}")
-
-
-@clause("COLL-09.2-01", "COLL-09.2-02")
-def test_the_pair_reduces_uses_its_shard_and_gathers(impl, check):
-    """9.2: every rank works on its shard of the sum and gathers what all have made of theirs."""
-    text = program(
-        '%f_rs  = tessera.collective.reduce_scatter %x {op="sum", chunk=2MiB}',
-        "%shard = tessera.await %f_rs",
-        "; use shard locally ...",
-        '%weights_sharded = "tessera.graph.multiply"(%shard, %shard)',
-        "%f_ag  = tessera.collective.all_gather %weights_sharded {chunk=2MiB}",
-        "%W     = tessera.await %f_ag",
-        returns("%W"),
-    )
-    rows = [tensor_of("fp32", [rank + i for i in range(8)]) for rank in range(4)]
-    for (found,) in on_ranks(impl, check, text, given(rows)):
-        check.bits(found, tensor_of("fp32", [(6 + 4 * i) ** 2 for i in range(8)]), "the squares of the sums")
-
-
-@clause("COLL-02.3-06")
-def test_the_backward_example_keeps_a_gradient_under_way(impl, check):
-    """2.3: while the current gradient is stashed, the previous one is reduced, over three layers (AMB-COLL-16)."""
-    future = f"!tessera.future<{T}>"
-    lines = [
-        '%one = "tessera.graph.constant"() {value = 1, dtype = "int32"} : () -> int32',
-        '%four = "tessera.graph.constant"() {value = 4, dtype = "int32"} : () -> int32',
-        f"%first = tessera.collective.all_reduce %x {{{SUM}, chunk=512KiB}}",
-        '%zero = "tessera.graph.subtract"(%x, %x)',
-        '%dw, %fut, %total = "tessera.graph.for"(%one, %four, %one, %x, %first, %zero) ({',
-        f"^bb0(%i: int32, %prev: {T}, %ar_fut: {future}, %sum: {T}):",
-        '  %dw_k = "tessera.graph.add"(%prev, %x)',
-        f"  %next = tessera.collective.all_reduce %dw_k {{{SUM}, chunk=512KiB}}",
-        "  %dw_km1 = tessera.await %ar_fut",
-        '  %more = "tessera.graph.add"(%sum, %dw_km1)',
-        f'  "tessera.graph.yield"(%dw_k, %next, %more) : ({T}, {future}, {T}) -> ()',
-        f"}}) : (int32, int32, int32, {T}, {future}, {T}) -> ({T}, {future}, {T})",
-        "%last = tessera.await %fut",
-        returns("%dw, %total, %last", f"{T}, {T}, {T}"),
-    ]
-    text = program(*lines, gives=f"{T}, {T}, {T}", mesh="dp=3")
-    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(3)]
-    for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
-        expected = ([4 * (rank + 1) * i for i in range(8)], [36 * i for i in range(8)], [24 * i for i in range(8)])
-        for found, values, what in zip(outputs, expected, ("the stash", "the reduced", "the last"), strict=True):
-            check.bits(found, tensor_of("fp32", values), f"rank {rank}: {what}")

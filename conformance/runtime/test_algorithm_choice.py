@@ -9,6 +9,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose, planned, under
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
@@ -22,7 +23,6 @@ ANYWHERE = ("ring", "tree", "halving_doubling", "direct")
 """What ranks can run however they are joined."""
 SIZES = (8, 40, 4096, 8192, 40_000, 262_144, 262_152, 1 << 30)
 """Elements of fp32: multiples of eight on both sides of many bounds."""
-NOTHING = "module plans { kernel nothing() { } }"
 
 
 # The default
@@ -86,7 +86,7 @@ def test_the_environment_gives_the_table(impl, check, collective):
         check.equal(planned(session, collective, count), (name, "environment"), f"the plan of {count} elements")
 
 
-@feature("env-vars", "env-overrides")
+@feature("env-vars", "env-overrides", "graph-ir-text")
 @clause("RT-13-06", "COLL-03.2-06", "COLL-08-17")
 @pytest.mark.parametrize("variables", [{ALGO: "direct"}, {TABLE: ":direct"}], ids=["algorithm", "table"])
 def test_a_hint_wins_over_the_environment(impl, check, variables):
@@ -97,7 +97,7 @@ def test_a_hint_wins_over_the_environment(impl, check, variables):
         check.equal(planned(session), (name, "hint"), "the plan with a hint")
     choose(session, None, "hint")
     check.equal(planned(session), ("direct", "environment"), "the plan once the hint is taken back")
-    module = session.load(NOTHING, plans=[{"collective": "all_reduce", "axis": "dp", "algorithm": "tree"}])
+    module = load_hinting(session, "tree")
     check.equal(planned(session), ("tree", "hint"), "the plan of the module")
     session.ask("tessModuleUnload", module=module)
     check.equal(planned(session), ("direct", "environment"), "the plan without the module")
@@ -138,9 +138,12 @@ def test_a_context_keeps_the_algorithm_that_it_found(impl, check):
         pytest.param(TABLE, "1MiB:tree", ("last",), marks=clause("COLL-08-17")),
         pytest.param(TABLE, "1MiB:tree,1KiB:direct,:ring", ("ascend",), marks=clause("COLL-08-17")),
         pytest.param(TABLE, "1KiB:dirct,:ring", ("dirct", "direct"), marks=clause("COLL-08-17")),
+        pytest.param("TESSERA_COLL_ALG", "tree", (ALGO,), marks=clause("COLL-03.2-06")),
+        pytest.param("TESSERA_COLL_PATHS", "pcie", (PATH,), marks=clause("COLL-03.2-07")),
+        pytest.param("TESSERA_COLL_TABEL", ":ring", (TABLE,), marks=clause("COLL-08-17")),
     ],
 )
-def test_a_value_that_means_nothing_is_refused_by_its_variable(impl, check, variable, value, words):
+def test_a_variable_or_value_that_means_nothing_is_refused_by_name(impl, check, variable, value, words):
     """By tessInit, with the nearest name; once it is put right, tessInit succeeds (AMB-RT-181)."""
     check.returns(impl.runtime.tessxSetEnvironment(variables={variable: value}), "the environment is set")
     refused(check, impl.runtime.tessInit(), "TESS_ERR_INVALID_VALUE", variable, *words)

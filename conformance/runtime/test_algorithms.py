@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, choose, planned
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
-from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
+from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting, module_text
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
@@ -136,12 +136,6 @@ def test_a_choice_is_for_one_collective_of_one_context(impl, check, source):
 
 
 # The plans of a module
-
-
-def load_hinting(session, algorithm, axis="dp"):
-    """Load a module that hints at an algorithm for all_reduce along an axis."""
-    text = module_text(("all_reduce", f'op="sum", axis="{axis}", algo="{algorithm}"'))
-    return session.load(text, at="graph")
 
 
 @feature("graph-ir-text")

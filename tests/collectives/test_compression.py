@@ -75,7 +75,7 @@ def test_attributes_and_their_defaults() -> None:
         (("int8",), "wire dtype 'int8'; expected one of bf16, fp16, fp8, fp8_e4m3, fp8_e5m2"),
         ((None,), "wire dtype None"),
         (([],), "wire dtype []"),
-        (("fp8", "rowwise"), "qscheme 'rowwise'; expected blockwise"),
+        (("fp8", "rowwise"), "qscheme 'rowwise'; expected one of blockwise"),
         (("fp8", 5), "qscheme 5"),
         (("fp8", []), "qscheme []"),
         (("fp8", None, 4), "block 4 without a qscheme; expected qscheme = blockwise, or no block"),

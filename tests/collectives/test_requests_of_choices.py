@@ -8,10 +8,14 @@ import pytest
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
+from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import make
 
 KNOBS = {"chunk_bytes": 8192, "max_inflight": 2}
 MEASUREMENT = {"bytes": 1, "latency": 0, "picoseconds": 1}
+
+TRAVEL = {"operation": "all_reduce", "algorithm": "ring", "count": 8, "element_bytes": 4, "topology": "eight-sm90"}
+BUFFER = Tensor("int8", (1,), b"\1")
 
 MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("topology", {"topology": 1}, "topology"),
@@ -34,6 +38,14 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("tune", {"measurements": [], "knobs": KNOBS | {"algos": "ring"}}, "algos"),
     ("tune", {"measurements": [], "knobs": KNOBS | {"algo": 1}}, "algo"),
     ("tune", {"measurements": [], "knobs": KNOBS, "limits": {"chunk_bytes": [1, 2, 3]}}, "chunk_bytes"),
+    ("transfers", TRAVEL | {"cuts": [{"link": "nvlink0"}]}, r"cuts\[0\].at"),
+    ("transfers", TRAVEL | {"cuts": [{"link": "nvlink0", "at": "5"}]}, r"cuts\[0\].at"),
+    ("transfers", TRAVEL | {"cuts": [{"link": "nvlink0", "at": True}]}, r"cuts\[0\].at"),
+    ("transfers", TRAVEL | {"cuts": [{"link": "nvlink0", "at": -1}]}, "-1"),
+    ("transfers", TRAVEL | {"cuts": [{"link": "nvlink0", "at": 1, "for": 1}]}, "for"),
+    ("send_recv", {"inputs": [BUFFER] * 3, "pairs": [[0]]}, r"pairs\[0\]"),
+    ("send_recv", {"inputs": [BUFFER] * 3, "pairs": [[0, 1, 2]]}, r"pairs\[0\]"),
+    ("send_recv", {"inputs": [BUFFER] * 3, "pairs": [["0", 1]]}, r"pairs\[0\]\[0\]"),
 ]
 
 

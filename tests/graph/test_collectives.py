@@ -20,9 +20,9 @@ from tessera_reference.graph.collectives import (
     ReduceScatter,
     RootBroadcast,
     RootSum,
-    resolve_axis,
 )
 from tessera_reference.graph.execution import execute_on_mesh
+from tessera_reference.graph.mesh_axes import resolve_axis
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Layout, Mesh, Numeric, Scalar, Tensor, Type
@@ -230,6 +230,14 @@ def test_what_a_collective_does_not_take(
     with pytest.raises(Refusal, match=message) as refused:
         given(collective, type_, 2, **attributes)
     assert refused.value.category == category
+
+
+@pytest.mark.parametrize("collective", [AllReduce, ReduceScatter])
+@pytest.mark.parametrize("op", ["prod", "mean"])
+def test_what_products_and_means_are_computed_by_is_told(collective: type[Collective], op: str) -> None:
+    with pytest.raises(Refusal, match=f"op is '{op}'") as refused:
+        given(collective, Tensor((4,), FP32), 2, op=op)
+    assert refused.value.remedy == f"tessera.collective.{collective.name.rpartition('.')[2]} has it"
 
 
 def test_an_axis_that_was_never_resolved_is_refused() -> None:

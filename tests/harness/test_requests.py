@@ -19,7 +19,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         ("rpc:no-such-program --x", ["no program 'no-such-program' is on PATH", "to fix: give the command"]),
         ("rpc:'unbalanced", ["No closing quotation", "balance the quotes"]),
         ("cabi:/lib/acme.so", ["C libraries cannot be loaded by this version", "line protocol"]),
-        ("acme", ["unknown form", "use reference, py:module:factory or rpc:command"]),
+        (
+            "acme",
+            ["unknown form", "use reference, py:module:factory, rpc:command, hostio:unix:PATH or"],
+        ),
     ],
 )
 def test_an_implementation_that_cannot_be_found(shared_checkout, implementation, words):

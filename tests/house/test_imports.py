@@ -26,6 +26,7 @@ ROOMS = (
     "collectives",
     "compilation",
     "host_io",
+    "wsp",
     "runtime",
     "binding",
     "adapter",

@@ -37,9 +37,9 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite of two tests whose cases stand in a vector file and in a file of rejections."""
     made = tmp_path / "suite"
     shutil.copytree(locations.clauses_directory(), made / "clauses")
-    for chapter in locations.CHAPTERS:
-        (made / chapter).mkdir()
-        shutil.copy(locations.suite_directory() / chapter / "interface.toml", made / chapter)
+    for chapter, declared in locations.rooms("interface.toml").items():
+        (made / chapter).mkdir(parents=True, exist_ok=True)
+        shutil.copy(declared, made / chapter)
     for folder in ("vectors", "schemas"):
         (made / folder).mkdir()
     shutil.copy(locations.suite_directory() / "conftest.py", made)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tessera_conformance.check import Check
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.tensors import Tensor
 
 SEEDS = (None, 0, 1, 2, 3, 5, 8, 13)
@@ -50,3 +52,27 @@ def most_in_flight(answer: dict[str, Any], rank: int) -> int:
             now += 1 if each["event"] == "start" else -1
             most = max(most, now)
     return most
+
+
+def numbers(rank: int, count: int, start: int = 0) -> list[int]:
+    """Whole numbers, another at each place and on each rank, whose sums fp32 holds."""
+    return [(place * 7 + rank * 1009 + start) % 4001 - 2000 for place in range(count)]
+
+
+def vector(extent: int) -> str:
+    """The type of a vector."""
+    return f"tensor<{extent}xfp32>"
+
+
+def fp32(values: Sequence[Any], shape: Sequence[int] | None = None) -> Tensor:
+    """A tensor of numbers."""
+    found = tensor_of("fp32", values)
+    return found if shape is None else Tensor("fp32", tuple(shape), found.data)
+
+
+def each_has(check: Check, answer: dict[str, Any], wanted: Sequence[Sequence[Tensor]]) -> None:
+    """Every rank returned these tensors."""
+    for rank, (found, expected) in enumerate(zip(outputs(answer), wanted, strict=True)):
+        check.equal(len(found), len(expected), f"the number of results of rank {rank}")
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            check.bits(one, other, f"result {place} of rank {rank}")

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
 
 FIRST_LINE = 5
 """The line of a program's first operation."""
+
+T = "tensor<8xfp32>"
+"""The usual type of what a rank brings."""
+SUM = 'op="sum"'
+BRANCHED = f"%x: {T}, %c: bool"
+"""The parameters of a program whose ranks take one branch or the other."""
+MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
 
 
 def program(
@@ -81,3 +90,16 @@ def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more
     """What @f returns on each rank."""
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=list(inputs), **more))
     return [each["outputs"] for each in answer["ranks"]]
+
+
+def given(rows: Sequence[Tensor], **flags: Sequence[bool]) -> list[dict[str, Tensor]]:
+    """The inputs of each rank: its row as x, and flags by name, one for each rank."""
+    return [
+        {"x": row, **{name: tensor_of("bool", values[rank]) for name, values in flags.items()}}
+        for rank, row in enumerate(rows)
+    ]
+
+
+def spread(ranks: int, dtype: str = "fp32", count: int = 8, seed: int = 900) -> list[Tensor]:
+    """Data whose sum depends on the order in which ranks are added."""
+    return [counted(dtype, (count,), seed=seed + rank, exponents=(-7, 7)) for rank in range(ranks)]

@@ -131,7 +131,9 @@ def off_by_one(messages: list[Sent]) -> list[Sent]:
     return [each._replace(count=each.count - 1) if each.count > 1 else each for each in messages]
 
 
-def any_ring(name: str, ranks: int, per_node: int | None = None) -> tuple[Tree, ...]:
+def any_ring(
+    name: str, ranks: int, per_node: int | None = None, partials: Sequence[int] | None = None
+) -> tuple[Tree, ...]:
     """Every algorithm combines as a fold."""
     return (Tree("fold"),) * ranks
 

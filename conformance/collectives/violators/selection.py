@@ -8,14 +8,14 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import selection, thresholds
+from tessera_reference.collectives import selection, thresholds, variables
 from tessera_reference.collectives.thresholds import Row, parse_table
 from tessera_reference.mesh.topology import Topology
 
 from ...ir.violators.changes import changed
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 
-ALGO, TABLE = selection.ALGORITHM_VARIABLE, selection.TABLE_VARIABLE
+ALGO, TABLE = variables.ALGORITHM_VARIABLE, variables.TABLE_VARIABLE
 
 USUAL = thresholds.tables()
 
@@ -172,6 +172,8 @@ ENVIRONMENT = [
           tuned_first),
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
     lenient("COLL-03.2-06", "unknown_ignored", "ignores an unknown override", "select", ALGO, left_out("environment")),
+    changed("COLL-03.2-06", "misspelled_ignored", "ignores a misspelled variable",
+            (selection, "require_variables", lambda *given: None)),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     changed("COLL-03.2-06", "another_variable", "reads another variable",
             (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),

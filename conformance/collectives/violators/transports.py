@@ -121,6 +121,8 @@ ENVIRONMENT = [
     asked("COLL-03.2-07", "absent_override_refused", "refuses an override that is not there", "route", lowered),
     lenient("COLL-03.2-07", "unknown_override_ignored", "ignores an unknown override", "route", VARIABLE,
             left_out("environment")),
+    changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
+            (transports, "require_variables", lambda *given: None)),
     refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),

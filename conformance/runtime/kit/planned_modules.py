@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .mesh_session import MeshSession
+
 MESH = "dp=8 tp=1"
 
 
@@ -33,3 +35,9 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "te
             "",
         ]
     )
+
+
+def load_hinting(session: MeshSession, algorithm: str, axis: str = "dp") -> int:
+    """Load a module that hints at an algorithm for all_reduce along an axis."""
+    text = module_text(("all_reduce", f'op="sum", axis="{axis}", algo="{algorithm}"'))
+    return session.load(text, at="graph")

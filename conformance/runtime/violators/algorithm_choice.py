@@ -16,9 +16,10 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.collectives.thresholds import Row
-from tessera_reference.runtime import algorithms, environment, trace
+from tessera_reference.mesh import trace
+from tessera_reference.mesh.profiler import Record
+from tessera_reference.runtime import algorithms, environment
 from tessera_reference.runtime.algorithms import Plan
-from tessera_reference.runtime.profiler import Record
 
 from .algorithms import planning_so
 
@@ -168,6 +169,8 @@ ENVIRONMENT = [
              sourced("environment", "default")),
     ignoring("COLL-03.2-06", "any_COLL_ALGO", "ignores an unknown algorithm", "TESSERA_COLL_ALGO"),
     ignoring("COLL-03.2-07", "any_COLL_PATH", "ignores an unknown path", "TESSERA_COLL_PATH"),
+    replaced("COLL-03.2-06", "ignores a misspelled variable", make,
+             (selection, "require_variables", lambda *given: None), name="runtime_misspelled_ignored"),
     ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
     replaced("COLL-08-17", "counts a row's size to the next row", make, (selection, "row_of", size_excluded),
              name="runtime_size_excluded"),

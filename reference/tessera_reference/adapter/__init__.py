@@ -23,6 +23,7 @@ from .host_io import HostIoMethods
 from .language import LanguageMethods
 from .numerics import NumericsMethods
 from .payloads import PayloadMethods
+from .wsp import WspMethods
 
 __all__ = ["FEATURES", "ReferenceAdapter", "make"]
 
@@ -31,9 +32,11 @@ FEATURES = (
     "algorithm-control",
     "all-to-all",
     "annotations",
+    "arch-model",
     "auto-algorithm",
     "auto-transport",
     "autotune",
+    "backend-cpu-sim",
     "broadcasting-ops",
     "c-abi",
     "cache-probe",
@@ -65,6 +68,7 @@ FEATURES = (
     "hierarchical",
     "hop-trace",
     "host-buffer-ref",
+    "host-runtime-bridge",
     "inverse-fft",
     "ir-dumps",
     "ir-pack",
@@ -133,6 +137,7 @@ class ReferenceAdapter(
     PayloadMethods,
     CollectiveProgramMethods,
     HostIoMethods,
+    WspMethods,
 ):
     """Answers for the specifications as far as the reference goes."""
 
@@ -143,7 +148,7 @@ class ReferenceAdapter(
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "tessera-reference", "version": __version__},
-            "documents": ["language_ir", "runtime_abi", "collectives", "host_io"],
+            "documents": ["language_ir", "runtime_abi", "collectives", "host_io", "wsp"],
             "capabilities": dict.fromkeys((*FEATURES, *extra), "enforced"),
             "arithmetic": {
                 "level": "strict",

@@ -18,6 +18,8 @@ from .runtime import statuses
 
 __all__ = ["CollectiveTravelMethods"]
 
+_LATEST = (1 << 63) - 1
+
 
 class CollectiveTravelMethods:
     """How the messages of collectives pass over links (collectives spec 4 and 6)."""
@@ -46,8 +48,10 @@ class CollectiveTravelMethods:
             machine, cut = topology_of(topology), frozenset(down)
             links = tuple(link.name for link in machine.links)
             failing = [Cut(**each) for each in cuts]
-            for each in (*down, *(each.link for each in failing)):
-                require_known("collective", "link", each, links)
+            for each in failing:
+                require_within("collective", f"time of the cut of {each.link}", each.at, 0, _LATEST)
+            for name in (*down, *(each.link for each in failing)):
+                require_known("collective", "link", name, links)
             used = [each.id for each in machine.devices] if devices is None else list(devices)
             if len(set(used)) != len(used):
                 raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")

@@ -7,14 +7,16 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 
+from ..abi.status import Failure
+from ..host_io.description import description
 from ..host_io.endpoint import MOST_SUNK, Endpoint
 from ..host_io.errors import RequestFailed
-from ..host_io.kernels import BUILTINS
 from ..host_io.latency import Hop, components, traced
-from ..host_io.machine import MachineSize, Place
+from ..host_io.machine import MOST_PLACES, MachineSize, Place
 from ..host_io.timeline import timeline
 from ..mesh.choice_policies import Seeded
 from ..numerics.errors import InvalidArgument
+from ..runtime.bridged_programs import run_example
 from .requests import checked
 from .runtime import RuntimeMethods
 
@@ -36,14 +38,7 @@ class HostIoMethods(RuntimeMethods):
     @checked
     def host_io_describe(self) -> dict[str, Any]:
         """What the endpoint has."""
-        machine = self.endpoint.machine
-        return {
-            "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
-            "places": [each._asdict() for each in machine.places()],
-            "memories": [{"kind": each.kind, "base": each.base, "bytes": each.bytes} for each in machine.memories],
-            "builtins": [{"name": name, "parameters": list(each.parameters or ())} for name, each in BUILTINS.items()],
-            "queue_depth": machine.size.queue_depth,
-        }
+        return description(self.endpoint.machine)
 
     @checked
     def host_io_open(self, *, machine: Mapping[str, int]) -> dict[str, Any]:
@@ -118,9 +113,14 @@ class HostIoMethods(RuntimeMethods):
         """The answered requests as a trace."""
         return {"trace": timeline(self.endpoint.machine, self.endpoint.journal)}
 
-
-MOST_PLACES = 1 << 16
-"""The PEs of a machine that this reference is ready to list."""
+    @checked
+    def host_io_runtime_frames(self, *, program: str) -> dict[str, Any]:
+        """The frames of an example, sent to the endpoint, and whether both ways brought the same bytes."""
+        try:
+            comparison = run_example(program, self.endpoint)
+        except Failure as failure:
+            raise Refusal(failure.status.name, "call", str(failure)) from None
+        return {"frames": [each.frame for each in comparison.exchanges], "outputs_equal": comparison.equal}
 
 
 def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from tessera_conformance.interface.types import (
 from tessera_conformance.tensors import Tensor
 
 from ..collectives.autotuner import Knobs, Limits, Measurement
+from ..collectives.travel import Cut
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from .host_values import host_buffer, machine_size, place
@@ -68,6 +69,8 @@ READERS: Mapping[str, Reader] = {
     "variables": texts_by_name,
     "environment": texts_by_name,
     "interval": pair,
+    "link_cut": members_of(Cut),
+    "rank_pair": pair,
     "knob_limits": members_of(Limits),
     "knobs": members_of(Knobs),
     "measurement": members_of(Measurement),

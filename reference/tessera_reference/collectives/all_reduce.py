@@ -61,7 +61,7 @@ def all_reduce(
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
         tree.over(len(buffers))  # refuses a tree over another number of ranks
-    combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else _extreme(stacked, op)
+    combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else reductions.extreme(op, stacked)
     return Array(dtype, combined.values.reshape(shape))
 
 
@@ -94,11 +94,3 @@ def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[
         if descriptor != descriptors[0]:
             given = f"rank {rank} brings another determinism descriptor than rank 0"
             raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "the same descriptor on every rank")
-
-
-def _extreme(stacked: Array, op: Operator) -> Array:
-    """The largest or smallest contribution; of bool, or and and."""
-    if stacked.dtype.kind == "bool":
-        some = stacked.values.any(axis=0) if op == "max" else stacked.values.all(axis=0)
-        return Array(stacked.dtype, np.asarray(some))
-    return reductions.max(stacked, 0) if op == "max" else reductions.min(stacked, 0)

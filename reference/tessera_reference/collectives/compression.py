@@ -18,6 +18,7 @@ from ..numerics.array import Array
 from ..numerics.errors import NonFinite, shown
 from ..numerics.formats import DTYPES, DType
 from ..numerics.rounding import cast
+from .argument_checks import require_known
 
 __all__ = ["DEFAULT_BLOCK", "WIRES", "Compressed", "Compression", "compress", "read_compression"]
 
@@ -56,14 +57,12 @@ class Compressed:
 
 def read_compression(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
     """Read the attributes of a compressed collective. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
-    if not isinstance(dtype, str) or dtype not in WIRES:
-        raise invalid(function, f"wire dtype {shown(dtype)}", "one of " + ", ".join(WIRES))
+    require_known(function, "wire dtype", dtype, tuple(WIRES))
     if qscheme is None:
         if block is not None:
             raise invalid(function, f"block {shown(block)} without a qscheme", "qscheme = blockwise, or no block")
         return Compression(WIRES[dtype])
-    if qscheme not in SCHEMES:
-        raise invalid(function, f"qscheme {shown(qscheme)}", " or ".join(SCHEMES))
+    require_known(function, "qscheme", qscheme, SCHEMES)
     if block is None:
         return Compression(WIRES[dtype], DEFAULT_BLOCK)
     if type(block) is not int or not 1 <= block <= MOST:

@@ -41,8 +41,8 @@ OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
     "sum": (("float", "int", "complex"), lambda x, tree: reductions.sum(x, 0, tree=tree)),
     "prod": (("float", "int", "complex"), lambda x, tree: reductions.prod(x, 0, tree=tree)),
     "mean": (("float", "complex"), lambda x, tree: reductions.mean(x, 0, tree=tree)),
-    "max": (("float", "int", "bool"), lambda x, tree: _ordered(x, reductions.max)),
-    "min": (("float", "int", "bool"), lambda x, tree: _ordered(x, reductions.min)),
+    "max": (("float", "int", "bool"), lambda x, tree: reductions.extreme("max", x)),
+    "min": (("float", "int", "bool"), lambda x, tree: reductions.extreme("min", x)),
 }
 """The kinds of dtypes that each operator takes (AMB-RT-28, AMB-RT-57, AMB-COLL-31), and what it does, ranks first."""
 
@@ -185,14 +185,6 @@ def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
         end = min(last, (first // chunk + 1) * chunk)
         yield whole._replace(first=first, count=end - first)
         first = end
-
-
-def _ordered(stacked: Array, reduce: Callable[[Array, int], Array]) -> Array:
-    """The largest or smallest contribution; of bool, or and and."""
-    if stacked.dtype.kind == "bool":
-        some = stacked.values.any(axis=0) if reduce is reductions.max else stacked.values.all(axis=0)
-        return Array(stacked.dtype, np.asarray(some))
-    return reduce(stacked, 0)
 
 
 def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequence[int]]:

@@ -16,10 +16,9 @@ from .argument_checks import require_known, require_within
 from .durations import algorithms
 from .thresholds import ALGORITHMS, Row, parse_table, row_of, tables
 from .transports import path_override
+from .variables import ALGORITHM_VARIABLE, TABLE_VARIABLE, require_variables
 
 __all__ = [
-    "ALGORITHM_VARIABLE",
-    "TABLE_VARIABLE",
     "Overrides",
     "Selection",
     "choose",
@@ -28,9 +27,6 @@ __all__ = [
     "require_followed",
     "select",
 ]
-
-ALGORITHM_VARIABLE = "TESSERA_COLL_ALGO"
-TABLE_VARIABLE = "TESSERA_COLL_TABLE"
 
 ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
 """What ranks can run however they are joined."""
@@ -60,8 +56,10 @@ class Overrides:
 def read_overrides(function: str, environment: Mapping[str, str]) -> Overrides:
     """The overrides of these variables; a variable that is empty is not set (AMB-COLL-45).
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the variable, for an unknown name or a malformed table.
+    Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the variable, for one that is misspelled, an unknown name and a
+    malformed table.
     """
+    require_variables(function, environment)
     override = environment.get(ALGORITHM_VARIABLE) or "auto"
     require_known(function, f"{ALGORITHM_VARIABLE} =", override, ("auto", *ALGORITHMS))
     text = environment.get(TABLE_VARIABLE)

@@ -14,15 +14,14 @@ from ..abi.status import Failure, Status
 from ..mesh.routes import Link
 from ..mesh.topology import Topology
 from .argument_checks import require_known
+from .variables import PATH_VARIABLE, require_variables
 
-__all__ = ["PATHS", "PATH_VARIABLE", "Route", "path_override", "route", "way"]
+__all__ = ["PATHS", "Route", "path_override", "route", "way"]
 
 Carrying = Callable[[Topology, str], Iterator[Link]]
 
 PATHS = ("nvlink", "pcie", "rdma", "network")
 """The transports that the attribute `path` may name besides auto."""
-
-PATH_VARIABLE = "TESSERA_COLL_PATH"
 
 WITHIN_A_NODE = ("nvlink", "pcie", "rdma")
 BETWEEN_NODES = ("rdma", "network", "nvlink")
@@ -95,6 +94,7 @@ def path_override(function: str, environment: Mapping[str, str]) -> str:
 def _wanted(path: str, environment: Mapping[str, str]) -> str:
     """The path of the attribute, or the environment's where that is auto (AMB-COLL-13)."""
     require_known("route", "path", path, ("auto", *PATHS))
+    require_variables("route", environment)
     override = path_override("route", environment)
     return override if path == "auto" else path
 

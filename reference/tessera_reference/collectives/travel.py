@@ -45,8 +45,9 @@ class Transfer:
     lost: bool = False
 
 
-class Cut(NamedTuple):
-    """A link that fails at a time, for good."""
+@dataclass(frozen=True, order=True)
+class Cut:
+    """A link that fails at a time in picoseconds, for good."""
 
     at: int
     link: str

@@ -32,59 +32,18 @@ from ..ir.operation import (
     require,
 )
 from ..ir.spelling import did_you_mean
-from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor
+from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.limits import require_room
 from .axes import require_axis
 from .dtypes import require_numeric
+from .mesh_axes import resolve_axis
 from .term import Term
 
 OPERATORS = ("sum", "max", "min")
 """What a reducing collective may compute (AMB-LANG-76)."""
-
-
-def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
-    """The mesh in force and its extent along `axis`: the only mesh, or the named one (AMB-LANG-60, AMB-LANG-108).
-
-    Raises `Refusal` of category distributed.
-    """
-    require(
-        bool(meshes),
-        "distributed",
-        f"axis {axis} is of no mesh: the module declares none",
-        f"a mesh with an axis {axis}",
-        "LANG-05.4-04",
-        f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
-    )
-    require(
-        mesh is not None or len(meshes) == 1,
-        "distributed",
-        f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
-        "a mesh by name, where the module declares several",
-        "AMB-LANG-108",
-        f"name it: mesh={next(iter(meshes), '')}",
-    )
-    name = next(iter(meshes)) if mesh is None else mesh
-    require(
-        name in meshes,
-        "distributed",
-        f"unknown mesh {name!r}",
-        f"one of {', '.join(meshes)}",
-        "AMB-LANG-108",
-        did_you_mean(name, meshes),
-    )
-    axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
-    require(
-        axis in axes,
-        "distributed",
-        f"mesh {name} has no axis {axis!r}",
-        f"one of its axes: {', '.join(axes)}",
-        "LANG-05.4-04",
-        did_you_mean(axis, axes),
-    )
-    return name, axes[axis]
 
 
 def missing_declaration(collective: type["Collective"], attribute: str) -> Refusal:
@@ -182,7 +141,7 @@ class Reducing(Collective):
             f"op is {self.op!r}",
             f"one of {', '.join(self.operators)}",
             "AMB-LANG-76",
-            did_you_mean(self.op, self.operators),
+            self._instead() or did_you_mean(self.op, self.operators),
         )
         lacking = {"sum": ("bool",), "prod": ("bool",), "mean": ("bool", "int")}.get(self.op, ("complex",))
         instead = {"bool": "max (or) or min (and)", "int": "sum, and a division"}
@@ -194,6 +153,10 @@ class Reducing(Collective):
             "LANG-11-01",
         )
         return super().infer()
+
+    def _instead(self) -> str:
+        """What has the operator that this collective lacks (AMB-COLL-95)."""
+        return f"tessera.collective.{self.short_name} has it" if self.op in FOLDS else ""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
         """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
@@ -353,13 +316,8 @@ def _reduced(op: str, contributions: Sequence[Array]) -> Array:
     first = contributions[0]
     # Flat, since numpy takes no more axes than it takes of an operand.
     stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
-    if op in FOLDS:
-        values = FOLDS[op](stack, 0).values
-    elif first.dtype.kind == "bool":
-        values = np.asarray(stack.values.any(axis=0) if op == "max" else stack.values.all(axis=0))
-    else:
-        values = (reductions.max if op == "max" else reductions.min)(stack, 0).values
-    return Array(first.dtype, values.reshape(first.shape))
+    combined = FOLDS[op](stack, 0) if op in FOLDS else reductions.extreme(op, stack)
+    return Array(first.dtype, combined.values.reshape(first.shape))
 
 
 def _require_root(root: int, collective: Collective) -> None:

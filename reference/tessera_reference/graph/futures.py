@@ -34,8 +34,8 @@ from .collectives import (
     Collective,
     ReduceScatter,
     RootBroadcast,
-    resolve_axis,
 )
+from .mesh_axes import resolve_axis
 
 NOTHING = Shard()
 """No ranks: of an operation whose place is not known."""

@@ -24,10 +24,11 @@ from ..ir.refusals import diagnostic_of
 from ..ir.types import Mesh, Shard
 from ..numerics.array import Array
 from ..numerics.formats import dtype
-from .collectives import Collective, resolve_axis
+from .collectives import Collective
 from .disagreement import Disagreement, Standing, brought, deadlock, mismatch, on_ranks, refused
 from .futures import Await, FutureCollective
 from .interpreter import Interpreter, reachable
+from .mesh_axes import resolve_axis
 from .messages import PointToPoint
 from .tape import on_types_of
 

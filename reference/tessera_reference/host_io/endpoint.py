@@ -42,9 +42,11 @@ class Pending:
 class Endpoint:
     """IO_CPU with the machine behind it, and what the host shares with it beside the messages: `share`."""
 
-    def __init__(self, size: MachineSize | None = None) -> None:
-        self.machine = Machine(size)
-        self.journal = Journal()
+    def __init__(
+        self, size: MachineSize | None = None, *, machine: Machine | None = None, journal: Journal | None = None
+    ) -> None:
+        self.machine = machine or Machine(size)
+        self.journal = journal or Journal()
         self._buffers: Mapping[Pair, bytes] = {}
         self._sinks: dict[Pair, bytes] = {}
         self._room_in_sinks = 0

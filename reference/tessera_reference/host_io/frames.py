@@ -26,7 +26,8 @@ def read_frame(frame: str | bytes) -> dict[str, Any]:
         value = _DECODER.decode(text)
         if not isinstance(value, dict):
             raise InvalidFrame(f"a JSON {type(value).__name__}, expected an object")
-        _require_shallow(value)
+        if text.count("{") + text.count("[") > _DEEPEST:
+            _require_shallow(value)
         if "\\u" in text or not text.isascii():
             write_frame(value).encode("utf-8")  # lone surrogates, which no response could repeat
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ Pair: TypeAlias = tuple[str, str]
 """The ids by which a response belongs to its request (AMB-HIO-12)."""
 
 MOST_KEPT = 16 << 20
-"""Characters of frames whose requests are kept; older ones are forgotten."""
+"""Characters of frames whose requests are kept, unless told otherwise; older ones are forgotten."""
 
 
 class Answered(NamedTuple):
@@ -28,7 +28,8 @@ class Answered(NamedTuple):
 class Journal:
     """The last answered requests by their ids; of a pair that was used again, the later one."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
         self._kept: dict[Pair, Answered] = {}
         self._characters = 0
 
@@ -45,7 +46,7 @@ class Journal:
         self._drop(pair)
         self._kept[pair] = answered
         self._characters += answered.characters
-        while self._characters > MOST_KEPT:
+        while self._characters > self._most:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, pair: Pair) -> None:

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from .errors import ErrorCode, RequestFailed
 from .memory import SparseMemory
 
-__all__ = ["Machine", "MachineSize", "MemoryRange", "Place", "described"]
+__all__ = ["MOST_PLACES", "Machine", "MachineSize", "MemoryRange", "Place", "described"]
+
+MOST_PLACES = 1 << 16
+"""The PEs of a machine that this reference is ready to list."""
 
 
 class Place(NamedTuple):

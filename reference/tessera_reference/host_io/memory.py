@@ -8,7 +8,7 @@ from ..mesh.intervals import Intervals
 
 __all__ = ["PAGE", "SparseMemory"]
 
-PAGE = 1 << 14
+PAGE = 1 << 12
 """Bytes of a page: a multiple of every element that a pattern repeats."""
 ZEROS = bytes(PAGE)
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph.collectives import Collective, missing_declaration, resolve_axis
+from ..graph.collectives import Collective, missing_declaration
+from ..graph.mesh_axes import resolve_axis
 from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Span
 from ..ir.module import Value

@@ -31,6 +31,7 @@ __all__ = [
     "argmax",
     "checked_axis",
     "divided",
+    "extreme",
     "logsumexp",
     "max",
     "mean",
@@ -108,6 +109,13 @@ def max(x: Array, axis: int, keepdims: bool = False) -> Array:
 def min(x: Array, axis: int, keepdims: bool = False) -> Array:
     """Return the smallest element along `axis`; a NaN wins, -0 is below +0. Raises as `max` does."""
     return _max_or_min("min", x, axis, keepdims, smaller)
+
+
+def extreme(operation: str, x: Array) -> Array:
+    """Return the `max` or `min` along axis 0; of bool, or and and (AMB-RT-28). Raises as `max` does."""
+    if x.dtype.kind == "bool":
+        return Array(x.dtype, np.asarray(x.values.any(axis=0) if operation == "max" else x.values.all(axis=0)))
+    return max(x, 0) if operation == "max" else min(x, 0)
 
 
 def argmax(x: Array, axis: int, keepdims: bool = False) -> Array:

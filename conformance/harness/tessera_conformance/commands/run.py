@@ -14,6 +14,7 @@ import pytest
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.report_plugin import SEAL
+from tessera_conformance.transports.locate import FORMS
 
 USAGE_EXIT = 2
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
@@ -23,6 +24,7 @@ RUN_EXAMPLES = """
   tessera-conformance run --impl=reference
   tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
   tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
+  tessera-conformance run --impl=hostio:unix:acme.sock,description=acme.toml
 """
 REPRODUCE_EXAMPLES = """
   tessera-conformance reproduce ir/matmul/golden/fp32/k-13 --impl=py:my_adapter:make
@@ -68,9 +70,7 @@ def run_suite(options: list[str]) -> int:
     In a process of its own, so that an implementation that ends its process cannot end with our exit code.
     """
     if not any(option.partition("=")[0] == "--impl" for option in options):
-        print(
-            "name an implementation: --impl=reference, --impl=py:module:factory or --impl=rpc:command", file=sys.stderr
-        )
+        print(f"name an implementation with --impl: {FORMS}", file=sys.stderr)
         return USAGE_EXIT
     suite = suite_directory()
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:

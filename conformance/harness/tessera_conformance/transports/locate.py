@@ -1,4 +1,4 @@
-"""From the text of `--impl` to a transport: `reference`, `py:module:factory`, `rpc:command` or `cabi:library`."""
+"""From the text of `--impl` to a transport: `reference`, `py:`, `rpc:`, `hostio:` or `cabi:` with what follows it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import cast
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.transports import ImplementationUnavailable, Transport
 from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.hostio import HostIoTransport
+from tessera_conformance.transports.hostio_adapter import HostIoAdapter
 from tessera_conformance.transports.rpc import RpcTransport
 
 REFERENCE = "py:tessera_reference.adapter:make"
-FORMS = "reference, py:module:factory or rpc:command"
+FORMS = "reference, py:module:factory, rpc:command, hostio:unix:PATH or hostio:tcp:HOST:PORT"
 
 
 def locate(implementation: str) -> Transport:
@@ -29,6 +31,8 @@ def locate(implementation: str) -> Transport:
         return DirectTransport(_factory(rest, implementation), implementation)
     if form == "rpc":
         return RpcTransport(rest)
+    if form == "hostio":
+        return HostIoTransport(rest)
     if form == "cabi":
         raise ImplementationUnavailable(
             implementation,
@@ -39,12 +43,14 @@ def locate(implementation: str) -> Transport:
 
 
 def load_adapter(implementation: str) -> Adapter:
-    """A Python adapter in this process, for serving it over the line protocol.
+    """An adapter in this process, for serving it over the line protocol: a Python one, or an endpoint's.
 
     Raises:
-        ImplementationUnavailable: it is not a Python adapter, or cannot be found.
+        ImplementationUnavailable: it is neither, or cannot be found.
     """
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    if form == "hostio":
+        return HostIoAdapter(HostIoTransport(rest))
     if form != "py":
         raise ImplementationUnavailable(implementation, "not a Python adapter", "use reference or py:module:factory")
     return _factory(rest, implementation)()

@@ -7,7 +7,7 @@ No pass changes what is computed. `run_plan` executes the units on all ranks (`e
 """
 
 from .execution import Progress, run_plan
-from .meetings import groups_of
+from .groups import groups_of
 from .planner import Plan, plan_function
 from .timeline import time_plan
 from .units import Fold, Options, Part, Unit

@@ -26,7 +26,7 @@ from ...numerics.array import Array
 from ...numerics.formats import DType, dtype
 from ...numerics.rounding import cast
 from .exchange import Exchange
-from .meetings import Groups
+from .groups import Groups
 from .planner import Plan
 from .slicing import elements
 from .steps import Compute, Issue, unsupported

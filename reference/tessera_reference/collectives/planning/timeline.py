@@ -15,7 +15,7 @@ from ..durations import algorithms
 from ..queues import Run, simulate
 from ..selection import select
 from ..work import Collective, Compute, Unit
-from .meetings import Groups
+from .groups import Groups
 from .planner import Plan
 from .slicing import elements
 from .steps import NAME, Issue

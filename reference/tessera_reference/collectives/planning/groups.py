@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...graph.collectives import resolve_axis
 from ...graph.futures import FutureCollective
+from ...graph.mesh_axes import resolve_axis
 from ...graph.ranks import Group
 from ...ir.diagnostics import Rejection
 from ...ir.module import Function, Module

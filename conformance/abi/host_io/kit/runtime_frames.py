@@ -1,0 +1,143 @@
+"""What the runtime sends for an example, read, and what its messages touch (D2; AMB-HIO-21, -31, -63 to -67)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from tessera_conformance.check import Check
+from tessera_conformance.session import Implementation
+
+__all__ = [
+    "DEFINITIONS",
+    "LONGEST_TEXT",
+    "PROGRAMS",
+    "Memory",
+    "Range",
+    "Sent",
+    "bulk_of",
+    "shards_of",
+    "touched",
+]
+
+Message: TypeAlias = Mapping[str, Any]
+PROGRAMS = ("attention", "fill")
+DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "KernelLaunch": "kernel_launch"}
+"""The part of the schema, by message."""
+
+LONGEST_TEXT = 64
+"""Characters of a text; a longer one counts as code or bytes (AMB-HIO-67)."""
+MOST_FREE_FORM = 128
+"""Characters of JSON of a grid or a meta; more counts as bulk data (AMB-HIO-67)."""
+
+ELEMENTS = {"zero": 1, "fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
+"""Bytes of what these patterns repeat."""
+
+
+class Range(NamedTuple):
+    """Bytes of a PE."""
+
+    place: tuple[int, int, int]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The requests of an example in their order, and whether its outputs have the bits of the runtime's own path."""
+
+    frames: list[str]
+    messages: list[Message]
+    outputs_equal: bool
+
+    @classmethod
+    def by(cls, impl: Implementation, check: Check, program: str) -> Sent:
+        """What the runtime sends for a program; every frame is the JSON text of an object."""
+        told = check.returns(impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}")
+        messages = [_read(check, each) for each in told["frames"]]
+        check.true(len(messages) > 0, f"messages are sent for {program}")
+        return cls(told["frames"], messages, told["outputs_equal"])
+
+    def of(self, msg_type: str) -> list[Message]:
+        """The requests of a type."""
+        return [each for each in self.messages if each.get("msg_type") == msg_type]
+
+
+class Memory:
+    """Which bytes of each PE earlier messages wrote, and what they are where a pattern of whole numbers made them."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[tuple[tuple[int, int, int], int], int | None] = {}
+
+    def write(self, message: Message) -> None:
+        """What a MemoryWrite does."""
+        at = touched(message)
+        pattern = message.get("pattern") or {}
+        size = ELEMENTS.get(str(pattern.get("pattern_kind")))
+        value = pattern["value"] if size and pattern["pattern_kind"] != "zero" else 0
+        element = value.to_bytes(size, "little") if size else None
+        for place in range(at.stop - at.start):
+            self._bytes[at.place, at.start + place] = element[place % len(element)] if element else None
+
+    def unwritten(self, at: Range) -> int:
+        """How many of some bytes no message wrote."""
+        return sum((at.place, pa) not in self._bytes for pa in range(at.start, at.stop))
+
+    def known(self, at: Range) -> list[int | None]:
+        """The bytes, None where no pattern says which."""
+        return [self._bytes.get((at.place, pa)) for pa in range(at.start, at.stop)]
+
+
+def touched(message: Message) -> Range:
+    """The bytes of a MemoryWrite or a MemoryRead."""
+    side = "dst" if message["msg_type"] == "MemoryWrite" else "src"
+    sip, cube, pe, pa = (message[f"{side}_{name}"] for name in ("sip", "cube", "pe", "pa"))
+    return Range((sip, cube, pe), pa, pa + message["nbytes"])
+
+
+def shards_of(launch: Message) -> list[list[Range]]:
+    """The shards of each tensor of a launch, by place."""
+    return [
+        sorted(
+            Range((each["sip"], each["cube"], each["pe"]), each["pa"], each["pa"] + each["nbytes"])
+            for each in argument["tensor_pa_map"]["shards"]
+        )
+        for argument in launch["args"]
+        if argument["arg_kind"] == "tensor"
+    ]
+
+
+def bulk_of(message: Message) -> Iterator[str]:
+    """The members that hold more than a label, an id or a few numbers (AMB-HIO-67)."""
+    for name in ("grid", "meta"):
+        count = len(json.dumps(message.get(name), separators=(",", ":"), ensure_ascii=False))
+        if count > MOST_FREE_FORM:
+            yield f"{name}: {count} characters"
+    for path, text in _texts("", message):
+        if len(text) > LONGEST_TEXT:
+            yield f"{path}: a text of {len(text)} characters"
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The texts in a value, names of members among them, with their paths."""
+    if isinstance(value, str):
+        yield path, value
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield f"{path}, a name", name
+            yield from _texts(f"{path}.{name:.20}", member)
+    if isinstance(value, list):
+        for place, member in enumerate(value):
+            yield from _texts(f"{path}[{place}]", member)
+
+
+def _read(check: Check, frame: str) -> Message:
+    try:
+        value = json.loads(frame)
+    except ValueError:
+        value = None
+    check.true(isinstance(value, dict), "a frame is the JSON text of an object", frame[:200])
+    message: Message = value
+    return message

@@ -1,0 +1,141 @@
+"""The runtime's copies and launches are messages of the three types (D2, D3, D5, D7; AMB-HIO-21, -31, -63 to -67)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.abi.host_io.kit.runtime_frames import (
+    DEFINITIONS,
+    PROGRAMS,
+    Memory,
+    Range,
+    Sent,
+    bulk_of,
+    shards_of,
+    touched,
+)
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.schemas import first_problem
+
+pytestmark = feature("host-runtime-bridge")
+
+every_program = pytest.mark.parametrize("program", PROGRAMS)
+MESSAGES = [
+    pytest.param("MemoryWrite", marks=clause("HIO-D5-25"), id="write"),
+    pytest.param("KernelLaunch", marks=clause("HIO-D7-14", "HIO-D7-15", "HIO-D7-33"), id="launch"),
+]
+
+
+@clause("HIO-D2-01")
+@every_program
+def test_the_runtime_sends_the_three_messages_only(impl, check, program):
+    """Whatever a host program calls, nothing else reaches IO_CPU (HIO-D2-05)."""
+    sent = Sent.by(impl, check, program)
+    others = sorted({str(each.get("msg_type")) for each in sent.messages} - set(DEFINITIONS))
+    check.equal(others, [], "message types beyond the three")
+
+
+@clause("HIO-D3-01", "HIO-D3-02", "HIO-D3-05", "HIO-D3-07", "HIO-D5-25", "HIO-D7-14", "HIO-D7-15", "HIO-D7-33")
+@every_program
+def test_what_the_runtime_sends_keeps_the_schema(impl, check, program):
+    """Every member is there and of its type, and there is none beyond them (AMB-HIO-21, AMB-HIO-31)."""
+    for message in Sent.by(impl, check, program).messages:
+        definition = DEFINITIONS.get(str(message.get("msg_type")), "memory_write")
+        check.equal(first_problem("tessera:host_io", definition, message), None, f"what is wrong with a {definition}")
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages_hold_neither_code_nor_bytes(impl, check, kind):
+    """Texts are short and free-form values small: no label, name or id carries a tensor or a kernel (AMB-HIO-67)."""
+    for program in PROGRAMS:
+        sent = Sent.by(impl, check, program)
+        check.equal([part for each in sent.of(kind) for part in bulk_of(each)], [], f"bulk in a {kind} of {program}")
+
+
+@clause("HIO-D3-03", "HIO-D3-06")
+@every_program
+def test_no_two_requests_of_the_runtime_share_their_ids(impl, check, program):
+    """They have their correlation id, which the host made, before any answer; with the request id it is used once."""
+    sent = Sent.by(impl, check, program)
+    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in sent.messages]
+    check.equal([each for each in pairs if not all(isinstance(part, str) and part for part in each)], [], "missing ids")
+    check.equal(len(set(pairs)), len(pairs), "the number of different pairs of ids")
+
+
+@clause("HIO-D7-13")
+def test_a_kernel_is_deployed_before_its_launch(impl, check):
+    """Writes before a launch have brought every byte of its binary to where the launch says."""
+    written = Memory()
+    for message in Sent.by(impl, check, "attention").messages:
+        if message["msg_type"] == "MemoryWrite":
+            written.write(message)
+        elif message["msg_type"] == "KernelLaunch" and message["kernel_ref"]["kind"] == "deployed":
+            kernel = message["kernel_ref"]
+            place = (kernel["deploy_sip"], kernel["deploy_cube"], kernel["deploy_pe"])
+            binary = Range(place, kernel["deploy_pa"], kernel["deploy_pa"] + kernel["nbytes_code"])
+            check.equal(written.unwritten(binary), 0, "bytes of a binary that no write brought before the launch")
+
+
+@clause("HIO-D2-06")
+def test_tensors_are_initialized_by_messages(impl, check):
+    """Every byte that is read back was written before, by patterns, and has the bits of the runtime's own path."""
+    sent = Sent.by(impl, check, "fill")
+    check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
+    patterns = [each for each in sent.of("MemoryWrite") if each["src_kind"] == "pattern"]
+    check.true(len(patterns) > 0, "a tensor is initialized by a pattern")
+    check.true(len(sent.of("MemoryRead")) > 0, "a tensor is read back")
+    written = Memory()
+    for message in sent.messages:
+        if message["msg_type"] == "MemoryWrite":
+            written.write(message)
+        elif message["msg_type"] == "MemoryRead":
+            check.equal(written.unwritten(touched(message)), 0, "bytes that are read and that no message wrote")
+
+
+@clause("HIO-D2-06")
+@feature("device-memory-probe")
+def test_memory_holds_what_the_patterns_say(impl, check):
+    """After the fills, the bytes that were read back are those of the patterns, on every PE."""
+    sent = Sent.by(impl, check, "fill")
+    written = Memory()
+    for message in sent.of("MemoryWrite"):
+        written.write(message)
+    for at in map(touched, sent.of("MemoryRead")):
+        place = dict(zip(("sip", "cube", "pe"), at.place, strict=True))
+        told = impl.host_io.memory(place=place, pa=at.start, nbytes=at.stop - at.start)
+        held = bytes.fromhex(check.returns(told, "memory is told")["data"])
+        expected = written.known(at)
+        wrong = [n for n, (one, two) in enumerate(zip(held, expected, strict=True)) if two is not None and one != two]
+        check.equal(wrong[:8], [], f"bytes of PE {at.place} from {at.start:#x} that differ from the patterns")
+
+
+@clause("HIO-D2-08")
+def test_a_kernel_runs_by_messages(impl, check):
+    """A launch has its tensors on PEs that exist, n-th shards together, and what it computes is read back and equal."""
+    sent = Sent.by(impl, check, "attention")
+    check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
+    told = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
+    known = {(each["sip"], each["cube"], each["pe"]) for each in told["places"]}
+    launches = sent.of("KernelLaunch")
+    check.true(len(launches) > 0, "a kernel is launched")
+    for launch in launches:
+        places = [[each.place for each in tensor] for tensor in shards_of(launch)]
+        check.true(len(places) > 0, "a launch has tensors")
+        check.equal(places, [places[0]] * len(places), "the PEs of the shards of each tensor")
+        check.equal(set(places[0]) - known, set(), "PEs of shards that do not exist")
+    shards = [shard for launch in launches for tensor in shards_of(launch) for shard in tensor]
+    for at in map(touched, sent.of("MemoryRead")):
+        inside = any(each.place == at.place and each.start <= at.start and at.stop <= each.stop for each in shards)
+        check.true(inside, "what is read back is a tensor of a launch", at)
+
+
+@clause("HIO-D7-34")
+@feature("hop-trace")
+def test_launches_of_the_runtime_go_to_the_endpoint(impl, check):
+    """Each was answered by the endpoint, and its path comes to IO_CPU before it goes on to a PE (AMB-HIO-28)."""
+    sent = Sent.by(impl, check, "attention")
+    for message in sent.of("KernelLaunch"):
+        ids = {name: message[name] for name in ("correlation_id", "request_id")}
+        path = check.returns(impl.host_io.trace(**ids), "a launch of the runtime has a trace")["path"]
+        before = [each["component"] for each in path[: next((n for n, each in enumerate(path) if "place" in each), 0)]]
+        check.true("io_cpu" in before, "the launch passes IO_CPU before it goes on to a PE", before)

@@ -1,0 +1,298 @@
+"""Runtimes whose messages hold what they must not, come in the wrong order or go elsewhere (D2, D3, D5, D7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.host_io import bridge
+from tessera_reference.host_io.bridge import Bridge, Code, Exchange, LaunchArguments
+from tessera_reference.host_io.conversion import Request
+from tessera_reference.host_io.journal import Pair
+from tessera_reference.host_io.launches import launch
+from tessera_reference.host_io.machine import Place
+from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite, TensorArgument
+
+Message = dict[str, Any]
+Brought = Mapping[Pair, bytes]
+
+_send = Bridge._send
+_load = Bridge.load
+_launch = Bridge.launch
+_tensor = Bridge._tensor
+_write = Bridge._write
+_memory_write = Bridge._memory_write
+_value_of = bridge.value_of
+_pattern_of = bridge.pattern_of
+_envelope = Bridge._envelope
+
+
+def sending(clause: str, name: str, description: str, change: Callable[[Bridge, Request], Any]) -> Violation:
+    """Requests are changed before they are sent."""
+
+    def send(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
+        return _send(host, [change(host, each) for each in requests], buffers)
+
+    return bridging(clause, name, description, "_send", send)
+
+
+def bridging(clause: str, name: str, description: str, method: str, substitute: Any) -> Violation:
+    """A method of the bridge is another."""
+    return replaced(clause, description, ReferenceAdapter, (Bridge, method, substitute), name=name)
+
+
+def writing(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
+    """The objects of frames are changed before they are written; the endpoint gets them so."""
+
+    def value_of(request: Request) -> Message:
+        value: Message = _value_of(request)
+        change(value)
+        return value
+
+    return replaced(clause, description, ReferenceAdapter, (bridge, "value_of", value_of), name=name)
+
+
+def telling(clause: str, name: str, description: str, change: Callable[[Message], None]) -> Violation:
+    """Frames that are told are not those that the endpoint gets: an endpoint that bears what it should refuse."""
+
+    def send(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
+        before = len(host.exchanges)
+        try:
+            return _send(host, requests, buffers)
+        finally:
+            host.exchanges[before:] = [told(each) for each in host.exchanges[before:]]
+
+    def told(exchange: Exchange) -> Exchange:
+        value = json.loads(exchange.frame)
+        change(value)
+        return exchange._replace(frame=json.dumps(value))
+
+    return bridging(clause, name, description, "_send", send)
+
+
+# What a message must not hold
+
+KERNEL = "kernel attention(Q: tensor<13x64xfp32>) { let S = op.matmul(Q, op.transpose(K)) * 0.125; op.softmax(S); }"
+IR = '%0 = "tessera.graph.matmul"(%Q, %K) : (tensor<13x64xfp32>, tensor<64x13xfp32>) -> tensor<13x13xfp32>'
+DATA = bytes(range(96)).hex()
+
+
+def pieces(text: str) -> list[str]:
+    """A text in pieces of 20 characters."""
+    return [text[place : place + 20] for place in range(0, len(text), 20)]
+
+
+def launches_with(**members: Any) -> Callable[[Bridge, Request], Request]:
+    """Launches have members more."""
+    return lambda host, request: replace(request, **members) if isinstance(request, KernelLaunch) else request
+
+
+def writes_with(**members: Any) -> Callable[[Bridge, Request], Request]:
+    """Writes have members more."""
+    return lambda host, request: replace(request, **members) if isinstance(request, MemoryWrite) else request
+
+
+def named(name: str) -> Callable[[Message], None]:
+    """The kernel of a launch has another name in the frame."""
+
+    def change(value: Message) -> None:
+        if "kernel_ref" in value:
+            value["kernel_ref"]["name"] = name
+
+    return change
+
+
+def with_member(msg_type: str, name: str, member: Any) -> Callable[[Message], None]:
+    """Messages of a type have a member that the schema has not."""
+
+    def change(value: Message) -> None:
+        if value["msg_type"] == msg_type:
+            value[name] = member
+
+    return change
+
+
+FORM = [
+    sending("HIO-D7-14", "source_in_meta", "tells the source of a kernel in meta", launches_with(meta={"k": KERNEL})),
+    sending("HIO-D7-14", "source_by_lines", "tells the source by pieces", launches_with(meta={"k": pieces(KERNEL)})),
+    sending("HIO-D7-14", "source_in_a_label", "labels a launch with its source", launches_with(debug_label=KERNEL)),
+    telling("HIO-D7-14", "source_as_name", "calls a kernel by its source", named(KERNEL)),
+    telling("HIO-D7-14", "source_member", "adds a member of source", with_member("KernelLaunch", "source", "k()")),
+    sending("HIO-D7-15", "ir_in_grid", "tells IR in grid", launches_with(grid={"x": 1, "ir": IR})),
+    sending("HIO-D7-15", "ir_as_a_name", "tells IR in a name of meta", launches_with(meta={IR: 1})),
+    telling("HIO-D7-15", "ir_member", "adds a member of IR", with_member("KernelLaunch", "ir", "%0 = add")),
+    sending("HIO-D7-33", "bytes_in_meta", "tells a tensor in meta", launches_with(meta={"q": [*range(200)]})),
+    sending("HIO-D7-33", "bytes_as_a_number", "tells a tensor as a number", launches_with(meta={"q": int(DATA, 16)})),
+    sending("HIO-D7-33", "bytes_in_a_tag", "tells a tensor in timestamp_tag", launches_with(timestamp_tag=DATA)),
+    sending("HIO-D5-25", "bytes_in_a_label", "labels a write with its bytes", writes_with(debug_label=DATA)),
+    sending("HIO-D5-25", "bytes_in_a_tag_of_a_write", "tells bytes in timestamp_tag", writes_with(timestamp_tag=DATA)),
+    telling("HIO-D5-25", "data_member", "adds a member of data", with_member("MemoryWrite", "data", "00ff")),
+]
+
+
+# Types, ids and order
+
+
+def as_type(old: str, new: str) -> Callable[[Message], None]:
+    """Messages of a type have another one."""
+
+    def change(value: Message) -> None:
+        if value["msg_type"] == old:
+            value["msg_type"] = new
+
+    return change
+
+
+def without_request_ids(self: Bridge, place: Place) -> Message:
+    """Every request of an operation has the same id."""
+    return _envelope(self, place) | {"request_id": "1"}
+
+
+def without_operations(self: Bridge, operation: str) -> None:
+    """All operations have one correlation id, and each counts its requests from the beginning."""
+    self._operation, self._requests = "runtime", 0
+
+
+def without_correlation(self: Bridge, place: Place) -> Message:
+    """The endpoint is to choose the correlation id."""
+    return _envelope(self, place) | {"correlation_id": "auto"}
+
+
+def later(self: Bridge, image: bytes) -> Code:
+    """A module's image is kept, and deployed once it was launched."""
+    held = self._reserved(len(image))
+    self._images.append(held)
+    self.late = held, image  # type: ignore[attr-defined]
+    return Code(self.places([0])[0], held.pa, held.nbytes)
+
+
+def deployed_after(
+    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
+) -> None:
+    """The launch is sent first."""
+    try:
+        _launch(self, code, kernel, places, given)
+    finally:
+        held, image = self.late  # type: ignore[attr-defined]
+        self._write([code.place], held.pa, image)
+
+
+def deployed_last_in_the_frames(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Brought:
+    """The host launches early: told first are the launches, as a runtime that does not wait for writes would send."""
+    brought = _send(host, requests, buffers)
+    host.exchanges.sort(key=lambda each: '"msg_type":"KernelLaunch"' not in each.frame)
+    return brought
+
+
+def short_image(self: Bridge, image: bytes) -> Code:
+    """The launch says that the binary is longer than what was deployed."""
+    return _load(self, image)._replace(nbytes=len(image) + 8)
+
+
+def beside_the_image(self: Bridge, image: bytes) -> Code:
+    """The launch names another PE than the one with the binary."""
+    code = _load(self, image)
+    return code._replace(place=code.place._replace(pe=code.place.pe + 1))
+
+
+ORDER = [
+    writing(
+        "HIO-D2-01", "copy_message", "sends MemoryCopy for a copy on a device", as_type("MemoryRead", "MemoryCopy")
+    ),
+    telling("HIO-D2-01", "tensor_copy", "sends a fourth type for reads", as_type("MemoryRead", "TensorCopy")),
+    telling("HIO-D2-01", "other_spelling", "spells types otherwise", as_type("MemoryWrite", "memory_write")),
+    bridging("HIO-D3-06", "one_request_id", "repeats the request id", "_envelope", without_request_ids),
+    bridging("HIO-D3-06", "one_correlation_id", "counts again under one correlation id", "_begin", without_operations),
+    bridging("HIO-D3-06", "one_correlation_id_for_all", "has one correlation id", "_envelope", without_correlation),
+    replaced(
+        "HIO-D7-13",
+        "deploys a kernel after its launch",
+        ReferenceAdapter,
+        (Bridge, "load", later),
+        (Bridge, "launch", deployed_after),
+        name="deployed_after",
+    ),
+    bridging("HIO-D7-13", "launch_first", "sends launches before writes", "_send", deployed_last_in_the_frames),
+    bridging("HIO-D7-13", "half_deployed", "launches more than was deployed", "load", short_image),
+    bridging("HIO-D7-13", "deployed_elsewhere", "launches from another PE", "load", beside_the_image),
+]
+
+
+# Memory and PEs
+
+
+def no_write(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
+    """Zeros are taken to be there."""
+    if any(data):
+        _write(host, places, pa, data)
+
+
+def first_rank_only(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
+    """Only the first rank is written."""
+    _write(host, places[:1], pa, data)
+
+
+def big_endian(data: bytes) -> Any:
+    """The elements of a fill have their bytes in the wrong order."""
+    pattern = _pattern_of(data)
+    if pattern is None or pattern.value is None:
+        return pattern
+    size = bridge.FILLS[pattern.pattern_kind]
+    return replace(pattern, value=int.from_bytes(int(pattern.value).to_bytes(size, "little"), "big"))
+
+
+def short_fill(self: Bridge, place: Place, pa: int, nbytes: int, pattern: Any) -> MemoryWrite:
+    """A fill leaves out the last element."""
+    return _memory_write(self, place, pa, nbytes - 4 if pattern and nbytes > 4 else nbytes, pattern)
+
+
+def nothing_copied(self: Bridge, places: Sequence[Place], target: int, source: int, nbytes: int) -> None:
+    """Copies on a device have no message."""
+
+
+def on_the_next(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
+    """Shards are on the PE after that of their rank."""
+    moved = [(rank, place._replace(pe=place.pe + 1)) for rank, place in ranks]
+    return _tensor(self, moved, pointer, nbytes)
+
+
+def one_tensor_elsewhere(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
+    """Shards of the last tensor are on other PEs than those of the others."""
+    return (on_the_next if pointer == max(self._held) else _tensor)(self, ranks, pointer, nbytes)
+
+
+def first_rank_launched(
+    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
+) -> None:
+    """A kernel runs on the first rank alone."""
+    _launch(self, code, kernel, places[:1], given)
+
+
+def past_the_endpoint(
+    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
+) -> None:
+    """The host brings launches to the PEs itself."""
+    self._begin("launch")
+    message = self._launch(code, kernel, list(enumerate(places)), given)
+    launch(self.endpoint.machine, message)
+    ids = {"correlation_id": message.correlation_id, "request_id": message.request_id}
+    answer = json.dumps(ids | {"completion": {"ok": True, "error_code": None, "error_message": None}})
+    self.exchanges.append(Exchange(bridge.write_frame(_value_of(message)), answer))
+
+
+MEMORY = [
+    bridging("HIO-D2-06", "zeros_assumed", "does not write zeros", "_write", no_write),
+    bridging("HIO-D2-06", "first_rank", "initializes the first rank alone", "_write", first_rank_only),
+    bridging("HIO-D2-06", "short_fill", "leaves out the last element of a fill", "_memory_write", short_fill),
+    bridging("HIO-D2-06", "no_copy", "sends nothing for a copy on the devices", "copy", nothing_copied),
+    replaced("HIO-D2-06", "fills big-endian", ReferenceAdapter, (bridge, "pattern_of", big_endian), name="big_endian"),
+    bridging("HIO-D2-08", "shards_on_the_next_pe", "launches on the wrong PEs", "_tensor", on_the_next),
+    bridging("HIO-D2-08", "one_tensor_elsewhere", "has one tensor on other PEs", "_tensor", one_tensor_elsewhere),
+    bridging("HIO-D2-08", "launched_once", "launches on the first rank alone", "launch", first_rank_launched),
+    bridging("HIO-D7-34", "launched_past_io_cpu", "brings launches to the PEs itself", "launch", past_the_endpoint),
+]

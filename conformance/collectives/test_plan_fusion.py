@@ -1,0 +1,109 @@
+"""Plans that run: fused tensors are split again, and what is folded is done once (2.4 and 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.exchanges import afterwards
+from tessera_conformance.chapters.collectives.kit.plan_runs import (
+    SEEDS,
+    each_has,
+    executed,
+    fp32,
+    numbers,
+    vector,
+)
+from tessera_conformance.chapters.collectives.kit.plans import chunks
+from tessera_conformance.chapters.collectives.kit.programs import SUM, awaits, issue, on_ranks, program, returns
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.vectors.counter import counted
+
+pytestmark = feature("plan-execution", "graph-ir-text")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize("collective", ["all_reduce", "broadcast"])
+def test_tensors_that_travelled_together_are_split_again(impl, check, collective):
+    """Each has its own elements, in its own shape (AMB-COLL-24, AMB-COLL-56)."""
+    shapes = {"a": (3,), "b": (5, 2), "c": (7,)}
+    types = {name: f"tensor<{'x'.join(map(str, shape))}xfp32>" for name, shape in shapes.items()}
+    operator = SUM if collective == "all_reduce" else "root=3"
+    lines = [issue(f"%f{name}", f"%{name}", f"{operator}, chunk=80", collective, held) for name, held in types.items()]
+    lines += [awaits(f"%r{name}", f"%f{name}") for name in types]
+    gives = ", ".join(types.values())
+    takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
+    text = program(*lines, returns("%ra, %rb, %rc", gives), takes=takes, gives=gives)
+    counts = {"a": 3, "b": 10, "c": 7}
+    rows = {name: [numbers(rank, count, 31 * count) for rank in range(4)] for name, count in counts.items()}
+    inputs = [{name: fp32(rows[name][rank], shapes[name]) for name in rows} for rank in range(4)]
+    after = {name: afterwards(collective, rows[name], "sum", 3) for name in rows}
+    wanted = [[fp32(after[name][rank], shapes[name]) for name in rows] for rank in range(4)]
+    for seed in SEEDS:
+        answer = executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed}))
+        check.equal(len(chunks(answer["units"])), 1, "the number of chunks")
+        each_has(check, answer, wanted)
+
+
+def cast(result, operand, to):
+    """A conversion."""
+    return f'{result} = "tessera.graph.cast"({operand}) {{dtype = "{to}"}}'
+
+
+def folding(before, after, extent=25):
+    """A sum over three ranks with a scaling by %s, or a cast to a dtype, before and behind it."""
+    lines, source, dtype = [], "%x", "fp32"
+    if before is not None:
+        lines.append('%m = "tessera.graph.multiply"(%x, %s)' if before == "scale" else cast("%m", "%x", before))
+        source, dtype = "%m", dtype if before == "scale" else before
+    lines += [issue("%f", source, f"{SUM}, chunk=32", type=f"tensor<{extent}x{dtype}>"), awaits("%v", "%f")]
+    value = "%v"
+    if after is not None:
+        lines.append('%y = "tessera.graph.multiply"(%v, %s)' if after == "scale" else cast("%y", "%v", after))
+        value, dtype = "%y", dtype if after == "scale" else after
+    gives = f"tensor<{extent}x{dtype}>"
+    text = program(*lines, returns(value, gives), takes=f"%x: {vector(extent)}, %s: fp32", gives=gives, mesh="dp=3")
+    return text, dtype
+
+
+FOLDS = {
+    # before, after, what becomes of 257 on one rank, and of the sum of three
+    "scale-before": ("scale", None, lambda x: 3 * x, lambda total: total),
+    "scale-after": (None, "scale", lambda x: x, lambda total: 3 * total),
+    "scales": ("scale", "scale", lambda x: 3 * x, lambda total: 3 * total),
+    "cast-before": ("bf16", None, lambda x: x - x % 2, lambda total: total),
+    "cast-after": (None, "bf16", lambda x: x, lambda total: 772),
+    "casts": ("bf16", "fp32", lambda x: x - x % 2, lambda total: total),
+    "cast-and-scale": ("scale", "bf16", lambda x: 3 * x, lambda total: 2320),
+}
+
+
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+@pytest.mark.parametrize(("before", "after", "on_a_rank", "of_all"), FOLDS.values(), ids=FOLDS)
+def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_all):
+    """On the side on which the program has it: 257 is 256 in bf16, 771 is 772, 2313 is 2320 (AMB-COLL-57, -89)."""
+    text, dtype = folding(before, after)
+    wanted = tensor_of(dtype, [of_all(3 * on_a_rank(257))] * 25)
+    inputs = [{"x": fp32([257] * 25), "s": tensor_of("fp32", 3)} for _ in range(3)]
+    for seed in SEEDS:
+        answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
+        check.true(all(unit["folds"] for unit in chunks(answer["units"])), "every chunk has the folds", text)
+        each_has(check, answer, [[wanted]] * 3)
+
+
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+@pytest.mark.parametrize(("before", "after"), [each[:2] for each in FOLDS.values()], ids=FOLDS)
+def test_folding_changes_no_bit(impl, check, before, after):
+    """Of data that round at every step; 0.3 is no fp32 (AMB-COLL-57)."""
+    text, _ = folding(before, after)
+    scale = counted("fp32", (1,), seed=77)
+    inputs = [
+        {"x": counted("fp32", (25,), seed=820 + rank, exponents=(-4, 4)), "s": type(scale)("fp32", (), scale.data)}
+        for rank in range(3)
+    ]
+    whole = on_ranks(impl, check, text, inputs)
+    for seed in SEEDS[:4]:
+        each_has(check, executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed})), whole)

@@ -1,0 +1,218 @@
+"""The planner: small tensors in one collective, scalings and casts beside one (2.4 and 8)."""
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.plans import (
+    awaits_of,
+    chunks,
+    in_order,
+    planned,
+)
+from tessera_conformance.chapters.collectives.kit.programs import SUM, T, awaits, binary, issue, program, returns
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("graph-ir-text")
+
+
+# Fusion
+
+SMALL = {"a": "3", "b": "5x2", "c": "7"}
+
+
+def small(*lines, returned, chunk="1KiB", attributes=("sum", "sum", "sum"), collective="all_reduce"):
+    """Collectives of three small tensors, then the lines that are given."""
+    types = {name: f"tensor<{shape}xfp32>" for name, shape in SMALL.items()}
+    first = []
+    for (name, held), op in zip(types.items(), attributes, strict=True):
+        first.append(issue(f"%f{name}", f"%{name}", f'op="{op}", chunk={chunk}', collective, held))
+    gives = ", ".join(types[name] for name in returned)
+    values = ", ".join(f"%r{name}" for name in returned)
+    takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
+    waits = [awaits(f"%r{name}", f"%f{name}") for name in SMALL if not any(f"%r{name} =" in line for line in lines)]
+    return program(*first, *lines, *waits, returns(values, gives), takes=takes, gives=gives)
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+def test_small_tensors_travel_together(impl, check):
+    """One collective, whose parts are the tensors, each element once; each has its await (AMB-COLL-24, AMB-COLL-56)."""
+    units = planned(impl, check, small(returned="abc"))
+    (fused,) = chunks(units)
+    check.equal(fused["chunk"], {"first": 0, "count": 20}, "the elements of the collective")
+    parts = [(part["value"], part["first"], part["count"]) for part in fused["parts"]]
+    check.equal(parts, [("%fa", 0, 3), ("%fb", 3, 10), ("%fc", 13, 7)], "the tensors in it")
+    check.equal(fused["operands"], ["%a", "%b", "%c"], "what it is given")
+    waits = awaits_of(units)
+    check.equal([unit["results"] for unit in waits], [["%ra"], ["%rb"], ["%rc"]], "the awaits")
+    check.true(all(in_order(units, fused, unit) for unit in waits), "each await waits for it", waits)
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize(
+    ("attributes", "chunk", "counts"),
+    [
+        pytest.param(("sum", "max", "sum"), "1KiB", [10, 10], id="ops"),
+        pytest.param(("sum", "sum", "sum"), "56", [13, 7], id="a-full-chunk"),
+        pytest.param(("sum", "sum", "sum"), "12", [3, 3, 3, 3, 1, 3, 3, 1], id="none-is-small"),
+    ],
+)
+def test_only_what_fits_travels_together(impl, check, attributes, chunk, counts):
+    """Collectives of one op, together no larger than a chunk."""
+    units = planned(impl, check, small(returned="abc", attributes=attributes, chunk=chunk))
+    check.equal(sorted(unit["chunk"]["count"] for unit in chunks(units)), sorted(counts), "the elements of the units")
+    covered = {}
+    for unit in chunks(units):
+        for name in unit["results"]:
+            parts = {part["value"]: part["count"] for part in unit.get("parts", [])}
+            covered[name] = covered.get(name, 0) + parts.get(name, unit["chunk"]["count"])
+    check.equal(covered, {"%fa": 3, "%fb": 10, "%fc": 7}, "the elements of each tensor")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check):
+    """Its consumer cannot wait for the others, the last of which depends on it."""
+    held = "tensor<3xfp32>"
+    lines = [
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
+        issue("%g", "%x", f"{SUM}, chunk=1KiB", type=held),
+        awaits("%a", "%f"),
+        binary("%b", "add", "%a", "%a", held),
+        issue("%h", "%b", f"{SUM}, chunk=1KiB", type=held),
+        awaits("%c", "%g"),
+        awaits("%d", "%h"),
+        returns("%c, %d", f"{held}, {held}"),
+    ]
+    units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=f"{held}, {held}"))
+    check.equal([unit["results"] for unit in chunks(units)], [["%f", "%g"], ["%h"]], "the collectives")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all"])
+def test_collectives_of_parts_are_not_joined(impl, check, collective):
+    """What each rank is given of two tensors is no stretch of what it is given of both."""
+    reduces = collective == "reduce_scatter"
+    gives = {"reduce_scatter": "tensor<2xfp32>", "all_gather": "tensor<32xfp32>"}.get(collective, T)
+    attributes = f"{SUM}, chunk=1KiB" if reduces else "chunk=1KiB"
+    lines = [issue(f"%{name}", "%x", attributes, collective) for name in "fg"]
+    lines += [awaits("%y", "%f"), awaits("%z", "%g"), returns("%y, %z", f"{gives}, {gives}")]
+    units = planned(impl, check, program(*lines, gives=f"{gives}, {gives}"))
+    check.equal([unit["results"] for unit in chunks(units)], [["%f"], ["%g"]], "the collectives")
+
+
+# Folding
+
+
+def cast(result, operand, to):
+    """A conversion."""
+    return f'{result} = "tessera.graph.cast"({operand}) {{dtype = "{to}"}}'
+
+
+def folds(unit):
+    """What a collective does beside."""
+    return [(each["kind"], each["at"], each["by"]) for each in unit.get("folds", [])]
+
+
+@feature("fusion")
+@pytest.mark.parametrize(
+    ("before_it", "behind_it", "expected"),
+    [
+        pytest.param("scale", None, [("scale", "before", "%s")], marks=clause("COLL-02.4-02"), id="scale-before"),
+        pytest.param(None, "scale", [("scale", "after", "%s")], marks=clause("COLL-02.4-02"), id="scale-behind"),
+        pytest.param(
+            "scale",
+            "scale",
+            [("scale", "before", "%s"), ("scale", "after", "%s")],
+            marks=clause("COLL-02.4-02"),
+            id="scales",
+        ),
+        pytest.param("bf16", None, [("cast", "before", "bf16")], marks=clause("COLL-02.4-04"), id="cast-before"),
+        pytest.param(
+            "fp8_e4m3", None, [("cast", "before", "fp8_e4m3")], marks=clause("COLL-02.4-04"), id="cast-to-fp8"
+        ),
+        pytest.param(None, "bf16", [("cast", "after", "bf16")], marks=clause("COLL-02.4-04"), id="cast-behind"),
+        pytest.param(
+            "bf16",
+            "fp32",
+            [("cast", "before", "bf16"), ("cast", "after", "fp32")],
+            marks=clause("COLL-02.4-04"),
+            id="casts",
+        ),
+    ],
+)
+def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it, behind_it, expected):
+    """It leaves the compute queue; the collective is given, and gives, what stood on its other side (AMB-COLL-57)."""
+    sent = "fp32" if before_it in (None, "scale") else before_it
+    held, source, lines = f"tensor<8x{sent}>", "%x", []
+    if before_it is not None:
+        scaled = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
+        lines.append(scaled if before_it == "scale" else cast("%m", "%x", before_it))
+        source = "%m"
+    lines += [issue("%f", source, SUM, type=held), awaits("%v", "%f")]
+    gives, value = held, "%v"
+    if behind_it is not None:
+        lines.append('%y = "tessera.graph.multiply"(%s, %v)' if behind_it == "scale" else cast("%y", "%v", behind_it))
+        gives, value = held if behind_it == "scale" else f"tensor<8x{behind_it}>", "%y"
+    text = program(*lines, returns(value, gives), takes=f"%x: {T}, %s: fp32", gives=gives)
+    units = planned(impl, check, text)
+    (unit,) = chunks(units)
+    check.equal(folds(unit), expected, "what is folded")
+    check.equal(unit["operands"], ["%x"], "what the collective is given")
+    left = [each["op"] for each in units if each["queue"] == "compute"]
+    check.equal(left[:1] + left[2:], ["tessera.await"], "what is left to compute, but the return")
+    check.equal(awaits_of(units)[0]["results"], [value], "what is awaited")
+
+
+@feature("compression")
+@pytest.mark.parametrize("wire", ["bf16", "fp8_e4m3", "fp16"])
+@clause("COLL-02.4-03", "COLL-02.4-05")
+def test_a_folded_cast_travels_narrow_and_adds_wide(impl, check, wire):
+    """The narrow dtype is on the wire, the sum is in fp32 (AMB-COLL-06, AMB-COLL-57)."""
+    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM, type=f"tensor<8x{wire}>"), awaits("%v", "%f")]
+    text = program(*lines, cast("%y", "%v", "fp32"), returns("%y"), gives=T)
+    (unit,) = chunks(planned(impl, check, text))
+    check.equal((unit["wire"], unit["reduces_in"]), (wire, "fp32"), "what travels, and in what is added")
+    check.equal([kind for kind, _, _ in folds(unit)], ["cast", "cast"], "what is folded")
+
+
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+def test_what_something_else_uses_is_not_folded(impl, check):
+    """A product that is returned too stays in the compute queue, and so does one by another tensor, or a wider cast."""
+    scale = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
+    takes = f"%x: {T}, %s: fp32"
+    used = program(
+        scale,
+        issue("%f", "%m", SUM),
+        awaits("%v", "%f"),
+        returns("%v, %m", f"{T}, {T}"),
+        takes=takes,
+        gives=f"{T}, {T}",
+    )
+    wide = "tensor<8xfp64>"
+    widened = program(
+        cast("%m", "%x", "fp64"),
+        issue("%f", "%m", SUM, type=wide),
+        awaits("%v", "%f"),
+        returns("%v", wide),
+        takes=takes,
+        gives=wide,
+    )
+    product = program(
+        binary("%m", "multiply", "%x", "%x"), issue("%f", "%m", SUM), awaits("%v", "%f"), returns("%v"), takes=takes
+    )
+    twice = program(
+        issue("%f", "%x", SUM),
+        awaits("%v", "%f"),
+        f'%y = "tessera.graph.multiply"(%v, %s) : ({T}, fp32) -> {T}',
+        binary("%z", "add", "%y", "%v"),
+        returns("%z"),
+        takes=takes,
+    )
+    for text, value in ((used, "%m"), (widened, "%m"), (product, "%m"), (twice, "%y")):
+        units = planned(impl, check, text)
+        made = [unit["op"] for unit in units if unit["queue"] == "compute" and value in unit["results"]]
+        check.equal(len(made), 1, f"the units that compute {value}")
+        check.equal([folds(unit) for unit in chunks(units)], [[]], "what is folded")

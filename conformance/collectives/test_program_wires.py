@@ -1,0 +1,70 @@
+"""The dtype that a collective of a program travels as: where it loses bits, and of what data (2.5 and 8)."""
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.programs import (
+    SUM,
+    awaits,
+    given,
+    issue,
+    program,
+    returns,
+)
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.vectors.counter import counted
+
+pytestmark = feature("mesh-execution", "graph-ir-text")
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize(
+    ("dtype", "wire", "keeps"),
+    [
+        ("fp32", "bf16", False),
+        ("fp32", "fp16", False),
+        ("fp64", "bf16", False),
+        ("bf16", "fp8", False),
+        ("bf16", "fp16", False),
+        ("fp16", "bf16", False),
+        ("fp8_e5m2", "fp8", False),
+        ("fp8_e4m3", "fp8_e5m2", False),
+        ("bf16", "bf16", True),
+        ("fp16", "fp16", True),
+        ("fp8_e4m3", "fp8", True),
+        ("fp8_e5m2", "fp8_e5m2", True),
+        ("fp8_e4m3", "fp16", True),
+        ("fp8_e5m2", "fp16", True),
+        ("fp8_e5m2", "bf16", True),
+    ],
+)
+def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
+    """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
+    held = f"tensor<8x{dtype}>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
+    rows = [counted(dtype, (8,), seed=960 + rank, exponents=(-1, 1)) for rank in range(3)]
+    for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
+        answer = impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
+        if not keeps:
+            check.status(answer, "TESS_ERR_DETERMINISM_VIOLATION")
+        elif level.get("level") != "deterministic":
+            for each, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
+                check.bits(each["outputs"][0], value, f"{dtype} over {wire}")
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+@pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
+def test_a_wire_is_for_floats(impl, check, dtype):
+    """What is no float travels as it is (AMB-COLL-53)."""
+    held = f"tensor<8x{dtype}>"
+    for wire, legal in (("", True), (', dtype="bf16"', False)):
+        op = 'op="max"' if dtype == "bool" else SUM
+        lines = [issue("%f", "%x", op + wire, type=held), awaits("%y", "%f"), returns("%y", held)]
+        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
+        if legal:
+            check.accepts(answer)
+        else:
+            check.rejects(answer, category=("distributed", "types", "numerics"))

@@ -1,0 +1,194 @@
+"""The methods of the WSP runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tessera_conformance.adapter import NotSupported, Refusal
+
+from ..numerics.errors import InvalidArgument
+from ..wsp.compiler import compile_program
+from ..wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective
+from ..wsp.executor.run import Run
+from ..wsp.package import package_bytes
+from ..wsp.reading import load
+from ..wsp.targets import NAMES, Target, target
+from .requests import checked
+from .runtime import RuntimeMethods
+
+__all__ = ["WspMethods"]
+
+FEATURE = {name: f"backend-{name.removeprefix('pto_runtime_').replace('_', '-')}" for name in NAMES}
+"""The feature of each target."""
+
+
+class WspMethods(RuntimeMethods):
+    """Packages, and the runs of a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: dict[int, Run] = {}
+
+    def session_reset(self, **given: Any) -> dict[str, Any]:
+        """No runs, too."""
+        self._runs.clear()
+        return super().session_reset(**given)
+
+    @checked
+    def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:
+        """The package of a program."""
+        with _refusals():
+            package, diagnostics = compile_program(program, _target("compile", target))
+        return {"package": package_bytes(package).decode(), "diagnostics": diagnostics}
+
+    @checked
+    def wsp_load(self, *, package: str) -> dict[str, Any]:
+        """What a package says of itself."""
+        with _refusals():
+            found = load(_bytes(package))
+        return {
+            "name": found.name,
+            "target": found.target,
+            "phase": found.phase,
+            "kernels": [each.name for each in found.kernels],
+            "channels": [each.name for each in found.channels],
+            "processes": [each.name for each in found.processes],
+            "slots": list(found.slots),
+            "symbols": [each.name for each in found.symbols],
+            "tensors": [each.name for each in found.tensors],
+        }
+
+    @checked
+    def wsp_run(
+        self,
+        *,
+        package: str,
+        symbols: Any = None,
+        tensors: Any = None,
+        resources: Any = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """A run to its end."""
+        return _prepared("run", package, symbols, tensors, resources, seed).finish().result()
+
+    @checked
+    def wsp_start(
+        self,
+        *,
+        package: str,
+        symbols: Any = None,
+        tensors: Any = None,
+        resources: Any = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """A run that has not begun."""
+        number = len(self._runs) + 1
+        self._runs[number] = _prepared("start", package, symbols, tensors, resources, seed)
+        return {"run": number}
+
+    @checked
+    def wsp_step(self, *, run: int, instants: int) -> dict[str, Any]:
+        """Some instants of a run."""
+        found = self._run("step", run)
+        for _ in range(instants):
+            if not found.step():
+                break
+        return found.result()
+
+    @checked
+    def wsp_statistics(self, *, run: int) -> dict[str, Any]:
+        """A run as it stands."""
+        return self._run("statistics", run).result()
+
+    @checked
+    def wsp_capabilities(self, *, target: str) -> dict[str, Any]:
+        """The matrix of a target."""
+        found = _target("capabilities", target)
+        return {
+            "phase": found.phase,
+            "directives": dict(found.directives),
+            "csp": dict(found.csp),
+            "predicates": dict(found.predicates),
+        }
+
+    @checked
+    def wsp_architecture(self, *, target: str) -> dict[str, Any]:
+        """The architecture model of a target."""
+        return dict(_target("architecture", target).architecture)
+
+    def _run(self, method: str, number: int) -> Run:
+        if number not in self._runs:
+            raise _refused(method, "run", number, "a run that wsp.start gave")
+        return self._runs[number]
+
+
+def _target(method: str, name: str) -> Target:
+    found = target(name)
+    if found is not None:
+        return found
+    if name in FEATURE:
+        raise NotSupported(FEATURE[name])
+    raise _refused(method, "target", name, f"one of {', '.join(NAMES)}")
+
+
+def _prepared(method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None) -> Run:
+    given = {name: _number(method, name, each) for name, each in _by_name(method, "symbols", symbols)}
+    data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
+    sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
+    with _refusals():
+        return Run(load(_bytes(package)), given, data, sizes, seed)
+
+
+def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:
+    if value is not None and not isinstance(value, dict):
+        raise _refused(method, parameter, value, "an object")
+    return (value or {}).items()
+
+
+def _size(method: str, name: str, size: Any) -> int:
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise _refused(method, f"resources.{name}", size, "a whole number from 1")
+    return size
+
+
+def _bytes(package: str) -> bytes:
+    """A package as it was written; a text that has no bytes is refused as one."""
+    try:
+        return package.encode()
+    except UnicodeEncodeError:
+        raise Refusal("MALFORMED", "parse", "package refused: it holds half of a surrogate pair") from None
+
+
+def _number(method: str, name: str, digits: Any) -> int:
+    if not isinstance(digits, str) or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
+        raise _refused(method, f"symbols.{name}", digits, "decimal digits")
+    return int(digits)
+
+
+def _data(method: str, name: str, digits: Any) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except (TypeError, ValueError):
+        raise _refused(method, f"tensors.{name}", digits, "two hexadecimal digits a byte") from None
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """The errors of programs, packages and arguments as rejections."""
+    try:
+        yield
+    except PackageRefused as problem:
+        raise Refusal(problem.code, "parse", str(problem)) from None
+    except UnsupportedDirective as problem:
+        raise Refusal("UNSUPPORTED_DIRECTIVE", "lower", str(problem)) from None
+    except ProgramRefused as problem:
+        raise Refusal("INVALID_PROGRAM", "verify", str(problem)) from None
+    except ArgumentRefused as problem:
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
+
+
+def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:
+    problem = InvalidArgument(f"wsp.{method}", name, value, allowed)
+    return Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem))

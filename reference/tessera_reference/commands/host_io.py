@@ -1,0 +1,189 @@
+"""`tessera-reference host-io`: the endpoint behind a socket, frames sent to one, and programs as messages."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import signal
+import sys
+from asyncio import StreamReader, StreamWriter
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..host_io.addresses import Address, AddressProblem, read_address
+from ..host_io.connections import closed, connect
+from ..host_io.description import description
+from ..host_io.listening import Listener
+from ..host_io.machine import MOST_PLACES, Machine, MachineSize, described
+from ..host_io.server import CHUNK, Server
+from .array_files import BadInput
+from .host_io_run import register_run
+
+PLACE_IN_HELP = 10
+UNANSWERED = 1
+
+EXAMPLES = """
+examples:
+  tessera-reference host-io serve --unix io.sock
+  tessera-reference host-io serve --tcp 127.0.0.1:0 --machine 1x2x3 --description io.json
+  tessera-reference host-io send requests.jsonl --unix io.sock
+  tessera-reference host-io run examples/attention.tsr
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add `host-io`."""
+    parser = subparsers.add_parser(
+        "host-io",
+        help="an IO_CPU endpoint behind a socket, frames for one, and programs as messages",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _register_serve(actions.add_parser("serve", help="answer frames, one a line, until a signal ends it"))
+    _register_send(actions.add_parser("send", help="send frames, one a line, and print the answers"))
+    register_run(actions.add_parser("run", help="run a function by the runtime and by messages, and compare"))
+
+
+def _register_serve(parser: argparse.ArgumentParser) -> None:
+    size = described()["size"]
+    _add_address(parser, "listen on", "; port 0 is any free one")
+    parser.add_argument("--allow-remote", action="store_true", help="listen where other machines can connect, too")
+    parser.add_argument(
+        "--machine",
+        default=f"{size['sips']}x{size['cubes']}x{size['pes']}",
+        metavar="SIPSxCUBESxPES",
+        help="SIPs, cubes of each and PEs of each cube (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--queue-depth",
+        default=size["queue_depth"],
+        type=int,
+        metavar="N",
+        help="how many requests of a connection may be unanswered (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--description",
+        metavar="FILE.json",
+        help="write what the endpoint has, for tessera-conformance run --impl=hostio:ADDRESS,description=FILE.json",
+    )
+    parser.set_defaults(run=serve, source_text="")
+
+
+def _register_send(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="frames, one a line; - for standard input")
+    _add_address(parser, "connect to")
+    parser.set_defaults(run=send, source_text="")
+
+
+def _add_address(parser: argparse.ArgumentParser, what: str, more: str = "") -> None:
+    address = parser.add_mutually_exclusive_group(required=True)
+    address.add_argument("--unix", metavar="PATH", help=f"{what} a socket file")
+    address.add_argument("--tcp", metavar="HOST:PORT", help=f"{what} a port{more}")
+
+
+def _address(options: argparse.Namespace) -> Address:
+    text = f"tcp:{options.tcp}" if options.unix is None else f"unix:{options.unix}"
+    try:
+        return read_address(text)
+    except AddressProblem as problem:
+        raise BadInput(str(problem)) from None
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM. Raises `BadInput`."""
+    machine = Machine(_size(options.machine, options.queue_depth))
+    if options.description is not None:
+        _describe(machine, options.description)
+    try:
+        listener = Listener(_address(options), allow_remote=options.allow_remote)
+    except AddressProblem as problem:
+        raise BadInput(str(problem)) from None
+    try:
+        asyncio.run(_serve(machine, listener))
+    finally:
+        listener.close()
+    return 0
+
+
+async def _serve(machine: Machine, listener: Listener) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    listener.socket.listen()
+    print(f"listening on {listener.address}", flush=True)
+    await Server(machine).serve(listener, stop)
+
+
+def _describe(machine: Machine, path: str) -> None:
+    """Write the description of an endpoint. Raises `BadInput`."""
+    told = {"name": "tessera-reference", "version": __version__, **description(machine)}
+    try:
+        Path(path).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+
+
+def _size(text: str, queue_depth: int) -> MachineSize:
+    """The size that `--machine` and `--queue-depth` say. Raises `BadInput`."""
+    counts = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text)
+    sips, cubes, pes = map(int, counts.groups()) if counts else (0, 0, 0)
+    if not 1 <= sips * cubes * pes <= MOST_PLACES:
+        raise BadInput(f"--machine {text}: expected three counts such as 2x2x4, of at most {MOST_PLACES} PEs")
+    if queue_depth < 1:
+        raise BadInput(f"--queue-depth {queue_depth}: expected at least 1")
+    return MachineSize(sips, cubes, pes, queue_depth)
+
+
+def send(options: argparse.Namespace) -> int:
+    """Send every frame and print what comes back; 1 when the connection ended before. Raises `BadInput`."""
+    try:
+        frames = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{options.file}: {error.strerror}") from None
+    count = frames.count(b"\n") + (not frames.endswith(b"\n") and bool(frames))
+    try:
+        answers = asyncio.run(_send(_address(options), frames if frames.endswith(b"\n") else frames + b"\n"))
+    except AddressProblem as problem:
+        raise BadInput(str(problem)) from None
+    if answers < count:
+        print(f"{answers} of {count} frames were answered before the endpoint ended the connection", file=sys.stderr)
+        return UNANSWERED
+    return 0
+
+
+async def _send(address: Address, frames: bytes) -> int:
+    """Send frames and print answers at the same time; how many came."""
+    reader, writer = await connect(address)
+    sending = asyncio.create_task(_send_all(writer, frames))
+    answers = await _print_all(reader)
+    await sending
+    await closed(writer)
+    return answers
+
+
+async def _send_all(writer: StreamWriter, frames: bytes) -> None:
+    """Send everything, and end the host's side of the connection."""
+    try:
+        for first in range(0, len(frames), CHUNK):
+            writer.write(frames[first : first + CHUNK])
+            await writer.drain()
+        writer.write_eof()
+    except OSError:
+        pass  # the endpoint ended the connection; its answers say why
+
+
+async def _print_all(reader: StreamReader) -> int:
+    """Print what comes until the endpoint ends the connection; how many lines they were."""
+    count = 0
+    try:
+        while chunk := await reader.read(CHUNK):
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            count += chunk.count(b"\n")
+    except ConnectionError:
+        pass
+    return count

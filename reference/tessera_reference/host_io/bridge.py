@@ -1,0 +1,300 @@
+"""A host that expresses the runtime's memory and launch operations by the three messages (D2; AMB-HIO-63 to -66).
+
+Device n of the runtime is the n-th PE of the endpoint. An allocation has one physical address, the same on every PE of
+its mesh; a copy to or from a device is a write or a read for each rank, a copy on a device a read and then a write, and
+a module is a write of its image. Each operation has a correlation id of its own, each of its messages a request id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..abi.fatbin import KernelEntry
+from ..numerics.array import Array
+from .conversion import Request, value_of
+from .deployed import NAMES
+from .endpoint import MOST_SUNK, Endpoint, ids_of
+from .errors import ErrorCode, RequestFailed
+from .frames import read_frame, write_frame
+from .journal import Pair
+from .machine import Place
+from .messages import (
+    KernelLaunch,
+    KernelRef,
+    MemoryRead,
+    MemoryWrite,
+    Pattern,
+    ScalarArgument,
+    TensorArgument,
+    TensorPAMap,
+    TensorShard,
+)
+
+__all__ = ["Bridge", "Code", "Exchange", "LaunchArguments", "pattern_of"]
+
+ALIGNMENT = 256
+"""Bytes; physical addresses of allocations are multiples of it."""
+FILLS = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
+ONE_BLOCK = (1, 1, 1), (0, 0, 0)
+"""The grid and the block with which the endpoint runs a kernel that is no program."""
+
+
+class Exchange(NamedTuple):
+    """A frame that was sent, and its answer."""
+
+    frame: str
+    answer: str
+
+
+class Held(NamedTuple):
+    """An allocation: its physical address on every PE, and its bytes."""
+
+    pa: int
+    nbytes: int
+
+
+class Code(NamedTuple):
+    """Where a module's image was deployed."""
+
+    place: Place
+    pa: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class LaunchArguments:
+    """What a launch is given, by parameter: pointer and bytes of each tensor, each scalar; its grid and block."""
+
+    tensors: Mapping[str, tuple[int, int]]
+    scalars: Mapping[str, Array]
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (0, 0, 0)
+
+
+class Bridge:
+    """The host of an endpoint. What it sent and what came back is in `exchanges`.
+
+    Operations raise `RequestFailed`: with UNSUPPORTED for what the messages cannot carry, else as the endpoint answers.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.exchanges: list[Exchange] = []
+        self._held: dict[int, Held] = {}
+        self._images: list[Held] = []
+        self._operation = ""
+        self._operations = 0
+        self._requests = 0
+
+    def places(self, devices: Sequence[int]) -> list[Place]:
+        """The PEs of some devices: device n is the n-th by SIP, cube and PE (AMB-HIO-63)."""
+        size = self.endpoint.machine.size
+        known = list(islice(self.endpoint.machine.places(), max(devices, default=0) + 1))
+        if max(devices, default=0) >= len(known):
+            raise _gap(f"device {max(devices)} on a machine of {size.sips * size.cubes * size.pes} PEs")
+        return [known[each] for each in devices]
+
+    def allocate(self, pointer: int, nbytes: int) -> None:
+        """Memory behind a pointer of the runtime: a range of HBM, the same on every PE. No message is needed."""
+        self._held[pointer] = self._reserved(nbytes)
+
+    def free(self, pointer: int) -> None:
+        """The memory behind a pointer, if it has any, may be used again."""
+        self._held.pop(pointer, None)
+
+    def write(self, places: Sequence[Place], pointer: int, data: bytes) -> None:
+        """A copy from the host: a write for each rank, by a pattern where one makes these bytes."""
+        self._begin("write")
+        self._write(places, self._pa(pointer), data)
+
+    def read(self, place: Place, pointer: int, nbytes: int) -> bytes:
+        """A copy to the host, of one rank."""
+        self._begin("read")
+        return self._read(place, self._pa(pointer), nbytes)
+
+    def copy(self, places: Sequence[Place], target: int, source: int, nbytes: int) -> None:
+        """A copy on each device: no message moves bytes within it, so they pass the host (AMB-HIO-66)."""
+        self._begin("copy")
+        for place in places:
+            self._write([place], self._pa(target), self._read(place, self._pa(source), nbytes))
+
+    def load(self, image: bytes) -> Code:
+        """Deploy a module: its image is written to the first PE."""
+        self._begin("load")
+        held = self._reserved(len(image))
+        self._images.append(held)
+        place = self.places([0])[0]
+        self._write([place], held.pa, image)
+        return Code(place, held.pa, held.nbytes)
+
+    def launch(self, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments) -> None:
+        """Launch a kernel of a deployed module: one message for each SIP, with the shards of its ranks."""
+        self._begin("launch")
+        _require_expressible(kernel, given)
+        ranks: dict[int, list[tuple[int, Place]]] = {}
+        for rank, place in enumerate(places):
+            ranks.setdefault(place.sip, []).append((rank, place))
+        self._send([self._launch(code, kernel, ranks[sip], given) for sip in sorted(ranks)])
+
+    def _launch(
+        self, code: Code, kernel: KernelEntry, ranks: Sequence[tuple[int, Place]], given: LaunchArguments
+    ) -> KernelLaunch:
+        """The message for the ranks of one SIP."""
+        args = tuple(
+            self._tensor(ranks, *given.tensors[each.name])
+            if each.type == "ptr"
+            else ScalarArgument(NAMES[each.type], _number(given.scalars[each.name]))  # type: ignore[arg-type]
+            for each in kernel.parameters
+        )
+        reference = KernelRef(
+            name=kernel.name,
+            kind="deployed",
+            deploy_sip=code.place.sip,
+            deploy_cube=code.place.cube,
+            deploy_pe=code.place.pe,
+            nbytes_code=code.nbytes,
+            deploy_pa=code.pa,
+        )
+        return KernelLaunch(**self._envelope(ranks[0][1]), kernel_ref=reference, args=args)
+
+    def _tensor(self, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
+        """The copies of some ranks: the tensor of a mesh is its ranks' copies one after the other (AMB-HIO-64)."""
+        pa = self._pa(pointer)
+        shards = (TensorShard(*place, pa, nbytes, rank * nbytes) for rank, place in ranks)
+        return TensorArgument(TensorPAMap(tuple(shards)))
+
+    def _write(self, places: Sequence[Place], pa: int, data: bytes) -> None:
+        pattern = pattern_of(data)
+        requests = [self._memory_write(place, pa, len(data), pattern) for place in places]
+        self._send(requests, {} if pattern else {_pair(each): data for each in requests})
+
+    def _memory_write(self, place: Place, pa: int, nbytes: int, pattern: Pattern | None) -> MemoryWrite:
+        return MemoryWrite(
+            **self._envelope(place),
+            dst_sip=place.sip,
+            dst_cube=place.cube,
+            dst_pe=place.pe,
+            dst_pa=pa,
+            nbytes=nbytes,
+            src_kind="host_buffer_ref" if pattern is None else "pattern",
+            pattern=pattern,
+        )
+
+    def _read(self, place: Place, pa: int, nbytes: int) -> bytes:
+        """As many reads as bring the bytes, each as large as the host has room for."""
+        parts = []
+        for done in range(0, nbytes, MOST_SUNK):
+            count = min(MOST_SUNK, nbytes - done)
+            request = MemoryRead(
+                **self._envelope(place),
+                src_sip=place.sip,
+                src_cube=place.cube,
+                src_pe=place.pe,
+                src_pa=pa + done,
+                nbytes=count,
+            )
+            parts.append(self._send([request])[_pair(request)])
+        return b"".join(parts)
+
+    def _send(self, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Mapping[Pair, bytes]:
+        """Send requests without waiting, as many at a time as the endpoint keeps; what reads brought, by ids."""
+        brought = self.endpoint.share(buffers or {})
+        depth = self.endpoint.machine.size.queue_depth
+        for first in range(0, len(requests), depth):
+            frames = {_pair(each): write_frame(value_of(each)) for each in requests[first : first + depth]}
+            answers = {ids_of(read_frame(each)): each for each in self.endpoint.exchange(frames.values())}
+            self.exchanges += (Exchange(frame, answers[pair]) for pair, frame in frames.items())
+            for answer in answers.values():
+                _require_success(answer)
+        return brought
+
+    def _begin(self, operation: str) -> None:
+        """The next operation, and its correlation id."""
+        self._operations += 1
+        self._operation, self._requests = f"{operation}-{self._operations}", 0
+
+    def _envelope(self, place: Place) -> dict[str, Any]:
+        """The members of the next request for a PE that every request has."""
+        self._requests += 1
+        ids = {"correlation_id": self._operation, "request_id": str(self._requests)}
+        return ids | {"target_device": f"sip:{place.sip}"}
+
+    def _pa(self, pointer: int) -> int:
+        """The physical address of a pointer into an allocation."""
+        for start, held in self._held.items():
+            if start <= pointer < start + held.nbytes:
+                return held.pa + pointer - start
+        raise _gap(f"memory at {pointer:#x}, which tessMalloc did not give")
+
+    def _reserved(self, nbytes: int) -> Held:
+        """The lowest free range of HBM, of at least a byte."""
+        memory = next(each for each in self.endpoint.machine.memories if each.kind == "HBM")
+        pa = memory.base
+        for each in sorted((*self._held.values(), *self._images)):
+            if pa + nbytes <= each.pa:
+                break
+            pa = -(-(each.pa + each.nbytes) // ALIGNMENT) * ALIGNMENT
+        if pa + nbytes > memory.base + memory.bytes:
+            raise _gap(f"{nbytes} bytes, of which a PE has none left")
+        return Held(pa, max(nbytes, 1))
+
+
+def pattern_of(data: bytes) -> Pattern | None:
+    """The pattern that makes these bytes, with the shortest element; None where no pattern does."""
+    if not any(data):
+        return Pattern("zero")
+    for kind, size in FILLS.items():
+        if len(data) % size == 0 and data == data[:size] * (len(data) // size):
+            return Pattern(kind, int.from_bytes(data[:size], "little"))  # type: ignore[arg-type]
+    return None
+
+
+def _require_expressible(kernel: KernelEntry, given: LaunchArguments) -> None:
+    """The messages can carry a launch (AMB-HIO-65). Raises `RequestFailed` with UNSUPPORTED."""
+    for reason in _obstacles(kernel, given):
+        raise _gap(f"kernel {kernel.name}: {reason}")
+
+
+def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
+    """What keeps a launch from being expressed."""
+    if kernel.level != "program" and (given.grid, given.block) != ONE_BLOCK:
+        yield f"grid {given.grid} and block {given.block}, which are opaque in a message"
+    for name, (_, nbytes) in given.tensors.items():
+        if nbytes == 0:
+            yield f"{name} has no bytes, and a shard has at least one"
+    for each in kernel.parameters:
+        if each.type not in NAMES:
+            yield f"{each.name} is {each.type}, which no scalar argument is"
+        elif each.name in given.scalars and not _is_number(given.scalars[each.name]):
+            yield f"{each.name} is {given.scalars[each.name].values}, which is no number of JSON"
+
+
+def _is_number(scalar: Array) -> bool:
+    return scalar.dtype.kind != "float" or Decimal(float(scalar.values)).is_finite()
+
+
+def _number(scalar: Array) -> int | Decimal | bool:
+    """The value of a scalar, exactly; a negative zero with a fraction, without which many a reader loses its sign."""
+    if scalar.dtype.kind == "float":
+        number = Decimal(float(scalar.values))
+        return number if number else number.quantize(Decimal("0.0"))
+    return bool(scalar.values) if scalar.dtype.kind == "bool" else int(scalar.values)
+
+
+def _pair(request: Request) -> Pair:
+    return request.correlation_id, request.request_id
+
+
+def _require_success(answer: str) -> None:
+    """A request was done. Raises `RequestFailed` as its answer says."""
+    completion = read_frame(answer)["completion"]
+    if not completion["ok"]:
+        raise RequestFailed(ErrorCode(completion["error_code"]), completion["error_message"])
+
+
+def _gap(reason: str) -> RequestFailed:
+    return RequestFailed(ErrorCode.UNSUPPORTED, f"the messages have no way to express {reason}")

@@ -1,0 +1,398 @@
+"""Builds programs in Python, as a `with` of nested bodies; what it makes is the JSON form that `compiler.py` reads.
+
+    program = Program("pipeline")
+    c = program.channel("c")
+    with program.process("producer"):
+        with program.repeat(4, index="i") as i:
+            program.send(c, i)
+    with program.process("consumer"):
+        with program.consume(c, into="x") as x:
+            ...
+    package = program.compile("cpu_sim")
+
+Python runs once, while the program is built, and has no part in its execution (WSP-01.1-02).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from .compiler import compile_program
+from .errors import ProgramRefused, UnsupportedDirective
+from .kernels import DTYPES
+from .package import package_bytes
+from .targets import target
+
+__all__ = ["STALL", "Channel", "Compiled", "Expr", "Kernel", "Program", "TaskWindow", "Tensor"]
+
+STALL: Final = "stall"
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A ScalarExpr; the operators of Python make larger ones. Comparisons are methods: `i.lt(3)`."""
+
+    form: Mapping[str, Any]
+
+    def _with(self, op: str, *others: Value) -> Expr:
+        return Expr({"op": op, "operands": [self.form, *map(_form, others)]})
+
+    def __add__(self, other: Value) -> Expr:
+        return self._with("add", other)
+
+    def __sub__(self, other: Value) -> Expr:
+        return self._with("sub", other)
+
+    def __mul__(self, other: Value) -> Expr:
+        return self._with("mul", other)
+
+    def __floordiv__(self, other: Value) -> Expr:
+        return self._with("div", other)
+
+    def __mod__(self, other: Value) -> Expr:
+        return self._with("mod", other)
+
+    def __and__(self, other: Value) -> Expr:
+        return self._with("and", other)
+
+    def __or__(self, other: Value) -> Expr:
+        return self._with("or", other)
+
+    def __xor__(self, other: Value) -> Expr:
+        return self._with("xor", other)
+
+    def __lshift__(self, other: Value) -> Expr:
+        return self._with("shl", other)
+
+    def __rshift__(self, other: Value) -> Expr:
+        return self._with("shr", other)
+
+    def __invert__(self) -> Expr:
+        return self._with("not")
+
+    def eq(self, other: Value) -> Expr:
+        """1 where equal."""
+        return self._with("eq", other)
+
+    def ne(self, other: Value) -> Expr:
+        """1 where different."""
+        return self._with("ne", other)
+
+    def lt(self, other: Value) -> Expr:
+        """1 where less, without signs."""
+        return self._with("lt", other)
+
+    def le(self, other: Value) -> Expr:
+        """1 where less or equal."""
+        return self._with("le", other)
+
+    def gt(self, other: Value) -> Expr:
+        """1 where greater."""
+        return self._with("gt", other)
+
+    def ge(self, other: Value) -> Expr:
+        """1 where greater or equal."""
+        return self._with("ge", other)
+
+    def min(self, other: Value) -> Expr:
+        """The smaller."""
+        return self._with("min", other)
+
+    def max(self, other: Value) -> Expr:
+        """The larger."""
+        return self._with("max", other)
+
+    def select(self, chosen: Value, other: Value) -> Expr:
+        """One value where this is not 0, else the other."""
+        return self._with("select", chosen, other)
+
+
+Value: TypeAlias = Expr | int
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TaskWindow:
+    """`TaskWindow(4, unit="tasks", mode=STALL)` (section 3.2)."""
+
+    size: int
+    unit: str = "tasks"
+    mode: str = STALL
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The bytes of a package, and what was said of directives that are ignored."""
+
+    package: bytes
+    diagnostics: tuple[str, ...]
+
+
+class Kernel:
+    """Records its instructions: `k = program.kernel("scale", x="tensor", by="scalar"); k.mul("x", "x", "by")`."""
+
+    def __init__(self, stated: dict[str, Any]) -> None:
+        self.name: str = stated["name"]
+        self._instructions: list[dict[str, Any]] = stated["payload"]["instructions"]
+
+    def _add(self, op: str, destination: str, *operands: str | int) -> Kernel:
+        read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands]
+        self._instructions.append({"op": op, "destination": destination, "operands": read})
+        return self
+
+    def fill(self, destination: str, value: str | int) -> Kernel:
+        """Every element is the value."""
+        return self._add("fill", destination, value)
+
+    def iota(self, destination: str, first: str | int = 0) -> Kernel:
+        """Element i is i plus the first."""
+        return self._add("iota", destination, first)
+
+    def copy(self, destination: str, source: str) -> Kernel:
+        """The elements of the source."""
+        return self._add("copy", destination, source)
+
+    def add(self, destination: str, a: str | int, b: str | int) -> Kernel:
+        """Element by element, a + b."""
+        return self._add("add", destination, a, b)
+
+    def sub(self, destination: str, a: str | int, b: str | int) -> Kernel:
+        """Element by element, a - b."""
+        return self._add("sub", destination, a, b)
+
+    def mul(self, destination: str, a: str | int, b: str | int) -> Kernel:
+        """Element by element, a * b."""
+        return self._add("mul", destination, a, b)
+
+    def min(self, destination: str, a: str | int, b: str | int) -> Kernel:
+        """Element by element, the smaller."""
+        return self._add("min", destination, a, b)
+
+    def max(self, destination: str, a: str | int, b: str | int) -> Kernel:
+        """Element by element, the larger."""
+        return self._add("max", destination, a, b)
+
+    def sum(self, destination: str, source: str) -> Kernel:
+        """The one element is the sum, in element order."""
+        return self._add("sum", destination, source)
+
+
+class Program:
+    """A program under construction; `form` is its JSON form so far."""
+
+    def __init__(self, name: str) -> None:
+        self.form: dict[str, Any] = {
+            "name": name,
+            "kernels": [],
+            "schedule": {},
+            "csp": {"channels": [], "processes": []},
+            "symbols": [],
+            "tensors": [],
+        }
+        self._bodies: list[list[dict[str, Any]]] = []
+
+    # declarations
+
+    def channel(self, name: str, capacity: int = 1, latency: int = 0) -> Channel:
+        """A channel."""
+        self.form["csp"]["channels"].append({"name": name, "capacity": capacity, "latency": latency})
+        return Channel(name)
+
+    def kernel(
+        self, name: str, cycles: int = 0, per_element: int = 0, executor: str = "vector", **kinds: str
+    ) -> Kernel:
+        """A kernel with parameters `tensor` or `scalar`, whose instructions follow."""
+        stated = {
+            "name": name,
+            "executor": executor,
+            "payload": {
+                "form": "wsp-kernel",
+                "parameters": [{"name": each, "kind": kind} for each, kind in kinds.items()],
+                "instructions": [],
+            },
+            "cycles": {"fixed": cycles, "per_element": per_element},
+        }
+        self.form["kernels"].append(stated)
+        return Kernel(stated)
+
+    def tensor(self, name: str, dtype: str, count: int, initial: Sequence[int | float] | None = None) -> Tensor:
+        """A tensor, of zeros or of some numbers."""
+        stated: dict[str, Any] = {"name": name, "dtype": dtype, "count": count}
+        if initial is not None:
+            if dtype not in DTYPES:
+                raise ProgramRefused(f"tensor {name}", f"dtype is {dtype!r:.60}, expected one of {', '.join(DTYPES)}")
+            stated["initial"] = np.array(initial, dtype=DTYPES[dtype]).tobytes().hex()
+        self.form["tensors"].append(stated)
+        return Tensor(name)
+
+    def symbol(self, name: str, default: int = 0, width: int = 64) -> Expr:
+        """A number that a caller may change between runs."""
+        self.form["symbols"].append({"name": name, "width": width, "default": default})
+        return Expr({"symbol": name})
+
+    def slot(self, name: str) -> Expr:
+        """What a slot holds."""
+        return Expr({"slot": name})
+
+    # schedule
+
+    def dispatch(self, policy: str, workers: int = 1, **parameters: Value) -> None:
+        """The policy that places tasks."""
+        given = {name: each if isinstance(each, int) else each.form for name, each in parameters.items()}
+        self.form["schedule"]["policy"] = {"id": policy, "parameters": {"workers": workers, **given}}
+
+    def task_window(self, window: TaskWindow) -> None:
+        """The bound of tasks in flight."""
+        self.form["schedule"]["task_window"] = {"size": window.size, "unit": window.unit, "mode": window.mode}
+
+    def resources(self, **sizes: int) -> None:
+        """Sizes of tensormap_pool, deplist_pool, heap_arena and ready_queue."""
+        self.form["schedule"].setdefault("resources", {}).update(sizes)
+
+    def directive(self, name: str, value: str) -> None:
+        """A further directive of the schedule."""
+        self.form["schedule"].setdefault("directives", []).append({"name": name, "value": value})
+
+    # bodies
+
+    @contextmanager
+    def process(self, name: str) -> Iterator[None]:
+        """A process, and its body."""
+        body: list[dict[str, Any]] = []
+        self.form["csp"]["processes"].append({"name": name, "body": body})
+        with self._in(body):
+            yield
+
+    @contextmanager
+    def consume(self, channel: Channel, into: str) -> Iterator[Expr]:
+        """The body for each token, which it is given as a slot."""
+        body: list[dict[str, Any]] = []
+        self._state("consume", channel=channel.name, into=into, body=body)
+        with self._in(body):
+            yield self.slot(into)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Outputs of tasks issued here stay alive until its end."""
+        body: list[dict[str, Any]] = []
+        self._state("scope", body=body)
+        with self._in(body):
+            yield
+
+    @contextmanager
+    def repeat(self, count: Value, index: str | None = None) -> Iterator[Expr]:
+        """The body `count` times, which is given the index."""
+        body: list[dict[str, Any]] = []
+        self._state("repeat", count=_form(count), body=body, **({} if index is None else {"index": index}))
+        with self._in(body):
+            yield Expr({"constant": 0}) if index is None else self.slot(index)
+
+    @contextmanager
+    def cond(self, when: Value) -> Iterator[None]:
+        """The body where the value is not 0; `otherwise` may follow."""
+        body: list[dict[str, Any]] = []
+        self._state("cond", when=_form(when), then=body)
+        with self._in(body):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The body where the value of the `cond` just before is 0."""
+        before = self._body()
+        if not before or before[-1]["op"] != "cond":
+            raise ProgramRefused("otherwise", "stands after no cond")
+        body: list[dict[str, Any]] = before[-1].setdefault("otherwise", [])
+        with self._in(body):
+            yield
+
+    # statements
+
+    def run(self, kernel: Kernel, *arguments: Tensor | Value) -> None:
+        """Execute a kernel in the time of the process."""
+        self._state("run", kernel=kernel.name, arguments=[_argument(each) for each in arguments])
+
+    def task(
+        self,
+        kernel: Kernel,
+        *arguments: Tensor | Value,
+        key: Value | None = None,
+        waits: Sequence[Channel] = (),
+        signals: Sequence[Channel] = (),
+    ) -> None:
+        """Issue a kernel to a worker."""
+        more: dict[str, Any] = {} if key is None else {"key": _form(key)}
+        more |= {"waits": [each.name for each in waits]} if waits else {}
+        more |= {"signals": [each.name for each in signals]} if signals else {}
+        self._state("task", kernel=kernel.name, arguments=[_argument(each) for each in arguments], **more)
+
+    def send(self, channel: Channel, value: Value = 0) -> None:
+        """Publish a token."""
+        self._state("send", channel=channel.name, value=_form(value))
+
+    def receive(self, channel: Channel, into: str) -> Expr:
+        """Take one token into a slot."""
+        self._state("receive", channel=channel.name, into=into)
+        return self.slot(into)
+
+    def close(self, channel: Channel) -> None:
+        """The last act on a channel."""
+        self._state("close", channel=channel.name)
+
+    def load(self, slot: str, tensor: Tensor, element: Value = 0) -> Expr:
+        """Bring an element of a tensor into a slot."""
+        self._state("load", slot=slot, tensor=tensor.name, element=_form(element))
+        return self.slot(slot)
+
+    def wait(self) -> None:
+        """Until all tasks that the process issued are complete."""
+        self._state("wait")
+
+    def compile(self, name: str = "cpu_sim") -> Compiled:
+        """The package for a target. Raises `ProgramRefused` and `UnsupportedDirective`."""
+        found = target(name)
+        if found is None:
+            raise UnsupportedDirective(name, "any program: there is no such target")
+        package, diagnostics = compile_program(self.form, found)
+        return Compiled(package_bytes(package), tuple(diagnostics))
+
+    def _body(self) -> list[dict[str, Any]]:
+        if not self._bodies:
+            raise ProgramRefused(self.form["name"], "a statement stands outside of every process")
+        return self._bodies[-1]
+
+    def _state(self, op: str, **members: Any) -> None:
+        self._body().append({"op": op, **members})
+
+    @contextmanager
+    def _in(self, body: list[dict[str, Any]]) -> Iterator[None]:
+        self._bodies.append(body)
+        try:
+            yield
+        finally:
+            self._bodies.pop()
+
+
+def _form(value: Value) -> Mapping[str, Any]:
+    return {"constant": value} if isinstance(value, int) else value.form
+
+
+def _argument(given: Tensor | Value) -> Mapping[str, Any]:
+    return {"tensor": given.name} if isinstance(given, Tensor) else _form(given)

@@ -1,0 +1,192 @@
+"""The report of a deadlock (sections 3.3 and 3.4.3): nothing is due, and a process or task is not done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .executor.channels import TASK
+from .executor.machine import Machine
+from .executor.producers import consumed_channels
+from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
+from .executor.states import ProcessState, TaskState
+
+__all__ = ["report"]
+
+
+def report(machine: Machine) -> dict[str, Any]:
+    """As `schemas/wsp_report.schema.json` has it."""
+    resources = machine.resources
+    fullest = max(worker.places for worker in machine.workers)
+    used = {**resources.used, "ready_queue": fullest}
+    found = {
+        name: {"size": size, "used": used[name], "high_water": resources.high_water[name]}
+        for name, size in resources.sizes.items()
+    }
+    waiting = list(_waiting(machine))
+    scopes = list(_scopes(machine))
+    return {
+        "time": machine.agenda.now,
+        "window": found["task_ring"],
+        "resources": found,
+        "channels": list(_channels(machine)),
+        "waiting": waiting,
+        "cycle": _cycle(_wait_graph(machine)),
+        "scopes": scopes,
+        "held_by_scopes": any(each["held"] for each in scopes) and _wants_what_scopes_hold(machine),
+        "mitigations": list(_mitigations(machine, waiting)),
+    }
+
+
+def _waiting(machine: Machine) -> Iterator[dict[str, Any]]:
+    """Every process that waits, then every task that does, with the reason."""
+    for process in machine.processes:
+        if process.waiting is not None:
+            reason, _, subject, statement = process.waiting
+            yield {"process": process.name, "reason": reason, "for": subject, "statement": statement}
+    empty = _awaited_channels(machine)
+    for task in machine.tasks.values():
+        stated = {"task": task.number, "process": task.process.name, "statement": task.site.statement}
+        if task.waiting is not None:
+            yield {**stated, "reason": task.waiting.reason, "for": task.waiting.subject}
+        elif task.number in empty:
+            name = machine.package.channels[empty[task.number][0]].name
+            yield {**stated, "reason": CHANNEL_EMPTY_WAIT, "for": name}
+        else:
+            yield {**stated, "reason": TASK_WAIT, "for": "tasks"}
+
+
+def _awaited_channels(machine: Machine) -> Mapping[int, Sequence[int]]:
+    """The channels of which tasks in flight wait for tokens, by task number."""
+    found: dict[int, list[int]] = {}
+    for channel in machine.channels:
+        for _, kind, number in channel.takers:
+            if kind == TASK:
+                found.setdefault(number, []).append(channel.index)
+    return found
+
+
+def _channels(machine: Machine) -> Iterator[dict[str, Any]]:
+    """The channels at which somebody waits."""
+    for channel in machine.channels:
+        if channel.takers or channel.senders:
+            yield {
+                "name": machine.package.channels[channel.index].name,
+                "state": "full" if channel.senders else "empty",
+                "capacity": channel.capacity,
+                "tokens": len(channel.tokens),
+                "closed": channel.producers == 0,
+            }
+
+
+def _scopes(machine: Machine) -> Iterator[dict[str, Any]]:
+    for process in machine.processes:
+        if process.scopes:
+            held = sum(scope.slots for scope in process.scopes)
+            yield {"process": process.name, "depth": len(process.scopes), "held": held}
+
+
+def _wants_what_scopes_hold(machine: Machine) -> bool:
+    held = ("task_ring", "tensormap_pool", "heap_arena")
+    return any(each.waiting is not None and each.waiting.subject in held for each in machine.processes)
+
+
+def _mitigations(machine: Machine, waiting: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A knob for each resource and full channel that somebody waits for; where there is none, another program."""
+    seen: set[str] = set()
+    resources = {RESOURCE_OF[each["reason"]] for each in waiting if each["reason"] in RESOURCE_OF}
+    for name, size in machine.resources.sizes.items():
+        if name in resources:
+            knob = "task_window" if name == "task_ring" else name
+            seen.add(knob)
+            yield {"knob": knob, "at_least": size + 1, "why": f"{name} is exhausted at {size}"}
+    for channel in machine.channels:
+        if channel.senders:
+            name = machine.package.channels[channel.index].name
+            knob = f"channel.{name}.capacity"
+            seen.add(knob)
+            yield {"knob": knob, "at_least": channel.capacity + 1, "why": f"{name} is full at {channel.capacity}"}
+    if not seen:
+        yield {
+            "knob": "restructure",
+            "why": "no resource is exhausted and no channel is full: change who waits for whom",
+        }
+
+
+def _wait_graph(machine: Machine) -> dict[str, list[str]]:
+    """Who or what each process, task, channel and resource waits for, by name."""
+    graph: dict[str, list[str]] = {}
+    names = [f"channel {each.name}" for each in machine.package.channels]
+    tasks = list(machine.tasks.values())
+    bodies = [each.body for each in machine.package.processes]
+    for process in machine.processes:
+        if process.waiting is not None and process.waiting.reason != TASK_WAIT:
+            in_channel = process.waiting.reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT)
+            kind = "channel" if in_channel else "resource"
+            graph[_of(process)] = [f"{kind} {process.waiting.subject}"]
+    for channel in machine.channels:
+        if channel.senders:
+            ends = [_of(each) for each in _alive(machine) if channel.index in consumed_channels(bodies[each.index])]
+        else:
+            ends = [_of(each) for each in _alive(machine) if channel.index in each.produces]
+            ends += [_of_task(each) for each in tasks if channel.index in each.site.signals]
+        graph[names[channel.index]] = ends
+    holders = [_of_task(each) for each in tasks]
+    scopes = [f"scope of {each.name}" for each in machine.processes if any(scope.slots for scope in each.scopes)]
+    graph |= {f"scope of {each.name}": [_of(each)] for each in machine.processes if each.scopes}
+    for name in ("task_ring", "tensormap_pool", "heap_arena"):
+        graph[f"resource {name}"] = scopes + holders
+    graph["resource deplist_pool"] = [_of_task(each) for each in tasks if each.nodes]
+    graph["resource ready_queue"] = [_of_task(each) for each in tasks if each.started < 0]
+    empty = _awaited_channels(machine)
+    for task in tasks:
+        graph[_of_task(task)] = list(_task_waits_for(task, names, empty))
+    for task in tasks:
+        for each in task.dependents:
+            graph[_of_task(each)].append(_of_task(task))
+        for watcher in task.watchers:
+            graph.setdefault(_of(watcher), []).append(_of_task(task))
+    return graph
+
+
+def _task_waits_for(task: TaskState, names: Sequence[str], empty: Mapping[int, Sequence[int]]) -> Iterator[str]:
+    if task.waiting is not None:
+        yield f"channel {task.waiting.subject}"
+    yield from (names[each] for each in empty.get(task.number, ()))
+    current = task.worker.task
+    if current is not None and current is not task:
+        yield _of_task(current)
+
+
+def _alive(machine: Machine) -> list[ProcessState]:
+    return [each for each in machine.processes if not each.done]
+
+
+def _of(process: ProcessState) -> str:
+    return f"process {process.name}"
+
+
+def _of_task(task: TaskState) -> str:
+    return f"task {task.number}"
+
+
+def _cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
+    """The first cycle of a depth-first walk; empty where there is none: a request may be larger than its resource."""
+    finished: set[str] = set()
+    for start in graph:
+        path: dict[str, Iterator[str]] = {}
+        if start not in finished:
+            path[start] = iter(graph[start])
+        while path:
+            node, ways = next(reversed(path.items()))
+            for each in ways:
+                if each in path:
+                    names = list(path)
+                    return names[names.index(each) :]
+                if each not in finished and each in graph:
+                    path[each] = iter(graph[each])
+                    break
+            else:
+                finished.add(node)
+                del path[node]
+    return []

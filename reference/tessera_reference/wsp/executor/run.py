@@ -1,0 +1,161 @@
+"""A run of a package: instant by instant or to its end, which is completion, an error or a deadlock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..deadlock import report
+from ..errors import ArgumentRefused, RunError
+from ..package import Package
+from .code import Code
+from .machine import Machine
+from .states import ProcessState
+from .statistics import statistics
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A run that has not begun; `outcome` is running, completed, error or deadlock.
+
+    `symbols`, `tensors` (bytes) and `resources` (sizes, `task_window` among them) are by name; what is left out is as
+    the package has it. Raises `ArgumentRefused` for what does not fit the package.
+    """
+
+    def __init__(
+        self,
+        package: Package,
+        symbols: Mapping[str, int] | None = None,
+        tensors: Mapping[str, bytes] | None = None,
+        resources: Mapping[str, int] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.machine = Machine(
+            package,
+            _symbols(package, symbols or {}),
+            _tensors(package, tensors or {}),
+            _sizes(package, resources or {}),
+            seed,
+        )
+        self.outcome = "running"
+        self.error: RunError | None = None
+        self.deadlock: Mapping[str, Any] | None = None
+        for process, stated in zip(self.machine.processes, package.processes, strict=True):
+            code = Code(self.machine, stated.body)
+            process.code, process.statements = code.steps, code.statements
+            self.machine.agenda.make_runnable(process)
+
+    def step(self) -> bool:
+        """All that happens at the next instant; False when the run has ended."""
+        if self.outcome != "running":
+            return False
+        with np.errstate(all="ignore"):
+            self._step()
+        return self.outcome == "running"
+
+    def finish(self) -> Run:
+        """Run to the end."""
+        with np.errstate(all="ignore"):
+            while self.outcome == "running":
+                self._step()
+        return self
+
+    def result(self) -> dict[str, Any]:
+        """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
+        found: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(self.machine)}
+        if self.error is not None:
+            found["error"] = {
+                "code": self.error.code,
+                "process": self.error.process,
+                "statement": self.error.statement,
+                "time": self.machine.agenda.now,
+                "message": self.error.problem,
+            }
+        if self.deadlock is not None:
+            found["deadlock"] = self.deadlock
+        return found
+
+    def _step(self) -> None:
+        machine, agenda = self.machine, self.machine.agenda
+        if agenda.events:
+            agenda.now = agenda.events[0][0]
+        try:
+            self._instant()
+        except RunError as error:
+            self.outcome, self.error = "error", error
+            return
+        if agenda.events:
+            return
+        if machine.tasks or not all(process.done for process in machine.processes):
+            self.outcome, self.deadlock = "deadlock", report(machine)
+        else:
+            self.outcome = "completed"
+
+    def _instant(self) -> None:
+        machine, agenda = self.machine, self.machine.agenda
+        while True:
+            for kind, number in agenda.due():
+                machine.happen(kind, number)
+            while (index := agenda.next_runnable()) >= 0:
+                self._go_on(machine.processes[index])
+            machine.start_tasks()
+            if agenda.is_settled():
+                return
+
+    def _go_on(self, process: ProcessState) -> None:
+        """Execute steps until the process blocks; its time is when it last did something."""
+        process.queued = False
+        code, moved, place = process.code, process.waiting is None, process.pc
+        try:
+            while True:
+                place = code[place](process)
+                if place < 0:
+                    break
+                process.pc = place
+                moved = True
+        except RunError as error:
+            process.time = self.machine.agenda.now
+            if not error.process:
+                error.process, error.statement = process.name, process.statements[process.pc]
+            raise
+        if moved:
+            process.time = self.machine.agenda.now
+
+
+def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:
+    known = {each.name: each for each in package.symbols}
+    for name, value in given.items():
+        if name not in known:
+            raise ArgumentRefused(f"symbol {name}"[:120], f"the package has {', '.join(known) or 'no symbols'}")
+        if not 0 <= value < 1 << known[name].width:
+            raise ArgumentRefused(f"symbol {name}", f"{value} does not fit its {known[name].width} bits")
+    return [given.get(each.name, each.default) for each in package.symbols]
+
+
+def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
+    known = {each.name: each for each in package.tensors}
+    for name, data in given.items():
+        if name not in known:
+            raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(known) or 'no tensors'}")
+        tensor = known[name]
+        if len(data) != tensor.nbytes:
+            raise ArgumentRefused(f"tensor {name}", f"has {len(data)} bytes, expected {tensor.nbytes}")
+        if tensor.dtype == "bool" and data.strip(b"\0\1"):
+            raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
+    return [given.get(each.name, each.initial or bytes(each.nbytes)) for each in package.tensors]
+
+
+def _sizes(package: Package, given: Mapping[str, int]) -> dict[str, int]:
+    schedule = package.schedule
+    sizes = {"task_ring": schedule.task_window.size, **schedule.resources}
+    for name, size in given.items():
+        resource = "task_ring" if name == "task_window" else name
+        if resource not in sizes:
+            raise ArgumentRefused(f"resource {name}"[:120], f"expected task_window, {', '.join(schedule.resources)}")
+        if not 1 <= size < 1 << 32:
+            raise ArgumentRefused(f"resource {name}", f"{size} is no size, expected 1 to {(1 << 32) - 1}")
+        sizes[resource] = size
+    return sizes

@@ -1,0 +1,63 @@
+"""Dispatch policies (section 3.1): every module here is one, found by looking; adding one edits nothing else.
+
+A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `place`, which is given the
+parameters and returns the function from issue number and key of a task to a worker. Every policy has `workers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, TypeAlias
+
+from ..errors import ProgramRefused
+from ..expressions import Constant, Expression, Input, Operation, SymbolValue
+
+__all__ = ["MOST_WORKERS", "Parameter", "Place", "check", "found", "placement"]
+
+MOST_WORKERS = 1 << 16
+Place: TypeAlias = Callable[[int, int], int]
+Parameter: TypeAlias = int | Expression
+
+
+@cache
+def found() -> Mapping[str, Any]:
+    """The modules by policy id."""
+    modules = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
+    return {module.ID: module for module in sorted(modules, key=lambda module: str(module.ID))}
+
+
+def check(id: str, parameters: Mapping[str, Parameter], path: str) -> None:
+    """A policy exists and has its parameters. Raises `ProgramRefused`."""
+    policy = found().get(id)
+    if policy is None:
+        raise ProgramRefused(f"{path}/id", f"is {id}, expected one of {', '.join(found())}")
+    if set(parameters) != set(policy.PARAMETERS):
+        raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {_named(policy)}")
+    for each, kind in policy.PARAMETERS.items():
+        given = parameters[each]
+        if (kind == "number") != isinstance(given, int):
+            raise ProgramRefused(f"{path}/parameters/{each}", f"is no {kind}")
+        if not isinstance(given, int) and not _placeable(given):
+            raise ProgramRefused(f"{path}/parameters/{each}", "reads a slot, which belongs to processes")
+    workers = parameters["workers"]
+    if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+        raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
+
+
+def placement(id: str, parameters: Mapping[str, Parameter], symbols: list[int]) -> Place:
+    """The worker of a task by issue number and key. The function may raise `RunError`."""
+    place: Place = found()[id].place(parameters, symbols)
+    return place
+
+
+def _named(policy: Any) -> str:
+    return ", ".join(policy.PARAMETERS)
+
+
+def _placeable(expression: Expression) -> bool:
+    if isinstance(expression, Operation):
+        return all(map(_placeable, expression.operands))
+    return isinstance(expression, Constant | SymbolValue | Input)

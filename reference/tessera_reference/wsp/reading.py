@@ -1,0 +1,182 @@
+"""Reading a package: what is unknown, truncated, altered, incomplete or without meaning is refused (section 7.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from . import policies
+from .canonical import content_hash
+from .capability_states import STATES
+from .checks import check_calls
+from .errors import PackageRefused, ProgramRefused
+from .json_form import BodyReader, member, members, name, objects, whole
+from .kernels import read_kernel
+from .package import ABI, FORMAT, RESOURCES, Package, Process, Schedule
+from .parts import (
+    MOST_UNITS,
+    read_channel,
+    read_directive,
+    read_policy,
+    read_resources,
+    read_symbol,
+    read_task_window,
+    read_tensor,
+    text,
+)
+
+__all__ = ["load"]
+
+PAYLOADS = {
+    "kernels": "kernel registry",
+    "schedule": "schedule payload",
+    "csp": "CSP payload",
+    "slots": "slots schema",
+    "symbols": "symbols schema",
+    "tensors": "tensors",
+}
+REQUIRED = ("format", "name", "target", "phase", *PAYLOADS, "hash")
+Read = TypeVar("Read")
+
+
+def load(data: bytes) -> Package:
+    """The typed program of a package. Raises `PackageRefused`."""
+    whole_document = _document(data)
+    try:
+        return _package(whole_document)
+    except ProgramRefused as problem:
+        raise PackageRefused("INVALID", str(problem)) from None
+
+
+def _document(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=_distinct, parse_constant=_no_number)
+    except RecursionError:
+        raise PackageRefused("MALFORMED", "it is nested too deeply") from None
+    except ValueError as error:
+        raise _unreadable(data, error) from None
+    if not isinstance(found, dict):
+        raise PackageRefused("MALFORMED", "it is no JSON object")
+    abi = found.get("wsp_runtime_abi")
+    if abi != ABI:
+        stated = "names no wsp_runtime_abi" if abi is None else f"is of wsp_runtime_abi {abi!r:.60}"
+        raise PackageRefused("UNKNOWN_ABI", f"it {stated}, and this runtime loads {ABI!r}")
+    if not data.endswith(b"\n"):
+        raise PackageRefused("TRUNCATED", "it does not end with a line feed")
+    for each in REQUIRED:
+        if each not in found:
+            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(each, each)} (member {each})")
+    stated, actual = found["hash"], content_hash(found)
+    if stated != actual:
+        raise PackageRefused("ALTERED", f"its hash is {stated!r:.80}, and its content has {actual}")
+    return found
+
+
+def _unreadable(data: bytes, error: ValueError) -> PackageRefused:
+    if not data.endswith(b"}\n"):
+        return PackageRefused("TRUNCATED", f"it ends after {len(data)} bytes, within its JSON")
+    return PackageRefused("MALFORMED", f"it is no JSON: {error}")
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a member is there twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _package(stated: Mapping[str, Any]) -> Package:
+    members(stated, "", ("wsp_runtime_abi", *REQUIRED))
+    whole(stated["format"], "/format", FORMAT, FORMAT)
+    csp = members(stated["csp"], "/csp", ("channels", "processes"))
+    kernels = _listed(stated["kernels"], "/kernels", read_kernel)
+    channels = _listed(csp["channels"], "/csp/channels", read_channel)
+    slots = _listed(stated["slots"], "/slots", _slot)
+    symbols = _listed(stated["symbols"], "/symbols", read_symbol)
+    tensors = _listed(stated["tensors"], "/tensors", read_tensor)
+    counts = {
+        "kernel": len(kernels),
+        "channel": len(channels),
+        "slot": len(slots),
+        "symbol": len(symbols),
+        "tensor": len(tensors),
+    }
+    reader = BodyReader(_known(counts))
+    bodies = _listed(csp["processes"], "/csp/processes", lambda value, path: _process(value, path, reader))
+    package = Package(
+        name(stated["name"], "/name"),
+        name(stated["target"], "/target"),
+        whole(stated["phase"], "/phase", 1, 2),
+        tuple(kernels),
+        _schedule(stated["schedule"], reader),
+        tuple(channels),
+        tuple(bodies),
+        tuple(slots),
+        tuple(symbols),
+        tuple(tensors),
+    )
+    check_calls(package, "/csp/processes")
+    return package
+
+
+def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:
+    def resolve(kind: str, value: Any, path: str) -> int:
+        count = counts[kind]
+        if type(value) is not int or not 0 <= value < count:
+            raise ProgramRefused(path, f"is {value!r:.60}, expected the id of one of {count} {kind}s")
+        return value
+
+    return resolve
+
+
+def _listed(value: Any, path: str, read: Callable[[Mapping[str, Any], str], Read]) -> list[Read]:
+    """The entries of a table, whose ids count from 0 and whose names differ."""
+    seen: set[str] = set()
+    found = []
+    for place, each in enumerate(objects(value, path)):
+        at = f"{path}/{place}"
+        whole(each.get("id"), f"{at}/id", place, place)
+        found.append(read(each, at))
+        if each["name"] in seen:
+            raise ProgramRefused(f"{at}/name", f"{each['name']} is there twice")
+        seen.add(each["name"])
+    return found
+
+
+def _slot(value: Mapping[str, Any], path: str) -> str:
+    stated = members(value, path, ("id", "name", "width"))
+    whole(stated["width"], f"{path}/width", 64, 64)
+    return name(stated["name"], f"{path}/name")
+
+
+def _process(value: Mapping[str, Any], path: str, reader: BodyReader) -> Process:
+    stated = members(value, path, ("id", "name", "body"))
+    return Process(name(stated["name"], f"{path}/name"), reader.body(stated["body"], f"{path}/body"))
+
+
+def _schedule(value: Any, reader: BodyReader) -> Schedule:
+    path = "/schedule"
+    stated = members(value, path, ("policy", "task_window", "resources", "directives", "capabilities"))
+    resources = members(stated["resources"], f"{path}/resources", tuple(RESOURCES))
+    capabilities = stated["capabilities"]
+    if not isinstance(capabilities, dict):
+        raise ProgramRefused(f"{path}/capabilities", "is no object")
+    for directive, state in capabilities.items():
+        member(state, f"{path}/capabilities/{directive}", STATES)
+    policy = read_policy(stated["policy"], f"{path}/policy", reader)
+    policies.check(policy.id, policy.parameters, f"{path}/policy")
+    return Schedule(
+        policy,
+        read_task_window(stated["task_window"], f"{path}/task_window", MOST_UNITS),
+        read_resources(resources, f"{path}/resources"),
+        tuple(
+            read_directive(each, f"{path}/directives/{place}")
+            for place, each in enumerate(objects(stated["directives"], f"{path}/directives"))
+        ),
+        {text(each, f"{path}/capabilities"): state for each, state in capabilities.items()},
+    )

@@ -1,0 +1,40 @@
+"""The targets: for each a file with its capability matrix and its architecture (sections 1.3 and 5)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["NAMES", "Target", "target"]
+
+NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3", "aie")
+"""The targets of the document; those without a file are not there yet."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a target does with each directive, and the machine that it models."""
+
+    name: str
+    phase: int
+    directives: Mapping[str, str]
+    csp: Mapping[str, str]
+    predicates: Mapping[str, str]
+    architecture: Mapping[str, Any]
+
+    def state(self, directive: str) -> str:
+        """Of a directive; unsupported where the matrix does not have it (AMB-WSP-29)."""
+        return self.directives.get(directive, "unsupported")
+
+
+@cache
+def target(name: str) -> Target | None:
+    """A target by name, or None for one that this reference does not have."""
+    stated = files(__package__).joinpath(f"{name}.toml")
+    if name not in NAMES or not stated.is_file():
+        return None
+    return Target(name, **tomllib.loads(stated.read_text(encoding="utf-8")))

@@ -1,0 +1,168 @@
+"""What a connection carries: frames in any pieces, refusals, duplicates, what is too long, and its end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from served import PATIENCE, Served, codes, frames
+
+Build = Callable[..., dict[str, Any]]
+LONGEST = 1 << 20
+TOO_LONG = f"a frame of more than {LONGEST} bytes"
+
+
+def test_every_frame_has_one_answer(served: Served, memory_write: Build, kernel_launch: Build) -> None:
+    """What is refused at once comes first, the completions in the order of arrival."""
+    with served.connect() as wire:
+        messages = [memory_write(), b"", b"[]", kernel_launch("unknown", request_id="2"), memory_write(nbytes=0)]
+        answers = wire.ask(*messages, memory_write(request_id="3"))
+        assert [each.get("request_id") for each in answers] == [None, None, "r", "r", "2", "3"]
+        assert codes(answers)[2:] == ["INVALID_MESSAGE", None, "UNKNOWN_KERNEL", None]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_a_frame_may_come_in_pieces(served: Served, memory_write: Build, size: int) -> None:
+    data = frames([memory_write(debug_label="\u00e9"), memory_write(request_id="\U0001f600")])
+    with served.connect() as wire:
+        for first in range(0, len(data), size):
+            wire.socket.sendall(data[first : first + size])
+        assert [each["request_id"] for each in wire.lines(2)] == ["r", "\U0001f600"]
+
+
+def test_a_carriage_return_is_white_space(served: Served, memory_write: Build) -> None:
+    with served.connect() as wire:
+        wire.socket.sendall(frames([memory_write()]).replace(b"\n", b"\r\n"))
+        assert codes(wire.lines(1)) == [None]
+
+
+def test_a_pair_in_use_is_refused_and_free_after_its_answer(served: Served, memory_write: Build) -> None:
+    with served.connect() as wire:
+        answers = wire.ask(memory_write(), memory_write(), memory_write(correlation_id="d"))
+        assert [(each["correlation_id"], code) for each, code in zip(answers, codes(answers), strict=True)] == [
+            ("c", "DUPLICATE_REQUEST"),
+            ("c", None),
+            ("d", None),
+        ]
+        assert codes(wire.ask(memory_write())) == [None]
+
+
+def test_every_connection_has_ids_of_its_own(served: Served, memory_write: Build) -> None:
+    """Twenty hosts that use the same pairs at the same time."""
+    wires = [served.connect() for _ in range(20)]
+    for wire in wires:
+        wire.send(*(memory_write(request_id=str(number)) for number in range(50)))
+    for wire in wires:
+        answers = wire.lines(50)
+        assert [each["request_id"] for each in answers] == [str(number) for number in range(50)]
+        assert codes(answers) == [None] * 50
+        wire.close()
+
+
+def test_connections_share_the_machine(served: Served, memory_write: Build, kernel_launch: Build) -> None:
+    """A binary that one host deployed, and left at once, is launched by another."""
+    with served.connect() as first:
+        first.send(memory_write(dst_pa=1 << 20, nbytes=64))
+        assert codes(first.rest()) == [None]
+    kernel = {"kind": "deployed", "deploy_cube": 1, "deploy_pe": 2, "nbytes_code": 64}
+    launches = [kernel_launch("k", kernel={**kernel, "deploy_pa": pa}, request_id=str(pa)) for pa in (1 << 20, 1 << 21)]
+    with served.connect() as second:
+        assert codes(second.ask(*launches)) == [None, "KERNEL_NOT_DEPLOYED"]
+
+
+def test_many_requests_may_be_unanswered(served: Served, memory_write: Build) -> None:
+    """10,000 are sent before the first answer is read."""
+    with served.connect() as wire:
+        data = frames(memory_write(request_id=str(number)) for number in range(10_000))
+        sending = threading.Thread(target=wire.socket.sendall, args=(data,))
+        sending.start()
+        answers = wire.lines(10_000)
+        sending.join()
+    assert [each["request_id"] for each in answers] == [str(number) for number in range(10_000)]
+    assert codes(answers) == [None] * 10_000
+
+
+def test_more_requests_than_the_queue_keeps_are_refused(serve: Callable[..., Served], memory_write: Build) -> None:
+    served = serve("--tcp", "127.0.0.1:0", "--queue-depth", "3", "--machine", "1x2x3")
+    with served.connect() as wire:
+        answers = wire.ask(*(memory_write(request_id=str(number)) for number in range(5)))
+        assert [each["request_id"] for each in answers] == ["3", "4", "0", "1", "2"]
+        assert codes(answers) == ["QUEUE_FULL"] * 2 + [None] * 3
+        assert codes(wire.ask(memory_write(target_device="sip:1"))) == ["UNKNOWN_DEVICE"]
+
+
+def test_a_frame_may_be_as_long_as_the_limit(served: Served, memory_write: Build) -> None:
+    longest = frames([memory_write()]).rstrip(b"\n").ljust(LONGEST)
+    assert len(longest) == LONGEST
+    with served.connect() as wire:
+        assert codes(wire.ask(longest, memory_write(request_id="2"))) == [None, None]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n{}\n"], ids=["unended", "ended", "with more behind"])
+@pytest.mark.parametrize("size", [LONGEST + 1, 5 * LONGEST])
+def test_a_frame_that_is_too_long_ends_the_connection(
+    served: Served, memory_write: Build, size: int, end: bytes
+) -> None:
+    """What came before it is answered, what comes behind is not looked at, and others go on."""
+    with served.connect() as other, served.connect() as wire:
+        wire.socket.sendall(frames([memory_write()]) + b"x" * size + end)
+        assert codes(wire.until_the_end()) == [None, TOO_LONG]
+        assert codes(other.ask(memory_write())) == [None]
+
+
+def test_a_host_that_sends_on_is_cut_off(served: Served, memory_write: Build) -> None:
+    """One that goes on behind the refusal, without an end."""
+    with served.connect() as wire:
+        wire.flood(b"x" * (1 << 16), PATIENCE)
+    with served.connect() as other:
+        assert codes(other.ask(memory_write())) == [None]
+
+
+def test_a_connection_that_ends_within_a_frame(served: Served, memory_write: Build) -> None:
+    with served.connect() as wire:
+        wire.socket.sendall(frames([memory_write(), memory_write(request_id="2")])[:-10])
+        assert codes(wire.rest()) == [None, "the connection ended within a frame"]
+
+
+def test_hosts_that_leave_disturb_nobody(served: Served, memory_write: Build) -> None:
+    """Within a frame, with answers unread, with a reset, and at once."""
+    data = frames(memory_write(request_id=str(number)) for number in range(500))
+    for number in range(40):
+        wire = served.connect()
+        if number % 4:
+            wire.socket.sendall(data[: len(data) // number])
+        if number % 2 and wire.socket.family != socket.AF_UNIX:
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        wire.close()
+    with served.connect() as other:
+        assert codes(other.ask(memory_write())) == [None]
+
+
+def test_a_host_that_does_not_read_is_not_read_from(served: Served, memory_write: Build) -> None:
+    """Memory stays bounded, others are served, and every frame that was sent is answered once it reads."""
+    label = "x" * 100
+    block = frames(memory_write(request_id=str(number), debug_label=label) for number in range(100))
+    with served.connect() as slow, served.connect() as other:
+        before = served.rss()
+        sent = slow.flood(block, 2.0)
+        assert served.rss() - before < 32 << 20
+        assert codes(other.ask(memory_write())) == [None]
+        whole = sent // len(block) * 100 + block[: sent % len(block)].count(b"\n")
+        assert len(slow.lines(whole)) == whole
+
+
+def test_more_connections_than_are_kept_are_refused(serve: Callable[..., Served], memory_write: Build) -> None:
+    served = serve("--tcp", "127.0.0.1:0")
+    wires = [served.connect() for _ in range(256)]
+    assert all(codes(wire.ask(memory_write())) == [None] for wire in wires)
+    with served.connect() as one_more:
+        assert codes(one_more.rest()) == ["256 connections are open already"]
+    with wires.pop() as leaving:
+        leaving.rest()
+    with served.connect() as another:
+        assert codes(another.ask(memory_write())) == [None]
+    for wire in wires:
+        wire.close()

@@ -1,0 +1,339 @@
+"""The runtime's operations as messages: what becomes of each, what cannot be expressed, what runs from memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera_reference.abi.status import Status
+from tessera_reference.cli import main
+from tessera_reference.compilation import compile_module
+from tessera_reference.host_io.bridge import Bridge, Exchange, pattern_of
+from tessera_reference.host_io.endpoint import MOST_SUNK, Endpoint
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.machine import MachineSize, Place
+from tessera_reference.host_io.messages import Pattern
+from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import dtype
+from tessera_reference.runtime.bridged import NOT_EXPRESSED, BridgedRuntime
+from tessera_reference.runtime.bridged_programs import ATTENTION, EXAMPLES, Comparison, run_example, run_kernel
+from tessera_reference.runtime.entries import FUNCTIONS
+from tessera_reference.runtime.launches import LaunchConfig
+
+ROOT = Path(__file__).parents[2]
+
+MESSAGES = "MemoryWrite", "MemoryRead", "KernelLaunch"
+
+
+def sent(exchanges: Sequence[Exchange], kind: str) -> list[dict[str, Any]]:
+    return [each for each in (json.loads(exchange.frame) for exchange in exchanges) if each["msg_type"] == kind]
+
+
+def compared(source: str, *inputs: dict[str, Array], endpoint: Endpoint | None = None) -> Comparison:
+    return run_kernel(endpoint or Endpoint(), compile_module(source, ["sm_90"]), "k", inputs)
+
+
+def array(name: str, *values: Any, shape: tuple[int, ...] | None = None) -> Array:
+    return Array.checked(dtype(name), np.array(values).reshape(shape if shape is not None else (len(values),)))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_the_same_bits_both_ways(name: str) -> None:
+    comparison = run_example(name, Endpoint())
+    assert comparison.equal
+    assert len(comparison.outputs) >= 2
+    assert all(any(each.own) for each in comparison.outputs)
+    assert {json.loads(each.frame)["msg_type"] for each in comparison.exchanges} <= set(MESSAGES)
+
+
+def test_an_example_sends_the_same_frames_each_time() -> None:
+    first, second = (run_example("attention", Endpoint()) for _ in range(2))
+    assert first.exchanges == second.exchanges
+
+
+def test_attention_is_that_of_the_examples() -> None:
+    text = (ROOT / "examples" / "attention.tsr").read_text(encoding="utf-8")
+    assert text[text.index("module") :] == ATTENTION
+
+
+def test_every_sip_has_a_launch_of_its_own() -> None:
+    """Five ranks on three SIPs of two PEs, one request at a time: shards count on over the ranks."""
+    source = "module m { kernel k(A: tensor<3xfp32>) { A = A + A; } }"
+    endpoint = Endpoint(MachineSize(3, 1, 2, 1))
+    inputs = [{"A": array("fp32", rank, -0.0, 2.5**rank)} for rank in range(5)]
+    comparison = compared(source, *inputs, endpoint=endpoint)
+    assert comparison.equal
+    for rank, output in enumerate(comparison.outputs):
+        assert output.own == np.array([2 * rank, -0.0, 2 * 2.5**rank], "<f4").tobytes()
+    launches = sent(comparison.exchanges, "KernelLaunch")
+    shards = [launch["args"][0]["tensor_pa_map"]["shards"] for launch in launches]
+    assert [[(each["sip"], each["pe"], each["offset_bytes"]) for each in some] for some in shards] == [
+        [(0, 0, 0), (0, 1, 12)],
+        [(1, 0, 24), (1, 1, 36)],
+        [(2, 0, 48)],
+    ]
+    assert [each["target_device"] for each in launches] == ["sip:0", "sip:1", "sip:2"]
+
+
+SCALARS = """module m {
+  kernel k(A: tensor<NxMxfp32>, N: int32, x: fp32, big: int64, h: fp16, b: bool, M: int32) { A = A * x; }
+}
+"""
+
+
+@pytest.mark.parametrize(("x", "h"), [(-0.0, 6.103515625e-05), (1e-45, -65504.0), (-3.4e37, 0.1)])
+def test_scalars_go_by_value(x: float, h: float) -> None:
+    """The exact numbers, subnormal or with a sign, and a whole number that no double has."""
+    x32, h16 = np.float32(x), np.float16(h)
+    given = {
+        "A": array("fp32", *range(6), shape=(2, 3)),
+        "N": array("int32", 2, shape=()),
+        "x": array("fp32", x32, shape=()),
+        "big": array("int64", 2**53 + 1, shape=()),
+        "h": array("fp16", h16, shape=()),
+        "b": array("bool", True, shape=()),
+        "M": array("int32", 3, shape=()),
+    }
+    comparison = compared(SCALARS, given)
+    assert comparison.equal
+    assert comparison.outputs[0].own == (np.arange(6, dtype="<f4") * x32).tobytes()
+    args = sent(comparison.exchanges, "KernelLaunch")[0]["args"]
+    told = [(each["dtype"], each["value"]) for each in args if each["arg_kind"] == "scalar"]
+    assert told == [
+        ("i32", 2),
+        ("fp32", float(x32)),
+        ("i64", 2**53 + 1),
+        ("fp16", float(h16)),
+        ("bool", True),
+        ("i32", 3),
+    ]
+    assert np.signbit(float(told[1][1])) == np.signbit(x32)
+
+
+GAPS = {
+    "fp64": ("x: fp64", array("fp64", 0.1, shape=()), "x is fp64, which no scalar argument is"),
+    "int8": ("x: int8", array("int8", 3, shape=()), "x is int8, which no scalar argument is"),
+    "infinite": ("x: fp32", array("fp32", np.inf, shape=()), "x is inf, which is no number of JSON"),
+    "NaN": ("x: fp16", array("fp16", np.nan, shape=()), "x is nan, which is no number of JSON"),
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_a_scalar_that_no_message_has_is_a_gap(name: str) -> None:
+    parameter, value, reason = GAPS[name]
+    comparison = compared(f"module m {{ kernel k(A: tensor<2xfp32>, {parameter}) {{ A = A + A; }} }}", {"x": value})
+    assert not comparison.equal
+    assert comparison.gaps == [f"tessLaunch: UNSUPPORTED: the messages have no way to express kernel k: {reason}"]
+    assert sent(comparison.exchanges, "KernelLaunch") == []
+
+
+def test_a_tensor_without_bytes_is_a_gap() -> None:
+    comparison = compared("module m { kernel k(A: tensor<0xfp32>) { A = A; } }", {})
+    assert "A has no bytes" in comparison.gaps[0]
+
+
+def test_ranks_that_meet_are_a_gap() -> None:
+    source = """module m {
+      mesh g = mesh<axes=[dp], shape=[2]>;
+      kernel k(A: tensor<2xfp32>) { A = dist.all_reduce(A, axis=dp, op="sum"); }
+    }"""
+    comparison = compared(source, *({"A": array("fp32", rank, 1)} for rank in range(2)))
+    assert comparison.gaps == ["tessLaunch: UNSUPPORTED: kernel_ref.name: kernel k meets other ranks"]
+
+
+def test_a_corrupted_byte_of_a_deployed_image_makes_the_launch_fail() -> None:
+    """Any byte, which a write of the host changes; once it is as it was, the same launch succeeds."""
+    endpoint = Endpoint()
+    frames = [json.loads(each.frame) for each in run_example("attention", endpoint).exchanges]
+    launch = next(each for each in frames if each["msg_type"] == "KernelLaunch")
+    kernel = launch["kernel_ref"]
+    place = Place(kernel["deploy_sip"], kernel["deploy_cube"], kernel["deploy_pe"])
+    image = endpoint.machine.space(place).read(kernel["deploy_pa"], kernel["nbytes_code"])
+    assert image.startswith(b"TESSFBIN")
+    assert b"tessera.target" in image
+
+    def write(offset: int, value: int) -> None:
+        where = {"dst_sip": 0, "dst_cube": 0, "dst_pe": 0, "dst_pa": kernel["deploy_pa"] + offset, "nbytes": 1}
+        pattern = {"src_kind": "pattern", "pattern": {"pattern_kind": "fill_u8", "value": value}}
+        envelope = {"msg_type": "MemoryWrite", "correlation_id": "c", "request_id": "w", "target_device": "sip:0"}
+        endpoint.exchange([json.dumps(envelope | where | pattern)])
+
+    def launched() -> Any:
+        return json.loads(endpoint.exchange([json.dumps(launch)])[0])["completion"]
+
+    for offset in (9, 70, len(image) // 3, len(image) - 1):
+        write(offset, image[offset] ^ 0x10)
+        assert launched()["error_code"] == "KERNEL_NOT_DEPLOYED"
+        write(offset, image[offset])
+        assert launched()["ok"]
+
+
+def test_what_is_deployed_is_what_runs() -> None:
+    """Another image at the same address, by a write, makes the same launch compute something else."""
+    endpoint = Endpoint()
+    source = "module m {{ kernel k(A: tensor<3xfp32>) {{ A = A {} A; }} }}"
+    first = compared(source.format("+"), {"A": array("fp32", 1, 2, 3)}, endpoint=endpoint)
+    second = compared(source.format("-"), {"A": array("fp32", 1, 2, 3)}, endpoint=endpoint)
+    assert np.frombuffer(first.outputs[0].by_messages, "<f4").tolist() == [2, 4, 6]
+    assert np.frombuffer(second.outputs[0].by_messages, "<f4").tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (bytes(5), Pattern("zero")),
+        (b"\x07" * 3, Pattern("fill_u8", 7)),
+        (b"\x01\x02" * 3, Pattern("fill_u16", 0x0201)),
+        (b"\x00\x00\x80\x3f" * 2, Pattern("fill_u32", 0x3F800000)),
+        (b"\x01\x02\x01", None),
+        (b"\x01\x02\x03\x04\x01\x02\x03\x05", None),
+        (b"\x00\x00\x00\x00\x01", None),
+    ],
+)
+def test_the_shortest_element_that_makes_the_bytes(data: bytes, expected: Pattern | None) -> None:
+    assert pattern_of(data) == expected
+
+
+def test_a_pointer_within_an_allocation_is_an_address_within_it() -> None:
+    bridge = Bridge(Endpoint())
+    bridge.allocate(1 << 44, 100)
+    bridge.allocate(1 << 45, 100)
+    place = bridge.places([1])[0]
+    assert place == Place(0, 0, 1)
+    bridge.write([place], (1 << 45) + 7, b"\x01\x02\x03")
+    assert bridge.endpoint.machine.space(place).read(256 + 7, 3) == b"\x01\x02\x03"
+    assert bridge.read(place, (1 << 45) + 6, 4) == b"\x00\x01\x02\x03"
+    bridge.free(1 << 44)
+    with pytest.raises(RequestFailed, match="which tessMalloc did not give"):
+        bridge.write([place], 1 << 44, b"\x01")
+    bridge.allocate(1 << 46, 256)
+    bridge.write([place], 1 << 46, b"\x05")
+    assert bridge.endpoint.machine.space(place).read(0, 1) == b"\x05"
+
+
+def test_memory_that_a_pe_has_not_is_a_gap() -> None:
+    bridge = Bridge(Endpoint())
+    bridge.allocate(1 << 44, 1 << 30)
+    with pytest.raises(RequestFailed) as refused:
+        bridge.allocate(1 << 45, 1)
+    assert refused.value.code is ErrorCode.UNSUPPORTED
+    with pytest.raises(RequestFailed, match="device 16 on a machine of 16 PEs"):
+        bridge.places([16])
+
+
+def test_a_large_read_is_brought_in_parts() -> None:
+    bridge = Bridge(Endpoint())
+    bridge.allocate(1 << 44, MOST_SUNK + 5)
+    place = bridge.places([0])[0]
+    bridge.write([place], 1 << 44, b"\x03" * (MOST_SUNK + 5))
+    assert bridge.read(place, 1 << 44, MOST_SUNK + 5) == b"\x03" * (MOST_SUNK + 5)
+    assert [each["nbytes"] for each in sent(bridge.exchanges, "MemoryRead")] == [MOST_SUNK, 5]
+
+
+@pytest.fixture
+def runtime() -> BridgedRuntime:
+    return BridgedRuntime(Endpoint())
+
+
+@pytest.fixture
+def context(runtime: BridgedRuntime) -> int:
+    return int(runtime.tessInit()[1])
+
+
+@pytest.fixture
+def mesh(runtime: BridgedRuntime, context: int) -> int:
+    return int(runtime.tessMeshCreate(context, [0], 1, MeshAxes(dp=1))[1])
+
+
+def test_calls_that_no_message_expresses_are_refused(runtime: BridgedRuntime) -> None:
+    assert set(NOT_EXPRESSED) <= set(FUNCTIONS)
+    for name, has_output in NOT_EXPRESSED.items():
+        expected = (Status.TESS_ERR_UNSUPPORTED, None) if has_output else Status.TESS_ERR_UNSUPPORTED
+        assert getattr(runtime, name)() == expected
+        assert runtime.gaps[-1].startswith(f"{name}: UNSUPPORTED: ")
+
+
+def test_memory_that_no_pe_has_is_not_kept(runtime: BridgedRuntime, mesh: int) -> None:
+    """Two GiB, which a device of the runtime has and a PE has not."""
+    assert runtime.tessMalloc(mesh, 2 << 30) == (Status.TESS_ERR_UNSUPPORTED, None)
+    assert runtime.machine.memory.live() == ()
+    assert runtime.tessMalloc(mesh, 1 << 30)[0] is Status.TESS_OK
+
+
+def test_work_that_is_captured_is_a_gap(runtime: BridgedRuntime, context: int, mesh: int) -> None:
+    """The launch that begins a capture is work for later, and so is a copy after it."""
+    image = compile_module("module m { kernel k(A: tensor<3xfp32>) { A = A + A; } }", ["sm_90"])
+    module = runtime.tessModuleLoad(context, image, len(image))[1]
+    stream, pointer = runtime.tessStreamCreate(mesh, 0)[1], runtime.tessMalloc(mesh, 12)[1]
+    assert pointer is not None
+    before = len(runtime.bridge.exchanges)
+    config, buffer = LaunchConfig((1, 1, 1), flags=2), pointer.to_bytes(8, "little")
+    kernel = runtime.tessKernelGet(module, "k")[1]
+    unsupported = Status.TESS_ERR_UNSUPPORTED
+    assert runtime.tessLaunch(kernel, mesh, config, buffer, 8, stream) is unsupported
+    host = runtime.tessHostAlloc(12, 1)[1]
+    assert runtime.tessMemcpyAsync(host, pointer, 12, 1, stream) is unsupported
+    assert len(runtime.bridge.exchanges) == before
+
+
+def test_a_call_that_the_runtime_refuses_sends_nothing(runtime: BridgedRuntime, context: int, mesh: int) -> None:
+    assert runtime.tessMalloc(mesh, -1) == (Status.TESS_ERR_INVALID_VALUE, None)
+    assert runtime.tessModuleLoad(context, b"TESSFBIN", 8)[0] is Status.TESS_ERR_INVALID_VALUE
+    assert runtime.tessFree(mesh, 12) is Status.TESS_ERR_INVALID_VALUE
+    assert (runtime.bridge.exchanges, runtime.gaps) == ([], [])
+
+
+def test_a_pe_that_fails_is_told() -> None:
+    endpoint = Endpoint()
+    endpoint.machine.failing = frozenset([Place(0, 0, 1)])
+    comparison = run_example("fill", endpoint)
+    assert not comparison.equal
+    assert comparison.gaps == ["tessMemcpyAsync: PE_FAULT: PE sip 0 cube 0 pe 1 failed"]
+
+
+def test_the_command_shows_frames_and_the_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["host-io", "run", str(ROOT / "examples" / "attention.tsr"), "--ranks", "3", "--extent", "L=5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    frames = [json.loads(each[2:]) for each in lines if each.startswith("> ")]
+    assert {each["msg_type"] for each in frames} == set(MESSAGES)
+    assert all(json.loads(each[2:])["completion"]["ok"] for each in lines if each.startswith("< "))
+    expected = [f"r0 of rank {rank}: 1280 bytes, equal by the runtime and by messages" for rank in range(3)]
+    assert lines[-3:] == expected
+
+
+PROGRAM = """module m {
+  kernel d(A: tensor<3xfp64>, x: fp64) { A = A * x; }
+  func s(X: tensor<2xfp32>) -> fp32 { return 1.0; }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            ["--function", "d"],
+            1,
+            "not expressed: tessLaunch: UNSUPPORTED: the messages have no way to express kernel d",
+        ),
+        (["--function", "s"], 2, "@s cannot be made a kernel: a result is fp32"),
+        (["--function", "d", "--ranks", "9"], 2, "--ranks is 9, expected 1 to 8"),
+        (["--function", "d", "--extent", "L"], 2, "--extent 'L' is not of the form NAME=N, N at least 1"),
+        (["--function", "d", "--extent", "L=0"], 2, "--extent 'L=0' is not of the form"),
+        ([], 2, "which function? use --function"),
+    ],
+)
+def test_what_the_command_refuses(
+    options: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "p.tsr"
+    program.write_text(PROGRAM)
+    assert main(["host-io", "run", str(program), *options]) == code
+    shown = capsys.readouterr()
+    assert message in shown.out + shown.err
