@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tessera_conformance.chapters.ir.kit.equality_corpus import Program
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_conformance.dsl import type_of
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry, read
 from tessera_reference.compilation import compile_module
@@ -26,6 +27,12 @@ def array(name: str, values: Any) -> Array:
 def compiled(source: str, targets: Sequence[str] = ("sm_90",), **options: Any) -> Fatbin:
     """The fatbin of a program, read back from its image."""
     return read(compile_module(source, targets, **options))
+
+
+@cache
+def image_for_two_vendors(source: str) -> bytes:
+    """The image of a program for sm_90 and gfx942, which several tests run the corpus with."""
+    return compile_module(source, ("sm_90", "gfx942"))
 
 
 def entry_of(source: str, **options: Any) -> KernelEntry:
@@ -57,13 +64,20 @@ class CorpusKernel:
         self.source = f"{head}  kernel k({parameters}) {{ Result = f({', '.join(order)}); }}\n}}\n"
 
 
+@cache
+def corpus_kernel(name: str) -> CorpusKernel:
+    """The kernel of a program of the corpus, made once for the tests that run all of them."""
+    return CorpusKernel(next(program for program in PROGRAMS if program.name == name))
+
+
 class Helpers:
     """What tests build images and arguments with."""
 
     array = staticmethod(array)
     compiled = staticmethod(compiled)
     entry_of = staticmethod(entry_of)
-    corpus_kernel = CorpusKernel
+    image_for_two_vendors = staticmethod(image_for_two_vendors)
+    corpus_kernel = staticmethod(corpus_kernel)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
-from tessera_reference.abi.fatbin import Fatbin
+from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.compilation import executables_of
 
 SPREAD = (
@@ -41,17 +41,17 @@ def require_same_bits(kernel: Any, fatbin: Fatbin, target: str) -> None:
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_kernel_leaves_the_bits_of_graph_ir(build: Any, name: str) -> None:
-    kernel = build.corpus_kernel(BY_NAME[name])
+    kernel = build.corpus_kernel(name)
     require_same_bits(kernel, build.compiled(kernel.source, ir_pack=True), "sm_90")
 
 
 @pytest.mark.slow
 def test_every_program_that_can_be_a_kernel_does_so_from_its_target_ir(build: Any) -> None:
-    kernels = [build.corpus_kernel(program) for program in PROGRAMS]
+    kernels = [build.corpus_kernel(program.name) for program in PROGRAMS]
     possible = [kernel for kernel in kernels if kernel.is_possible]
     assert len(possible) >= 85
     for kernel in possible:
-        fatbin = build.compiled(kernel.source, ("sm_90", "gfx942"))
+        fatbin = read(build.image_for_two_vendors(kernel.source))
         for target in fatbin.targets:
             assert fatbin.section("target-ir", target) is not None
             require_same_bits(kernel, fatbin, target)
@@ -63,12 +63,12 @@ def test_what_stands_for_the_tools_of_vendors_is_accepted(build: Any, tmp_path: 
     tool = shutil.which("ptxas")
     if tool is None:
         pytest.skip("ptxas is not installed: it is part of the CUDA toolkit")
-    assert [_assembled(build.corpus_kernel(BY_NAME[name]), build, tool, tmp_path) for name in SPREAD].count(True) >= 12
+    assert [_assembled(build.corpus_kernel(name), build, tool, tmp_path) for name in SPREAD].count(True) >= 12
 
 
 def _assembled(kernel: Any, build: Any, tool: str, folder: Path) -> bool:
     """Whether a program has kernels, which ptxas then takes; gfx942's text names each of them too."""
-    fatbin = build.compiled(kernel.source, ("sm_90", "gfx942"))
+    fatbin = read(build.image_for_two_vendors(kernel.source))
     code = fatbin.section("ptx", "sm_90")
     if code is None:
         return False

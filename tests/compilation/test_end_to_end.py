@@ -21,7 +21,6 @@ from tessera_reference.runtime import Runtime
 from tessera_reference.runtime.launches import LaunchConfig
 
 RANKS = 8
-BY_NAME = {program.name: program for program in PROGRAMS}
 FEW = ("bias-gelu", "turns", "matmul/bf16/batched", "softmax/fp32/axis-1", "attention/bf16/rectangular", "drawn")
 
 ATTENTION = """module attention {
@@ -83,9 +82,9 @@ def packed(devices: Devices, kernel: Any) -> tuple[bytes, int]:
     return bytes(buffer) + bytes(-len(buffer) % 8), result
 
 
-def require_bits_on_every_rank(kernel: Any, topology: str) -> None:
+def require_bits_on_every_rank(build: Any, kernel: Any, topology: str) -> None:
     devices = Devices(topology)
-    image = compile_module(kernel.source, ("sm_90", "gfx942"))
+    image = build.image_for_two_vendors(kernel.source)
     buffer, result = packed(devices, kernel)
     devices.launched(devices.kernel(image, "k"), buffer)
     for rank in range(RANKS):
@@ -94,16 +93,16 @@ def require_bits_on_every_rank(kernel: Any, topology: str) -> None:
 
 @pytest.mark.parametrize("name", FEW)
 def test_a_program_of_the_corpus(build: Any, name: str) -> None:
-    require_bits_on_every_rank(build.corpus_kernel(BY_NAME[name]), "eight-sm90")
+    require_bits_on_every_rank(build, build.corpus_kernel(name), "eight-sm90")
 
 
 @pytest.mark.slow
 def test_every_program_of_the_corpus_on_devices_of_two_vendors(build: Any) -> None:
-    kernels = [build.corpus_kernel(program) for program in PROGRAMS]
+    kernels = [build.corpus_kernel(program.name) for program in PROGRAMS]
     possible = [kernel for kernel in kernels if kernel.is_possible and _passes(kernel)]
     assert len(possible) >= 80
     for kernel in possible:
-        require_bits_on_every_rank(kernel, "mixed")
+        require_bits_on_every_rank(build, kernel, "mixed")
 
 
 def _passes(kernel: Any) -> bool:

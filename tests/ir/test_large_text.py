@@ -23,45 +23,49 @@ def module(body: str) -> str:
     )
 
 
+# Prefix, repeated part, how often, and end: made in the test, since parameters are kept as long as the run.
+
+
 @pytest.mark.parametrize(
-    ("text", "message", "column"),
+    ("parts", "message", "column"),
     [
-        (" " * LARGE + "!", "unexpected character '!'", LARGE + 1),
-        ('"' + "a" * LARGE, "a string does not end on its line", 1),
-        ("%" * LARGE, "unexpected character '%'", 1),
-        ("\x00" * LARGE, "unexpected character '\\x00'", 1),
-        ("tensor<" * (LARGE // 7), "expected '>' behind the properties", None),
-        ('"a"(' + "%x, " * (LARGE // 40), "expected an operand, found the end of the text", None),
-        ('"a"() {a = ' + "9" * LARGE + "}", f"an integer of {LARGE} digits", 12),
-        ('"a"() {a = 1' + ", a = 1" * 1000 + "}", "attribute 'a' is given twice", 15),
-        ("a" * LARGE, f"{'a' * 40}: stands where a module is expected", 1),
-        ('"a"() {a = "' + "\\5C" * (LARGE // 30) + "\\", "a string does not end on its line", 12),
+        (("", " ", LARGE, "!"), "unexpected character '!'", LARGE + 1),
+        (('"', "a", LARGE, ""), "a string does not end on its line", 1),
+        (("", "%", LARGE, ""), "unexpected character '%'", 1),
+        (("", "\x00", LARGE, ""), "unexpected character '\\x00'", 1),
+        (("", "tensor<", LARGE // 7, ""), "expected '>' behind the properties", None),
+        (('"a"(', "%x, ", LARGE // 40, ""), "expected an operand, found the end of the text", None),
+        (('"a"() {a = ', "9", LARGE, "}"), f"an integer of {LARGE} digits", 12),
+        (('"a"() {a = 1', ", a = 1", 1000, "}"), "attribute 'a' is given twice", 15),
+        (("", "a", LARGE, ""), f"{'a' * 40}: stands where a module is expected", 1),
+        (('"a"() {a = "', "\\5C", LARGE // 30, "\\"), "a string does not end on its line", 12),
     ],
     ids=["blanks", "string", "percent", "nul", "types", "operands", "digits", "attributes", "word", "escapes"],
 )
-def test_large_text_is_refused(text: str, message: str, column: int | None, rejected: Reject) -> None:
-    (found,) = rejected(text)
+def test_large_text_is_refused(
+    parts: tuple[str, str, int, str], message: str, column: int | None, rejected: Reject
+) -> None:
+    (found,) = rejected(repeated(*parts))
     assert message in found.message
     assert len(found.message) < 200
     assert column in (None, found.span.column)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '"a"() ({' * 1_000_000,
-        '"a"() {a = ' + "[" * 1_000_000,
-        '"a"() {a = ' + "{a = " * 1_000_000,
-        '"a"() : ' + "fn(" * 1_000_000,
-        '"a"() {a = (' + "fn(" * 1_000_000,
-    ],
+    ("start", "opening"),
+    [("", '"a"() ({'), ('"a"() {a = ', "["), ('"a"() {a = ', "{a = "), ('"a"() : ', "fn("), ('"a"() {a = (', "fn(")],
     ids=["regions", "lists", "dictionaries", "functions", "signatures"],
 )
-def test_endless_nesting_is_beyond_the_reference(text: str) -> None:
+def test_endless_nesting_is_beyond_the_reference(start: str, opening: str) -> None:
     with pytest.raises(UnsupportedConstruct) as caught:
-        read_modules(text)
+        read_modules(repeated(start, opening, 1_000_000, ""))
     assert caught.value.feature == "ir.deep_nesting"
     assert caught.value.location.span.column < 50_000
+
+
+def repeated(start: str, part: str, times: int, end: str) -> str:
+    """A text whose middle is one part many times."""
+    return start + part * times + end
 
 
 def test_a_large_comment_says_nothing() -> None:

@@ -215,12 +215,12 @@ def generated(examples: int) -> settings:
     )
 
 
-@pytest.mark.parametrize("examples", [100, pytest.param(300, marks=pytest.mark.slow)])
-def test_what_is_printed_parses_to_the_same_tree(bare: Bare, children: Children, examples: int) -> None:
+def test_what_is_printed_parses_to_the_same_tree(bare: Bare, children: Children, pytestconfig: pytest.Config) -> None:
     """Up to places; what is printed prints as itself; and no class of the tree is left out, given examples enough.
 
     What hypothesis draws depends on the modules that are loaded, so a hundred programs may lack a rare statement.
     """
+    examples = 300 if pytestconfig.getoption("--slow") else 100
     seen: set[type] = set()
 
     @generated(examples)

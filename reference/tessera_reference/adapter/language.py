@@ -16,7 +16,7 @@ from ..ir.targets import DEFAULT, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
-from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower
+from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
 from ..levels.texts import run_text
 from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
@@ -108,7 +108,11 @@ class LanguageMethods:
         module, name = _find(self._compile(source).modules, function)
         with outcomes():
             arrays = {key: array(given) for key, given in inputs.items()}
-            results = execute_at(at, module, name, arrays, target, schedule)
+            if at == "graph" or at == "native":
+                results = execute_at(at, module, name, arrays, target, schedule)
+            else:
+                lowered = self.compiler.lowered(module, name, arrays, at, target, schedule)
+                results = run_lowered(at, lowered, name, arrays, target)
             return {"outputs": [tensor(result) for result in results]}
 
     @checked

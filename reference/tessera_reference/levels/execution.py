@@ -40,7 +40,9 @@ __all__ = [
     "execute_on_mesh_at",
     "for_shapes",
     "lower",
+    "lower_from_above",
     "run_lowered",
+    "shapes_of",
     "specialized",
 ]
 
@@ -57,13 +59,16 @@ EXECUTIONS: tuple[Execution, ...] = (*LEVELS, "native")
 
 def lower(module: Module, to: Level, target: Target, options: Options | None = None) -> Module:
     """A module of Graph IR at a level. Raises `Rejection` with phase lower for what the level cannot hold."""
-    if to == "graph":
-        return module
-    scheduled = to_schedule(module, target, options or Options())
+    for level in LEVELS[1 : LEVELS.index(to) + 1]:
+        module = lower_from_above(module, level, target, options or Options())
+    return module
+
+
+def lower_from_above(module: Module, to: Level, target: Target, options: Options) -> Module:
+    """A module of the level above `to` at `to`, which is not Graph IR; the options are those of Schedule IR."""
     if to == "schedule":
-        return scheduled
-    tiled = to_tile(scheduled, target)
-    return tiled if to == "tile" else to_target(tiled, target)
+        return to_schedule(module, target, options)
+    return to_tile(module, target) if to == "tile" else to_target(module, target)
 
 
 def executable(module: Module, to: Execution, target: Target, options: Options | None = None) -> Module:
@@ -136,11 +141,19 @@ def execute_on_mesh_at(
 
 def specialized(module: Module, function: str, inputs: Mapping[str, Array]) -> Module:
     """The function and what it calls, for the shapes of these inputs. Raises `UnknownFunction`, `InputMismatch`."""
+    return for_shapes(module, _entry(module, function), shapes_of(module, function, inputs))
+
+
+def shapes_of(module: Module, function: str, inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter of a function. Raises `UnknownFunction`, `InputMismatch`."""
+    entry = _entry(module, function)
+    return {p.name: a.shape for p, a in zip(entry.parameters, bind(entry, inputs), strict=True)}
+
+
+def _entry(module: Module, function: str) -> Function:
     if function not in module.functions:
         raise UnknownFunction(function, tuple(module.functions))
-    entry = module.functions[function]
-    arguments = bind(entry, inputs)
-    return for_shapes(module, entry, {p.name: a.shape for p, a in zip(entry.parameters, arguments, strict=True)})
+    return module.functions[function]
 
 
 def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:

@@ -13,7 +13,14 @@ from typing import Literal, TypeAlias
 from tessera_conformance.oracle import exact, functions
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, accumulator_format, tensor_of, values_of
+from tessera_conformance.oracle.formats import (
+    FORMATS,
+    FloatFormat,
+    accumulator_format,
+    float_format,
+    tensor_of,
+    values_of,
+)
 from tessera_conformance.tensors import Tensor
 
 Approximate: TypeAlias = Literal["none", "tanh"]
@@ -90,7 +97,7 @@ def _root_of_two_over_pi(format_: FloatFormat) -> Value:
 
 
 def _elementwise(function: _Function, x: Tensor) -> Tensor:
-    format_ = accumulator_format(x.dtype)
-    values = values_of(x)
-    known = {value: function(value, format_) for value in set(values)}
-    return tensor_of(x.dtype, x.shape, [known[value] for value in values])
+    format_, own = accumulator_format(x.dtype), float_format(x.dtype)
+    words = x.words().tolist()
+    known = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])

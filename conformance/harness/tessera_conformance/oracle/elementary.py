@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Literal, TypeAlias
 
+from tessera_conformance.oracle.directed import Number, number
 from tessera_conformance.oracle.elementwise import paired
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.formats import float_format, tensor_of
-from tessera_conformance.oracle.functions import OPERATIONS, code_of, evaluate
+from tessera_conformance.oracle.functions import OPERATIONS, code_of_number, evaluate
 from tessera_conformance.tensors import Tensor
 
 Overflow: TypeAlias = Literal["saturate", "nonfinite"]
@@ -39,21 +40,19 @@ def is_nonfinite(overflow: str) -> bool:
 
 
 def _unary(name: str, x: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
-    float_format(x.dtype)
-    nonfinite = is_nonfinite(overflow)
-    answer = _remembered if x.format.word_bytes <= 2 else _answer
+    target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
+    operand = _remembered if x.format.word_bytes <= 2 else _operand
     words = x.words().tolist()
-    known = {word: answer(name, x.dtype, word, nonfinite) for word in set(words)}
+    known = {word: code_of_number(name, target, operand(x.dtype, word), nonfinite=nonfinite) for word in set(words)}
     return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])
 
 
-def _answer(name: str, dtype: str, word: int, nonfinite: bool) -> int:
-    target = float_format(dtype)
-    return code_of(name, target, target.decode(word), nonfinite=nonfinite)
+def _operand(dtype: str, word: int) -> Number:
+    return number(float_format(dtype).decode(word))
 
+
+_remembered = cache(_operand)
+"""Narrow types have few codes, which recur from function to function."""
 
 UNARY: Mapping[str, Callable[..., Tensor]] = {name: partial(_unary, name) for name in OPERATIONS if name != "pow"}
 """The functions of one operand, each of which takes a tensor and `overflow`."""
-
-_remembered = cache(_answer)
-"""Narrow types have few codes, which recur."""

@@ -144,9 +144,8 @@ def exponent_of(number: Fraction) -> int:
 def exponent_of_ratio(numerator: int, denominator: int) -> int:
     """floor(log2(numerator / denominator)) of positive numbers."""
     exponent = numerator.bit_length() - denominator.bit_length()
-    if numerator << max(-exponent, 0) < denominator << max(exponent, 0):
-        exponent -= 1
-    return exponent
+    is_less = numerator << -exponent < denominator if exponent < 0 else numerator < denominator << exponent
+    return exponent - is_less
 
 
 def value_of(number: float) -> Value:

@@ -92,21 +92,20 @@ class FloatFormat:
             return infinity(negative) if is_infinity else NAN
         field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
         significand = fraction + (1 << self.fraction_bits if field else 0)
-        exponent = self.smallest_exponent + max(field, 1) - 1
+        exponent = self.smallest_exponent + (field - 1 if field else 0)
         number = Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
         return -number if negative else number
 
     def encode(self, value: Value, *, nonfinite: bool = False) -> int:
         """The code that `value` rounds to, to nearest with ties to even; NaN gives the canonical one."""
+        if isinstance(value, Fraction):
+            return self.encode_ratio(value.numerator, value.denominator, nonfinite=nonfinite)
         if value is NAN:
             return self.nan_code
-        if is_infinite(value):
-            return self._limited(is_negative(value), self.largest_code + 1, nonfinite)
-        number = finite(value)
-        return self._limited(is_negative(value), self._nearest(abs(number.numerator), number.denominator), nonfinite)
+        return self._limited(is_negative(value), self.largest_code + 1 if is_infinite(value) else 0, nonfinite)
 
     def encode_ratio(self, numerator: int, denominator: int, *, nonfinite: bool = False) -> int:
-        """The code of a number that is not zero, without the fraction in lowest terms that `encode` takes."""
+        """The code of a number, without the fraction in lowest terms that `encode` takes; zero is +0."""
         return self._limited(numerator < 0, self._nearest(abs(numerator), denominator), nonfinite)
 
     def _limited(self, negative: bool, magnitude: int, nonfinite: bool) -> int:
@@ -130,11 +129,14 @@ class FloatFormat:
         """
         if numerator == 0:
             return 0
-        exponent = exponent_of_ratio(numerator, denominator)
-        binade = max(exponent - self.fraction_bits - self.smallest_exponent, 0)
-        spacing = binade + self.smallest_exponent
-        significand = _nearest_integer(numerator << max(-spacing, 0), denominator << max(spacing, 0))
-        return (binade << self.fraction_bits) + significand
+        spacing = exponent_of_ratio(numerator, denominator) - self.fraction_bits
+        if spacing < self.smallest_exponent:
+            spacing = self.smallest_exponent
+        if spacing < 0:
+            significand = _nearest_integer(numerator << -spacing, denominator)
+        else:
+            significand = _nearest_integer(numerator, denominator << spacing)
+        return (spacing - self.smallest_exponent << self.fraction_bits) + significand
 
 
 @dataclass(frozen=True)

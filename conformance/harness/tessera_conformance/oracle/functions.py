@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
+import gmpy2
+
 from tessera_conformance.oracle.directed import Context, Number, correctly_rounded, number, rounded_code
-from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
+from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, Value
 from tessera_conformance.oracle.formats import FloatFormat
 
 Operation: TypeAlias = Callable[..., Number]
@@ -40,16 +42,16 @@ OPERATIONS: Mapping[str, Operation] = {
 
 def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
     """A function of `OPERATIONS`, rounded once to `target`."""
-    return target.decode(code_of(name, target, *operands, nonfinite=nonfinite))
+    return target.decode(code_of_number(name, target, *map(number, operands), nonfinite=nonfinite))
 
 
-def code_of(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> int:
-    """The code of `evaluate`."""
-    if name == "rsqrt" and operands[0] is NEGATIVE_ZERO:
+def code_of_number(name: str, target: FloatFormat, *operands: Number, nonfinite: bool = False) -> int:
+    """The code of `evaluate`, of operands that MPFR has already."""
+    if name == "rsqrt" and gmpy2.is_zero(operands[0]) and gmpy2.is_signed(operands[0]):
         return target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite)
-    operation, arguments = OPERATIONS[name], [number(operand) for operand in operands]
+    operation = OPERATIONS[name]
     return rounded_code(
-        lambda down, up: (operation(down, *arguments), operation(up, *arguments)), target, nonfinite=nonfinite
+        lambda down, up: (operation(down, *operands), operation(up, *operands)), target, nonfinite=nonfinite
     )
 
 
