@@ -26,7 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, statistics, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 
@@ -101,8 +101,9 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
 
 
 @clause("WSP-01.2-03")
+@feature("aie-execution")
 def test_the_aie_target_reports_the_cycles_of_its_kernels(impl, check):
-    """Or what its counter gives in their place: the time of a run is at least that of each of its kernels."""
+    """Or what its counter gives in their place: the time of a run is at least that of each of its kernels (AMB-WSP-77)."""
     _reports_cycles(impl, check, "aie")
 
 
