@@ -103,7 +103,7 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
 @clause("WSP-01.2-03")
 @feature("aie-execution")
 def test_the_aie_target_reports_the_cycles_of_its_kernels(impl, check):
-    """Or what its counter gives in their place: the time of a run is at least that of each of its kernels (AMB-WSP-77)."""
+    """Or what its counter gives in their place: the time of a run is at least each kernel's (AMB-WSP-77)."""
     _reports_cycles(impl, check, "aie")
 
 
