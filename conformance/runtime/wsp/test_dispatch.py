@@ -1,0 +1,115 @@
+"""Dispatch: tasks on workers, by policies (PTO-WSP v10, 3.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.programs import (
+    op,
+    process,
+    program,
+    repeat,
+    run,
+    schedule,
+    slot,
+    symbol,
+    symbol_of,
+    task,
+    work,
+)
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ends_with_error, ran, statistics, under_seeds
+from tessera_conformance.marks import clause
+
+POLICIES = ("affinity", "hash")
+"""The policies beside round_robin, of which an implementation has one at least."""
+KEYS = [5, 5, 0, 1 << 63, 17, 5, (1 << 64) - 1, 17, 256, 0, 65536, 1, 2, 3]
+
+
+def keyed(policy, workers, keys=KEYS, name="case"):
+    """A program that issues a task for each key."""
+    issues = [task("w3", key=each) for each in keys]
+    return program(process("p", *issues), kernels=work(3), schedule=schedule(policy, workers), name=name)
+
+
+def offered(impl, check):
+    """Those of the policies by key that the target enforces."""
+    directives = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
+    return [each for each in POLICIES if directives.get(f"dispatch.{each}") == "enforced"]
+
+
+@clause("WSP-03.1-01")
+@pytest.mark.parametrize("policy", ["round_robin", "affinity", "hash"])
+def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
+    """Fourteen tasks on three workers: each has a worker, and the figures of workers and kernels agree with that."""
+    made = keyed(policy, 3)
+    if policy in POLICIES and policy not in offered(impl, check):
+        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
+    found = under_seeds(impl, check, made)
+    assigned = found["assignments"]
+    check.equal(len(assigned), len(KEYS), "the tasks that have a worker")
+    expected = [{"busy": 3 * assigned.count(each), "tasks": assigned.count(each)} for each in range(3)]
+    check.equal(found["workers"], expected, "what the workers did")
+    check.equal(found["kernels"]["w3"]["runs"], len(KEYS), "runs of the kernel")
+
+
+@clause("WSP-03.1-02")
+@pytest.mark.parametrize("workers", [1, 2, 3, 5, 16])
+def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
+    """In the order of issue over two kernels and two processes, whatever the keys (AMB-WSP-05)."""
+    made = program(
+        process("p", task("w3", key=7), task("w4", key=7), task("w4", key=7), run("w9"), task("w3", key=7), task("w4")),
+        process("q", run("w2"), repeat(6, task("w4", key=slot("i")), task("w3"), index="i")),
+        kernels=work(2, 3, 4, 9),
+        schedule=schedule("round_robin", workers),
+    )
+    found = under_seeds(impl, check, made)
+    check.equal(found["assignments"], [each % workers for each in range(17)], "the worker of each task")
+    check.equal(len(found["workers"]), workers, "the workers")
+
+
+@clause("WSP-03.1-03")
+def test_another_policy_places_tasks_by_their_keys(impl, check):
+    """Tasks of one key share a worker, which round_robin does not do; every policy but it is held to that."""
+    policies = offered(impl, check)
+    check.true(bool(policies), "a policy beside round_robin is there", policies)
+    for policy in policies:
+        for workers in (2, 3, 7):
+            assigned = under_seeds(impl, check, keyed(policy, workers))["assignments"]
+            pairs = set(zip(KEYS, assigned, strict=True))
+            check.equal(len(pairs), len(set(KEYS)), f"pairs of key and worker, {policy} over {workers}")
+            check.true(len(set(assigned)) > 1, f"{policy} over {workers} uses several workers", assigned)
+            circle = [each % workers for each in range(len(KEYS))]
+            check.true(assigned != circle, f"{policy} over {workers} differs from round_robin", assigned)
+
+
+@clause("WSP-03.1-03")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_equal_keys_have_equal_workers_in_every_run_and_program(impl, check, policy):
+    """Another program, with other tasks before, places a key on the same worker (AMB-WSP-28)."""
+    if policy not in offered(impl, check):
+        check.rejects(impl.wsp.compile(program=keyed(policy, 3), target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
+    first = statistics(impl, check, keyed(policy, 5))["assignments"]
+    again = statistics(impl, check, keyed(policy, 5, [9, 9, 9, *reversed(KEYS)], "other"))["assignments"]
+    check.equal(again[3:], first[::-1], "the workers of the keys in another program")
+
+
+@clause("WSP-03.1-01")
+def test_a_policy_of_the_user_places_by_its_expression(impl, check):
+    """Over issue number, key and a symbol, which changes between runs; a worker that is not there is an error."""
+    placed = op("mod", op("add", {"input": "task"}, op("mul", {"input": "key"}, symbol("s"))), 7)
+    made = program(
+        process("p", *(task("w3", key=each) for each in (4, 0, 9, 2))),
+        kernels=work(3),
+        symbols=[symbol_of("s", 1)],
+        schedule=schedule("expression", 6, parameters={"worker": placed}),
+    )
+    directives = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
+    if directives.get("dispatch.expression") != "enforced":
+        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
+    package = compiled(impl, check, made)
+    check.equal(statistics(impl, check, package, symbols={"s": "0"})["assignments"], [0, 1, 2, 3], "with s = 0")
+    check.equal(statistics(impl, check, package)["assignments"], [4, 1, 4, 5], "with the default of 1")
+    ends_with_error(check, ran(impl, check, package, symbols={"s": "2"}), "WORKER_OUT_OF_RANGE", "p")

@@ -1,0 +1,129 @@
+"""Channels that mix up, lose, count or hold tokens wrongly (PTO-WSP v10, 2.1 and 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import violates
+from tessera_reference.wsp import compiler
+from tessera_reference.wsp.executor.channels import CLOSED, ChannelState, Party
+from tessera_reference.wsp.executor.code import Code
+from tessera_reference.wsp.executor.steps import Steps
+from tessera_reference.wsp.expressions import Constant
+from tessera_reference.wsp.json_form import BodyReader
+
+from .changes import RunsLatest, changed
+
+SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
+STEP_OF_SEND, BODY, EXPRESSION, READ_CHANNEL = Steps.send, Code._body, BodyReader.expression, compiler.read_channel
+
+
+def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
+    """Channels whose capacity or latency is another, from capacity, latency and number of producers."""
+
+    def make(self: Any, index: int, capacity: int, latency: int, producers: int, *rest: Any) -> None:
+        given = {"capacity": capacity, "latency": latency}
+        given |= {name: each(capacity, latency, producers) for name, each in other.items()}
+        MAKE(self, index, given["capacity"], given["latency"], producers, *rest)
+
+    return ChannelState, "__init__", make
+
+
+def by_default(**values: int) -> tuple[Any, str, Any]:
+    """Channels that have other values where a program gives none."""
+    return compiler, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
+
+
+def into_the_first(self: Any, here: int, channel: int, value: Any) -> Any:
+    """Every token goes into the first channel."""
+    return STEP_OF_SEND(self, here, 0, value)
+
+
+def backwards(self: Any, body: Any, path: str) -> None:
+    """The last statement comes first."""
+    BODY(self, tuple(reversed(body)), path)
+
+
+def newest_first(self: Any) -> int | None:
+    """The token that was sent last."""
+    self.tokens.rotate(1)
+    return VISIBLE(self)
+
+
+def every_token_twice(self: Any) -> int | None:
+    """A token is left in the channel when it is taken for the first time."""
+    before = self.tokens[0] if self.tokens else None
+    value = VISIBLE(self)
+    if value is not None and before is not None and self.taken % 2:
+        self.tokens.appendleft(before)
+    return value
+
+
+def dropped(self: Any, party: Party, value: int) -> bool:
+    """A token for which there is no room is lost."""
+    return len(self.tokens) >= self.capacity or SEND(self, party, value)
+
+
+def never_empty(self: Any, party: Party) -> int | None:
+    """An empty channel is taken for one that has ended."""
+    value = VISIBLE(self)
+    return CLOSED if value is None else value
+
+
+def tensors_too(self: Any, value: Any, path: str, depth: int = 0) -> Any:
+    """A tensor is a value."""
+    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(self, value, path, depth)
+
+
+@violates("WSP-02.1-05", "runs the bodies that were compiled last under the name of a program")
+class BodiesOfTheLatest(RunsLatest):
+    """The body of a process is not in its package."""
+
+
+@violates("WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program")
+class ChannelsOfTheLatest(RunsLatest):
+    """Blocking is not in the package."""
+
+
+CHANNELS = [
+    changed("WSP-02.1-01", "one_edge", "sends every token into the first channel", (Steps, "send", into_the_first)),
+    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards", (Code, "_body", backwards)),
+    changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", (
+        ChannelState, "send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF)
+    )),
+    changed("WSP-02.1-03", "tokens_without_value", "sends 0 whatever the value", (
+        ChannelState, "send", lambda self, party, value: SEND(self, party, 0)
+    )),
+    changed("WSP-02.1-04", "newest_first", "takes the token that was sent last", (
+        ChannelState, "_visible_token", newest_first
+    )),
+    changed("WSP-02.1-04", "every_token_twice", "gives a token to two consumers, or twice to one", (
+        ChannelState, "_visible_token", every_token_twice
+    )),
+    changed("WSP-02.2-02", "dropped", "drops a token for which there is no room", (ChannelState, "send", dropped)),
+    changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *given: 1 << 30)),
+    changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
+        ChannelState, "take", never_empty
+    )),
+    changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens", (
+        BodyReader, "expression", tensors_too
+    )),
+    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (BodyReader, "expression", tensors_too)),
+    changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", by_default(capacity=2)),
+    changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default", made(
+        capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity
+    )),
+    changed("WSP-02.2-08", "a_cycle_a_token", "takes a cycle for each token", made(
+        latency=lambda capacity, latency, producers: latency + 1
+    )),
+    changed("WSP-02.2-10", "a_queue_a_producer", "gives each producer a queue of the whole capacity", made(
+        capacity=lambda capacity, latency, producers: capacity * max(producers, 1)
+    )),
+    changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two", made(
+        capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length()
+    )),
+    changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared", made(
+        capacity=lambda *given: 1
+    )),
+]  # fmt: skip

@@ -1,0 +1,65 @@
+"""Policies that place tasks by something else than they say (PTO-WSP v10, 3.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.wsp.policies import affinity, hash, round_robin
+
+from .changes import changed
+from .logical_time import telling
+
+RUNS = count()
+
+
+def placing(clause: str, name: str, description: str, module: Any, worker: Callable[[int, int, int], int]) -> Violation:
+    """A policy with another worker, from issue number, key and number of workers."""
+
+    def place(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+        return lambda issue, key: worker(issue, key, parameters["workers"])
+
+    return changed(clause, name, description, (module, "place", place))
+
+
+def counting_each_key(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+    """A circle for each key."""
+    counts: Counter[int] = Counter()
+
+    def place(issue: int, key: int) -> int:
+        counts[key] += 1
+        return (counts[key] - 1) % int(parameters["workers"])
+
+    return place
+
+
+def salted(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+    """Another digest in each run."""
+    salt = next(RUNS)
+    return lambda issue, key: hash.fnv1a(key ^ salt) % int(parameters["workers"])
+
+
+def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
+    """What round_robin would have assigned."""
+    return {"assignments": [each % len(found["workers"]) for each in range(len(found["assignments"]))]}
+
+
+DISPATCH = [
+    telling("WSP-03.1-01", "tells_another_worker", "tells another worker than the one that executes", in_a_circle),
+    placing("WSP-03.1-02", "from_the_second", "begins with the second worker", round_robin,
+        lambda i, key, n: (i + 1) % n),
+    placing("WSP-03.1-02", "in_pairs", "gives two tasks in a row to a worker", round_robin,
+        lambda i, key, n: i // 2 % n),
+    placing("WSP-03.1-02", "to_and_fro", "turns round at the last worker", round_robin,
+        lambda i, key, n: i % n if i // n % 2 == 0 else n - 1 - i % n),
+    changed("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", (round_robin, "place", counting_each_key)),
+    placing("WSP-03.1-03", "hash_in_a_circle", "places by issue number under the name of hash", hash,
+        lambda i, key, n: i % n),
+    placing("WSP-03.1-03", "affinity_in_a_circle", "places by issue number under the name of affinity", affinity,
+        lambda i, key, n: i % n),
+    placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
+    changed("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", (hash, "place", salted)),
+]  # fmt: skip

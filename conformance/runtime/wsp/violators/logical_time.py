@@ -1,0 +1,93 @@
+"""Times that are summed, shared, lost or moved by a seed (PTO-WSP v10, 1.2 and 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.wsp.executor import run
+from tessera_reference.wsp.executor.agenda import Agenda
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.steps import Steps
+from tessera_reference.wsp.kernels import Kernel
+
+from .changes import changed
+from .channels import by_default, made
+
+STATISTICS, AFTER, START, COUNT, ELAPSE = (
+    run.statistics,
+    Agenda.after,
+    Agenda.__init__,
+    Machine.count_kernel,
+    Steps.elapse,
+)
+
+
+def telling(clause: str, name: str, description: str, other: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
+    """Statistics with other members."""
+
+    def statistics(machine: Any) -> dict[str, Any]:
+        found = STATISTICS(machine)
+        return found | other(found)
+
+    return changed(clause, name, description, (run, "statistics", statistics))
+
+
+def total(choose: Callable[[list[int]], int]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A total of the times of processes, where there are several."""
+    return lambda found: {"total_cycles": choose(list(found["processes"].values()) or [0])}
+
+
+def late_at_times(self: Any, seed: int | None = None) -> None:
+    """One seed of many makes the host late."""
+    START(self, seed)
+    self.late = seed is not None and seed % 64 == 63
+
+
+def after_late(self: Any, cycles: int, kind: int, number: int) -> None:
+    """What is due comes a cycle later where the host is late."""
+    AFTER(self, cycles + self.late, kind, number)
+
+
+def once_each(self: Any, site: Any) -> None:
+    """The cycles of a kernel are reported once, however often it runs."""
+    before = self.kernel_cycles[site.kernel]
+    COUNT(self, site)
+    self.kernel_cycles[site.kernel] = before or site.cycles
+
+
+def unreported(self: Any, site: Any) -> None:
+    """A kernel reports no cycles."""
+    COUNT(self, site)
+    self.kernel_cycles[site.kernel] -= site.cycles
+
+
+TIME = [
+    telling("WSP-01.2-01", "sum_of_processes", "gives the sum of the times of processes", total(sum)),
+    telling("WSP-02.4-05", "makespan_as_a_sum", "adds the times of processes to a makespan", total(sum)),
+    telling("WSP-02.4-05", "time_of_the_first", "takes the time of the first process", total(lambda times: times[0])),
+    telling("WSP-02.4-05", "time_of_the_last", "takes the time of the last process", total(lambda times: times[-1])),
+    telling("WSP-02.4-01", "one_clock", "has one time for all processes",
+        lambda found: {"processes": dict.fromkeys(found["processes"], found["total_cycles"])}),
+    changed("WSP-02.4-05", "late_at_times", "has another makespan under one seed of 64", (
+        Agenda, "__init__", late_at_times), (Agenda, "after", after_late)),
+    changed("WSP-02.4-02", "kernels_take_no_time", "adds no cycles to the time of a process", (
+        Steps, "elapse", lambda self, here, cycles: ELAPSE(self, here, 0)
+    )),
+    changed("WSP-02.4-02", "without_elements", "adds the fixed cycles of a kernel alone", (
+        Kernel, "cycles", lambda self, counts: self.fixed
+    )),
+    changed("WSP-02.4-02", "without_fixed", "adds the cycles for elements alone", (
+        Kernel, "cycles", lambda self, counts: self.per_element * max(counts, default=0)
+    )),
+    changed("WSP-01.2-05", "reported_once", "reports the cycles of the first run of a kernel", (
+        Machine, "count_kernel", once_each
+    )),
+    changed("WSP-01.2-02", "unreported", "reports no cycles of kernels", (Machine, "count_kernel", unreported)),
+    changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *given: 0)),
+    changed("WSP-02.4-03", "latency_there_and_back", "has the latency twice", made(
+        latency=lambda capacity, latency, producers: 2 * latency
+    )),
+    changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", by_default(latency=1)),
+]  # fmt: skip

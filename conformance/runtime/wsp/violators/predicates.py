@@ -1,0 +1,250 @@
+"""Expressions, slots and predicates with wrong or old values (PTO-WSP v10, 1.1 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.wsp import expressions
+from tessera_reference.wsp.errors import RunError
+from tessera_reference.wsp.executor import run, steps
+from tessera_reference.wsp.executor.steps import Step, Steps
+from tessera_reference.wsp.expressions import BINARY, U64, Constant, SlotValue
+from tessera_reference.wsp.json_form import BodyReader
+
+from .changes import KeepsFirstData, RunsLatest, changed
+from .channels import tensors_too
+
+COMPILED, AS_U64, SYMBOLS, OPERATION = expressions.compiled, steps._as_u64, run._symbols, expressions._operation
+AWAIT, BRANCH, TASK = Steps.await_tensors, Steps.branch, Steps.task
+PREVIOUS: dict[str, int] = {}
+
+
+def operator(name: str, description: str, op: str, other: Callable[[int, int], int]) -> Violation:
+    """An operator of two values that does something else."""
+    return changed("WSP-04.1-01", name, description, (expressions, "BINARY", {**BINARY, op: other}))
+
+
+def signed(value: int) -> int:
+    """The value as a signed number of 64 bits."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def both_sides(name: str, operands: Sequence[Any]) -> Any:
+    """All operands of a select are evaluated."""
+    if name != "select":
+        return OPERATION(name, operands)
+
+    def evaluate() -> int:
+        condition, chosen, other = (each() for each in operands)
+        return chosen if condition else other
+
+    return evaluate
+
+
+def at_first(expression: Any, *given: Any) -> Callable[[], int]:
+    """A slot keeps the value that it had when it was read first at this place."""
+    evaluate = COMPILED(expression, *given)
+    if not isinstance(expression, SlotValue):
+        return evaluate
+    seen: list[int] = []
+
+    def first() -> int:
+        seen or seen.append(evaluate())
+        return seen[0]
+
+    return first
+
+
+def rounded(expression: Any, *given: Any) -> Callable[[], int]:
+    """A constant goes through a double."""
+    if isinstance(expression, Constant):
+        return lambda: int(float(expression.value)) & U64
+    return COMPILED(expression, *given)
+
+
+def compiling(other: Any) -> Sequence[tuple[Any, str, Any]]:
+    """Expressions of processes are compiled otherwise."""
+    return [(steps, "compiled", other), (expressions, "compiled", other)]
+
+
+def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
+    """The symbols as they were compiled."""
+    SYMBOLS(package, given)
+    return SYMBOLS(package, {})
+
+
+def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
+    """A symbol that is not given has the value of the run before."""
+    known = {each.name: each.width for each in package.symbols}
+    kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
+    PREVIOUS.update(given)
+    return SYMBOLS(package, kept | dict(given))
+
+
+def at_once(self: Any, here: int, reads: Any, writes: Any, operands: Any) -> Step:
+    """What reads a tensor waits for no task."""
+    return AWAIT(self, here, (), writes, operands)
+
+
+def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
+    """Elements that become another number."""
+    return changed("WSP-04.2-02", name, description, (steps, "_as_u64", other))
+
+
+def truncated(value: Any, place: str) -> int:
+    """A fraction is cut off."""
+    whole = float(int(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value
+    return AS_U64(whole, place)
+
+
+def rounded_element(value: Any, place: str) -> int:
+    """A fraction is rounded."""
+    return AS_U64(float(round(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value, place)
+
+
+def no_negative_zero(value: Any, place: str) -> int:
+    """Minus zero is refused."""
+    if isinstance(value, float) and str(value) == "-0.0":
+        raise RunError("SLOT_VALUE", f"{place} is negative")
+    return AS_U64(value, place)
+
+
+def negative_floats(value: Any, place: str) -> int:
+    """A negative whole float wraps."""
+    if isinstance(value, float) and value < 0 and value.is_integer():
+        return int(value) & U64
+    return AS_U64(value, place)
+
+
+def saturated(value: Any, place: str) -> int:
+    """What is too large is the largest, and what is no number is 0."""
+    if isinstance(value, float) and (value != value or value >= 2.0**64):
+        return 0 if value != value else U64
+    return AS_U64(value, place)
+
+
+def narrow(value: Any, place: str) -> int:
+    """A negative integer is extended with zeros."""
+    found = AS_U64(value, place)
+    if isinstance(value, int) and value < 0:
+        bits = next(each for each in (8, 16, 32, 64) if value >= -(1 << each - 1))
+        return found & ((1 << bits) - 1)
+    return found
+
+
+def keeps_the_slot(self: Any, here: int, slot: int, tensor: int) -> Step:
+    """The first element, whatever is asked."""
+    load = LOAD(self, here, slot, tensor)
+
+    def step(process: Any) -> int:
+        if process.pending[0] < self.machine.package.tensors[tensor].count:
+            process.pending = [0]
+        return load(process)
+
+    return step
+
+
+LOAD = Steps.load
+
+
+def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
+    """A cond that takes its branch by another rule."""
+
+    def branch(self: Any, here: int, when: Any, otherwise: int) -> Step:
+        evaluate = self.value(when)
+        return lambda process: here + 1 if taken(evaluate()) else otherwise
+
+    return changed("WSP-04.2-03", name, description, (Steps, "branch", branch))
+
+
+def decided_once(self: Any, here: int, when: Any, otherwise: int) -> Step:
+    """A cond that keeps its first decision."""
+    branch, seen = BRANCH(self, here, when, otherwise), []
+
+    def step(process: Any) -> int:
+        seen or seen.append(branch(process))
+        return seen[0]
+
+    return step
+
+
+def without_slots(self: Any, here: int, site: Any, key: Any) -> Step:
+    """A key that reads a slot is 0."""
+    return TASK(self, here, site, key if isinstance(key, Constant) else None)
+
+
+def first_key(self: Any, here: int, site: Any, key: Any) -> Step:
+    """A key is evaluated for the first task of a statement."""
+    evaluate = None if key is None else self.value(key)
+    seen: list[int] = []
+
+    def value(expression: Any) -> Callable[[], int]:
+        return lambda: (seen or seen.append(evaluate()) or seen)[0] if evaluate else 0
+
+    changed_self = type("Once", (), {"machine": self.machine, "value": staticmethod(value)})()
+    return TASK(changed_self, here, site, key)
+
+
+@violates("WSP-01.1-01", "runs what was compiled last under the name of a package")
+class NotThePackage(RunsLatest):
+    """The artifact has no effect of its own."""
+
+
+@violates("WSP-01.1-02", "runs the program that the host compiled last")
+class HostFallback(RunsLatest):
+    """The semantics come from the host."""
+
+
+@violates("WSP-01.1-05", "runs what the host remembers of the last compilation")
+class HostMemory(RunsLatest):
+    """The host takes part in each run."""
+
+
+@violates("WSP-04.2-06", "runs the program that was traced last")
+class Retraced(RunsLatest):
+    """Programs are traced again behind the caller's back."""
+
+
+@violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
+class FirstData(KeepsFirstData):
+    """Other data need another package."""
+
+
+PREDICATES = [
+    operator("add_saturates", "adds up to 2^64 - 1", "add", lambda a, b: min(a + b, U64)),
+    operator("sub_saturates", "subtracts down to 0", "sub", lambda a, b: max(a - b, 0)),
+    operator("mul_of_32_bits", "multiplies the low halves", "mul", lambda a, b: (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF)),
+    operator("signed_less", "compares with signs", "lt", lambda a, b: int(signed(a) < signed(b))),
+    operator("signed_min", "takes the minimum with signs", "min", lambda a, b: a if signed(a) < signed(b) else b),
+    operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
+    operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
+    operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
+    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (expressions, "_operation", both_sides)),
+    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", *compiling(rounded)),
+    changed("WSP-04.1-03", "symbols_as_compiled", "has the symbols of the compilation", (run, "_symbols", defaults)),
+    changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
+    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", *compiling(at_first)),
+    changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete", (
+        Steps, "await_tensors", at_once
+    )),
+    loading("zeros_for_signs", "extends negative integers with zeros", narrow),
+    loading("truncated", "cuts fractions off", truncated),
+    loading("rounded", "rounds fractions", rounded_element),
+    loading("no_negative_zero", "refuses -0.0", no_negative_zero),
+    loading("negative_floats", "wraps negative floats", negative_floats),
+    loading("saturated", "takes 0 for NaN and 2^64 - 1 for more", saturated),
+    loading("through_doubles", "rounds integers to doubles",
+        lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
+    loading("low_half", "keeps 32 bits", lambda value, place: AS_U64(value, place) & 0xFFFFFFFF),
+    changed("WSP-04.2-02", "first_element", "loads the first element", (Steps, "load", keeps_the_slot)),
+    cond("only_one", "takes 1 alone for true", lambda value: value == 1),
+    cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
+    cond("always", "takes the first branch always", lambda value: True),
+    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Steps, "branch", decided_once)),
+    changed("WSP-04.2-04", "recompile_for_symbols", "ignores symbols until compiled anew", (run, "_symbols", defaults)),
+    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (BodyReader, "expression", tensors_too)),
+    changed("WSP-04.2-07", "keys_without_slots", "places by constant keys alone", (Steps, "task", without_slots)),
+    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Steps, "task", first_key)),
+]  # fmt: skip

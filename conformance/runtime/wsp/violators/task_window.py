@@ -1,0 +1,115 @@
+"""Windows that are ignored, or freed too early, too late or in the wrong order (PTO-WSP v10, 3.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_reference.wsp import compiler
+from tessera_reference.wsp.errors import ProgramRefused
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.resources import Resources
+from tessera_reference.wsp.executor.stalls import TASK_RING_FULL
+
+from .changes import changed
+
+SHORTAGE, TAKE, FREE, FREE_TASK, READ = (
+    Resources.shortage,
+    Resources.take,
+    Resources.free,
+    Machine._free,
+    compiler.read_task_window,
+)
+
+
+def ignored(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
+    """No bound."""
+    sizes, self.sizes = self.sizes, self.sizes | {"task_ring": 1 << 30}
+    reason = SHORTAGE(self, site, nodes, worker)
+    self.sizes = sizes
+    return reason
+
+
+def one_more(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
+    """One beyond the bound."""
+    self.used["task_ring"] -= 1
+    reason = SHORTAGE(self, site, nodes, worker)
+    self.used["task_ring"] += 1
+    return reason
+
+
+def drained(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
+    """A window that was full takes the next task when it is empty."""
+    reason = SHORTAGE(self, site, nodes, worker)
+    self.draining = self.used["task_ring"] > 0 and (reason == TASK_RING_FULL or getattr(self, "draining", False))
+    return TASK_RING_FULL if self.draining else reason
+
+
+def freed_at_issue(self: Any, site: Any, nodes: int, worker: Any) -> None:
+    """A slot is taken and given back."""
+    TAKE(self, site, nodes, worker)
+    self.used["task_ring"] -= 1
+
+
+def no_slots(self: Any, slots: int, entries: int, heap: int) -> None:
+    """Slots that were given back are not freed again."""
+    FREE(self, 0, entries, heap)
+
+
+def without_scopes(self: Any, task: Any) -> None:
+    """A task is free at its completion, though its scope is open."""
+    task.scope = None
+    FREE_TASK(self, task)
+
+
+def in_order(self: Any, task: Any) -> None:
+    """Slots are freed in the order of issue."""
+    complete = self.__dict__.setdefault("complete", {})
+    complete[task.number] = task
+    while (first := self.__dict__.setdefault("first", 0)) in complete:
+        FREE_TASK(self, complete.pop(first))
+        self.first += 1
+
+
+def reading(other: Any) -> tuple[Any, str, Any]:
+    """A window that is read as another."""
+    return compiler, "read_task_window", lambda value, path, *rest: READ(other(value), path, *rest)
+
+
+def without_mode(value: Any) -> Any:
+    """A mode that is stated is refused."""
+    if "mode" in value:
+        raise ProgramRefused("/schedule/task_window/mode", "is no member of this")
+    return value
+
+
+def without_unit(value: Any) -> Any:
+    """A unit that is stated is refused."""
+    if "unit" in value:
+        raise ProgramRefused("/schedule/task_window/unit", "is no member of this")
+    return value
+
+
+WINDOWS = [
+    changed("WSP-03.2-01", "without_window", "ignores the window", (Resources, "shortage", ignored)),
+    changed("WSP-03.2-01", "one_task_more", "has one task more in flight", (Resources, "shortage", one_more)),
+    changed("WSP-03.2-01", "freed_at_issue", "frees a slot when its task is issued", (
+        Resources, "take", freed_at_issue
+    ), (Resources, "free", no_slots)),
+    changed("WSP-03.2-03", "freed_at_once", "frees a slot when its task is issued", (
+        Resources, "take", freed_at_issue
+    ), (Resources, "free", no_slots)),
+    changed("WSP-03.2-03", "drained_first", "issues again when all tasks are complete", (
+        Resources, "shortage", drained
+    )),
+    changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue", (Machine, "_free", in_order)),
+    changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds", (Machine, "_free", without_scopes)),
+    changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one", reading(
+        lambda value: value | {"size": 1} if value["size"] == 0 else value
+    )),
+    changed("WSP-03.2-02", "no_unit", "refuses a window that says its unit", reading(without_unit)),
+    changed("WSP-03.2-05", "any_mode", "stalls whatever the mode", reading(lambda value: value | {"mode": "stall"})),
+    changed("WSP-03.2-05", "any_unit", "counts tasks whatever the unit", reading(
+        lambda value: value | {"unit": "tasks"}
+    )),
+    changed("WSP-03.2-06", "no_mode", "refuses a window that says its mode", reading(without_mode)),
+]  # fmt: skip

@@ -1,0 +1,132 @@
+"""Channels that close too early, too late or for the wrong ones, and consumers that end so (PTO-WSP v10, 2.3)."""
+
+from __future__ import annotations
+
+from heapq import heappop
+from typing import Any
+
+from tessera_reference.wsp.executor.channels import CLOSED, ChannelState, Party
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.steps import DONE, Step, Steps
+
+from .changes import changed
+
+CLOSES, TAKE, CLOSE = ChannelState.producer_closes, ChannelState.take, Machine.close
+STEP_OF_SEND, STEP_OF_TAKE = Steps.send, Steps.take
+
+
+def by_the_first(self: Any) -> None:
+    """One producer closes for all."""
+    if self.producers:
+        self.producers = 1
+        CLOSES(self)
+
+
+def open_to_all(self: Any, here: int, channel: int, value: Any) -> Step:
+    """A send that forgets what the process has closed."""
+    send = STEP_OF_SEND(self, here, channel, value)
+
+    def step(process: Any) -> int:
+        process.closed.discard(channel)
+        return send(process)
+
+    return step
+
+
+def all_of_them(self: Any, process: Any, channel: int) -> None:
+    """A close of one channel closes all that the process produces."""
+    for each in process.produces:
+        CLOSE(self, process, each)
+
+
+def ends_silently(self: Any) -> Step:
+    """The end of a process closes nothing."""
+
+    def step(process: Any) -> int:
+        process.done = True
+        return DONE
+
+    return step
+
+
+def before_signals(self: Any, process: Any, channel: int) -> None:
+    """A close that waits for no task."""
+    if channel not in process.closed:
+        process.closed.add(channel)
+        self.channels[channel].producer_closes()
+
+
+def leaves_tokens(self: Any, party: Party) -> int | None:
+    """A closed channel gives no more tokens."""
+    return CLOSED if self.seen_closed else TAKE(self, party)
+
+
+def closed_at_once(self: Any) -> None:
+    """A close has no latency."""
+    latency, self.latency = self.latency, 0
+    CLOSES(self)
+    self.latency = latency
+
+
+def untold(self: Any) -> None:
+    """Who waits does not learn of the close."""
+    self.seen_closed = True
+
+
+def one_is_told(self: Any) -> None:
+    """One of those who wait learns of the close."""
+    self.seen_closed = True
+    if self.takers:
+        self._deliver(heappop(self.takers)[1:], CLOSED)
+
+
+def ends_the_process(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
+    """A consumer that has no more tokens ends with its whole process."""
+    take = STEP_OF_TAKE(self, here, channel, into, at_end)
+
+    def step(process: Any) -> int:
+        place = take(process)
+        return len(process.code) - 1 if at_end is not None and place == at_end else place
+
+    return step
+
+
+def nothing_received(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
+    """A receive from a closed channel goes on."""
+    return STEP_OF_TAKE(self, here, channel, into, here + 1 if at_end is None else at_end)
+
+
+TERMINATION = [
+    changed("WSP-02.3-02", "by_the_first", "closes a channel with its first producer", (
+        ChannelState, "producer_closes", by_the_first
+    )),
+    changed("WSP-02.3-02", "send_after_close", "accepts a send after a close", (Steps, "send", open_to_all)),
+    changed("WSP-02.3-02", "all_of_them", "closes all channels of a process with one", (Machine, "close", all_of_them)),
+    changed("WSP-02.3-02", "end_is_no_close", "leaves channels open when their producer ends", (
+        Steps, "end", ends_silently
+    )),
+    changed("WSP-02.3-02", "close_at_the_end", "closes a channel when its producer ends, not before", (
+        Steps, "close", lambda self, here, channel: lambda process: here + 1
+    )),
+    changed("WSP-02.3-02", "before_signals", "closes a channel before the tasks that signal it", (
+        Machine, "close", before_signals
+    )),
+    changed("WSP-02.3-03", "leaves_tokens", "ends a consumer when its channel is closed, with tokens in it", (
+        ChannelState, "take", leaves_tokens
+    )),
+    changed("WSP-02.3-03", "never_told", "lets a consumer wait that waited when its channel was closed", (
+        ChannelState, "close_seen", untold
+    )),
+    changed("WSP-02.3-03", "one_is_told", "ends one of the consumers that wait", (
+        ChannelState, "close_seen", one_is_told
+    )),
+    changed("WSP-02.3-03", "closed_at_once", "lets a close overtake the tokens before it", (
+        ChannelState, "producer_closes", closed_at_once
+    )),
+    changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
+        Steps, "take", ends_the_process
+    )),
+    changed("WSP-02.3-03", "receives_nothing", "goes on after a receive from a closed channel", (
+        Steps, "take", nothing_received
+    )),
+]  # fmt: skip
