@@ -26,7 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, statistics, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 
@@ -100,6 +100,7 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
     check.equal(sum(each["busy"] for each in found["workers"]), 14, "how long workers were busy")
 
 
+@feature("aie-execution")
 @clause("WSP-01.2-03")
 def test_the_aie_target_reports_the_cycles_of_its_kernels(impl, check):
     """Or what its counter gives in their place: the time of a run is at least that of each of its kernels."""
