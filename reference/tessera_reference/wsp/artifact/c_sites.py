@@ -20,7 +20,8 @@ class Sites:
         self.package = package
         self.prefix = prefix
         self.lines: list[str] = []
-        self.most_scalars = self.most_reads = 0
+        self.most_scalars = 1  # what a load has
+        self.most_reads = 0
         self._effects: dict[tuple[int, ...], str] = {}
         self._count = 0
 

@@ -15,6 +15,16 @@ u64 wsp_mod(Machine *m, u64 a, u64 b) {
     return a % b;
 }
 
+/* Functions, as compilers warn of comparisons whose outcome is known, which programs may have. */
+u64 wsp_eq(u64 a, u64 b) { return a == b; }
+u64 wsp_ne(u64 a, u64 b) { return a != b; }
+u64 wsp_lt(u64 a, u64 b) { return a < b; }
+u64 wsp_le(u64 a, u64 b) { return a <= b; }
+u64 wsp_gt(u64 a, u64 b) { return a > b; }
+u64 wsp_ge(u64 a, u64 b) { return a >= b; }
+u64 wsp_min(u64 a, u64 b) { return a < b ? a : b; }
+u64 wsp_max(u64 a, u64 b) { return a > b ? a : b; }
+
 /* FNV-1a over the 8 little-endian bytes of a key. */
 u64 wsp_fnv1a(u64 key) {
     u64 digest = UINT64_C(0xCBF29CE484222325);

@@ -280,6 +280,14 @@ void wsp_end(Machine *m, Process *p);
 /* arithmetic.c */
 u64 wsp_div(Machine *m, u64 a, u64 b);
 u64 wsp_mod(Machine *m, u64 a, u64 b);
+u64 wsp_eq(u64 a, u64 b);
+u64 wsp_ne(u64 a, u64 b);
+u64 wsp_lt(u64 a, u64 b);
+u64 wsp_le(u64 a, u64 b);
+u64 wsp_gt(u64 a, u64 b);
+u64 wsp_ge(u64 a, u64 b);
+u64 wsp_min(u64 a, u64 b);
+u64 wsp_max(u64 a, u64 b);
 u64 wsp_fnv1a(u64 key);
 void wsp_bad_worker(Machine *m, u64 task, u64 worker);
 float wsp_settled_float(float value);
