@@ -26,6 +26,7 @@ import rpc_call
 import runtime
 import softmax
 import transformer
+import wsp
 
 BENCHMARKS = {
     "matmul_fp32": matmul_fp32.measure,
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "packing": packing.measure,
     "collectives": collectives.measure,
     "runtime": runtime.measure,
+    "wsp": wsp.measure,
     "rpc_call": rpc_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

@@ -21,7 +21,7 @@ from tessera_conformance.server import serve
 from tessera_reference import adapter
 
 GOLDEN = Path(__file__).parent / "golden"
-AREAS = ("abi", "binding", "collectives", "language", "numerics", "runtime")
+AREAS = ("abi", "binding", "collectives", "language", "numerics", "runtime", "wsp")
 
 
 def lines(area: str) -> tuple[list[bytes], list[bytes]]:
@@ -68,7 +68,7 @@ def test_every_method_of_protocol_1_is_there_twice() -> None:
     returned = Counter(method for method, _, result in EXCHANGES if "returned" in result or method == "session.open")
     rare = {name: count for name, count in returned.items() if count < 2}
     assert rare == {}
-    assert len(set(interface().methods) & set(returned)) == 83
+    assert len(set(interface().methods) & set(returned)) == 91
     refused = {method for method, params, result in EXCHANGES if "rejected" in result and params}
     assert len(refused) > 60
 

@@ -1,0 +1,99 @@
+"""The WSP runtime: tasks a second through a window against SimPy, a deadlock of 10,000 tasks, compiling 10,000 tasks.
+
+All figures are processor time, which other work on the machine changes least.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from measurement import Measurement, NotMeasured, Outcome, in_turns
+
+from tessera_reference.wsp.builder import Program, TaskWindow
+from tessera_reference.wsp.executor.run import Run
+from tessera_reference.wsp.package import Package
+from tessera_reference.wsp.reading import load
+
+TASKS, WINDOW, WORKERS, TENSORS, CYCLES = 20_000, 16, 4, 8, 10
+MANY = 10_000
+
+
+def measure() -> list[Outcome]:
+    """Thousands of tasks a second; seconds."""
+    return [_tasks(), *_many()]
+
+
+def _tasks() -> Outcome:
+    """Tasks of one process on four workers, each of which changes a tensor; SimPy has the same window and workers."""
+    try:
+        import simpy
+    except ImportError:
+        return NotMeasured("tasks through a window", "pip install simpy")
+    package = _stream()
+
+    def ours() -> None:
+        assert Run(package).finish().outcome == "completed"
+
+    def theirs() -> None:
+        environment = simpy.Environment()
+        window = simpy.Resource(environment, WINDOW)
+        workers = [simpy.Resource(environment, 1) for _ in range(WORKERS)]
+
+        def task(number: int, slot: Any) -> Any:
+            with workers[number % WORKERS].request() as turn:
+                yield turn
+                yield environment.timeout(CYCLES)
+            window.release(slot)
+
+        def issuer() -> Any:
+            for number in range(TASKS):
+                slot = window.request()
+                yield slot
+                environment.process(task(number, slot))
+
+        environment.process(issuer())
+        environment.run()
+
+    mine, other = in_turns(ours, theirs, 3, time.process_time)
+    return Measurement(
+        "tasks through a window", mine, "SimPy", other, TASKS / mine / 1000, "Ktask/s", 50, at_least=True
+    )
+
+
+def _stream() -> Package:
+    program = Program("stream")
+    program.dispatch("round_robin", workers=WORKERS)
+    program.task_window(TaskWindow(WINDOW))
+    kernel = program.kernel("k", cycles=CYCLES, x="tensor").add("x", "x", 1)
+    tensors = [program.tensor(f"x{place}", "i32", 4) for place in range(TENSORS)]
+    with program.process("p"), program.repeat(TASKS // TENSORS):
+        for each in tensors:
+            program.task(kernel, each)
+    return load(program.compile().package)
+
+
+def _many() -> list[Outcome]:
+    """A program that issues 10,000 tasks one by one, all of which wait for a token that comes after one task more."""
+    program = Program("many")
+    program.task_window(TaskWindow(MANY))
+    program.resources(ready_queue=2 * MANY, tensormap_pool=2 * MANY, deplist_pool=4 * MANY, heap_arena=1 << 24)
+    channel = program.channel("c")
+    kernel = program.kernel("k", cycles=CYCLES, x="tensor").add("x", "x", 1)
+    tensors = [program.tensor(f"x{place}", "i32", 4) for place in range(TENSORS)]
+    with program.process("p"):
+        for number in range(MANY + 1):
+            program.task(kernel, tensors[number % TENSORS], waits=[channel])
+        program.send(channel)
+    started = time.process_time()
+    data = program.compile().package
+    compiling = time.process_time() - started
+    package = load(data)
+    started = time.process_time()
+    run = Run(package).finish()
+    deadlock = time.process_time() - started
+    assert run.deadlock is not None and len(run.deadlock["waiting"]) == MANY + 1
+    return [
+        Measurement("package of 10,000 tasks", compiling, "its limit", 2, compiling, "s", 2),
+        Measurement("deadlock of 10,000 tasks", deadlock, "its limit", 1, deadlock, "s", 1),
+    ]

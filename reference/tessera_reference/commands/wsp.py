@@ -1,0 +1,146 @@
+"""`tessera-reference wsp`: compile a program, say what a package holds, run one (PTO-WSP v10, sections 1.1 and 7.2)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..wsp.errors import WspFailure
+from ..wsp.executor.run import Run
+from ..wsp.package import Package
+from ..wsp.reading import load
+from .array_files import BadInput
+from .program import read_bytes
+
+PLACE_IN_HELP = 8
+DEADLOCK = 1
+
+
+def register(subparsers: Any) -> None:
+    """Add `wsp` with its subcommands."""
+    parser = subparsers.add_parser("wsp", help="compile, inspect and run packages of channels, processes and tasks")
+    commands = parser.add_subparsers(dest="wsp_command", required=True, metavar="COMMAND")
+    compiling = _command(commands, "compile", compile_file, "compile a program in JSON to a package", "a program")
+    compiling.add_argument("--target", default="cpu_sim", help="the target (default: cpu_sim)")
+    compiling.add_argument("--output", "-o", metavar="PACKAGE", help="where to write it (default: standard output)")
+    _command(commands, "inspect", inspect, "say what a package holds", "a package")
+    summary = "run a package, and print its result as JSON; exit code 1 for an error or a deadlock of the run"
+    running = _command(commands, "run", run, summary, "a package")
+    running.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
+    running.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
+    running.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help="the size of a resource")
+
+
+def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+    parser.add_argument("file", metavar="FILE", help=f"{file}; - is standard input")
+    parser.set_defaults(run=action, source_text="")
+    return parser
+
+
+def compile_file(options: argparse.Namespace) -> int:
+    """Write the package of a program; what its target ignores goes to stderr."""
+    from ..wsp.compiler import compile_program  # a package runs where no compiler is
+    from ..wsp.package import package_bytes
+    from ..wsp.targets import target
+
+    found = target(options.target)
+    if found is None:
+        raise BadInput(f"--target {options.target}: this reference has no such target")
+    try:
+        program = json.loads(read_bytes(options))
+    except ValueError as error:
+        raise BadInput(f"{options.file}: is no JSON: {error}") from None
+    try:
+        package, diagnostics = compile_program(program, found)
+    except WspFailure as problem:
+        raise BadInput(f"{options.file}: {problem}") from None
+    for each in diagnostics:
+        print(f"warning: {each}", file=sys.stderr)
+    data = package_bytes(package)
+    if options.output is None:
+        sys.stdout.write(data.decode())
+        return 0
+    try:
+        with open(options.output, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise BadInput(f"{options.output}: {error.strerror}") from None
+    return 0
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """Print what a package says of itself."""
+    print(*_described(_package(options)), sep="\n")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a package and print its result."""
+    package = _package(options)
+    try:
+        done = Run(
+            package,
+            {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+            {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+            {name: _whole(name, value) for name, value in _pairs(options.resource)},
+        ).finish()
+    except WspFailure as problem:
+        raise BadInput(str(problem)) from None
+    print(json.dumps(done.result(), indent=2))
+    return 0 if done.outcome == "completed" else DEADLOCK
+
+
+def _package(options: argparse.Namespace) -> Package:
+    try:
+        return load(read_bytes(options))
+    except WspFailure as problem:
+        raise BadInput(f"{options.file}: {problem}") from None
+
+
+def _described(package: Package) -> Iterator[str]:
+    schedule = package.schedule
+    yield f"package {package.name} for {package.target}, phase {package.phase}"
+    window = schedule.task_window
+    yield f"dispatch {schedule.policy.id}, window of {window.size} {window.unit}, mode {window.mode}"
+    yield "resources " + ", ".join(f"{name} {size}" for name, size in schedule.resources.items())
+    for directive in schedule.directives:
+        yield f"directive {directive.name} = {directive.value}: {directive.state}"
+    for kernel in package.kernels:
+        parameters = ", ".join(f"{name}: {kind}" for name, kind in kernel.parameters.items())
+        work = f"{len(kernel.instructions)} instructions, {kernel.fixed} + {kernel.per_element} * elements cycles"
+        yield f"kernel {kernel.name}({parameters}) on {kernel.executor}: {work}"
+    for channel in package.channels:
+        yield f"channel {channel.name}: capacity {channel.capacity}, latency {channel.latency}"
+    for process in package.processes:
+        yield f"process {process.name}: {len(process.body)} statements"
+    for symbol in package.symbols:
+        yield f"symbol {symbol.name}: {symbol.width} bits, {symbol.default} by default"
+    for tensor in package.tensors:
+        yield f"tensor {tensor.name}: {tensor.count} of {tensor.dtype}"
+    if package.slots:
+        yield f"slots {', '.join(package.slots)}"
+
+
+def _pairs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for each in given:
+        name, sign, value = each.partition("=")
+        if not sign:
+            raise BadInput(f"{each}: expected NAME=VALUE")
+        yield name, value
+
+
+def _whole(name: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit() or len(value) > 20:
+        raise BadInput(f"{name}={value:.40}: expected decimal digits")
+    return int(value)
+
+
+def _bytes(name: str, value: str) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise BadInput(f"{name}={value:.40}: expected two hexadecimal digits a byte") from None

@@ -1,0 +1,319 @@
+"""Packages: canonical bytes, refusals, schema, stable ids, and a process that has no builder (section 7.2)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tessera_conformance.schemas import schemas
+from tessera_reference.wsp.builder import Program, TaskWindow
+from tessera_reference.wsp.canonical import canonical_bytes, content_hash
+from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective
+from tessera_reference.wsp.executor.run import Run
+from tessera_reference.wsp.package import package_bytes
+from tessera_reference.wsp.reading import load
+
+SCHEMA = Draft202012Validator(schemas()["tessera:wsp-package"])
+
+
+def everything() -> Program:
+    """Every statement, every kind of expression, every table."""
+    program = Program("everything")
+    c, d, go = program.channel("c"), program.channel("d", capacity=0, latency=2), program.channel("go", capacity=4)
+    t, n = program.tensor("t", "fp32", 3, [1.0, 2.0, -0.0]), program.symbol("n", 2, width=8)
+    kernel = program.kernel("k", cycles=5, per_element=1, executor="matrix", x="tensor", by="scalar")
+    kernel.add("x", "x", "by").mul("x", "x", 3)
+    program.dispatch("hash", workers=2)
+    program.task_window(TaskWindow(3))
+    program.resources(heap_arena=64)
+    program.directive("placement", "near t")
+    program.directive("prefetch", "t")
+    program.directive("prefetch", "again")
+    with program.process("a"), program.repeat(n, index="i") as i:
+        with program.scope():
+            with program.cond((i + 1).lt(n)):
+                program.task(kernel, t, i * 2, key=~i, waits=[go], signals=[c])
+            with program.otherwise():
+                program.send(c, i.select(1, 2))
+        program.wait()
+    with program.process("b"):
+        with program.consume(c, into="x") as x:
+            program.run(kernel, t, x)
+            program.send(d, program.load("s", t, 1))
+        program.close(d)
+    with program.process("e"):
+        program.send(go)
+        program.receive(d, "y")
+        with program.consume(d, into="y"):
+            pass
+    return program
+
+
+def changed(data: bytes, change: Any) -> bytes:
+    """A package whose content is another, with the hash of that content."""
+    document = json.loads(data)
+    change(document)
+    return canonical_bytes(document | {"hash": content_hash(document)})
+
+
+def test_a_package_follows_its_schema_and_reads_back_the_same() -> None:
+    data = everything().compile().package
+    assert [error.message for error in SCHEMA.iter_errors(json.loads(data))] == []
+    assert package_bytes(load(data)) == data
+    assert package_bytes(load(changed(data, lambda document: None))) == data
+    assert data == everything().compile().package
+    assert Run(load(data)).finish().outcome == "completed"
+
+
+def test_what_a_target_does_not_enforce_is_kept_or_told_once() -> None:
+    compiled = everything().compile()
+    assert compiled.diagnostics == ("target cpu_sim ignores prefetch",)
+    assert [each["state"] for each in json.loads(compiled.package)["schedule"]["directives"]] == [
+        "recorded",
+        "diagnosed",
+        "diagnosed",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda program: program.task_window(TaskWindow(4, mode="abort")),
+        lambda program: program.task_window(TaskWindow(4, unit="bytes")),
+        lambda program: program.directive("preempt", "now"),
+    ],
+)
+def test_what_a_target_does_not_support_is_an_error(program: Program, change: Any) -> None:
+    change(program)
+    with pytest.raises(UnsupportedDirective):
+        program.compile()
+
+
+def test_equal_names_have_equal_ids() -> None:
+    """A later declaration changes no id that was there."""
+    longer = everything()
+    longer.channel("z")
+    longer.symbol("later")
+    first, second = (json.loads(program.compile().package) for program in (everything(), longer))
+    for table in ("kernels", "slots", "symbols", "tensors"):
+        ids = {each["name"]: each["id"] for each in second[table]}
+        assert all(ids[each["name"]] == each["id"] for each in first[table])
+    assert second["csp"]["processes"] == first["csp"]["processes"]
+
+
+def test_every_truncation_is_refused() -> None:
+    data = everything().compile().package
+    for length in range(0, len(data), 7):
+        with pytest.raises(PackageRefused) as refused:
+            load(data[:length])
+        assert refused.value.code == "TRUNCATED"
+
+
+def test_every_altered_digit_is_refused() -> None:
+    data = everything().compile().package
+    places = [place for place, byte in enumerate(data) if chr(byte).isdigit()]
+    assert len(places) > 100
+    for place in places:
+        other = b"%d" % ((data[place] - 48 + 1) % 10)
+        with pytest.raises(PackageRefused) as refused:
+            load(data[:place] + other + data[place + 1 :])
+        assert refused.value.code in ("ALTERED", "UNKNOWN_ABI", "MALFORMED")
+
+
+@pytest.mark.parametrize("abi", ["v10.1", "v10", "v10.00", "v10.0 ", "v1", "v9.9", "", None, 10])
+def test_another_abi_is_refused_with_both_versions(abi: Any) -> None:
+    data = changed(everything().compile().package, lambda document: document.update(wsp_runtime_abi=abi))
+    with pytest.raises(PackageRefused, match=r"'v10\.0'") as refused:
+        load(data)
+    assert refused.value.code == "UNKNOWN_ABI"
+    assert abi is None or repr(abi) in str(refused.value)
+
+
+@pytest.mark.parametrize("member", ["kernels", "schedule", "csp", "slots", "symbols", "tensors", "hash"])
+def test_a_missing_payload_is_named(member: str) -> None:
+    document = json.loads(everything().compile().package)
+    del document[member]
+    with pytest.raises(PackageRefused, match=member) as refused:
+        load(canonical_bytes(document))
+    assert refused.value.code == "MISSING_PAYLOAD"
+
+
+def put(path: str, value: Any) -> Any:
+    """A change that sets a member deep in a document."""
+
+    def change(document: Any) -> None:
+        *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
+        for part in way:
+            document = document[part]
+        document[last] = value
+
+    return change
+
+
+SPOILED = [
+    ("format", 2),
+    ("name", "no blanks"),
+    ("phase", 3),
+    ("extra", 1),
+    ("kernels/0/executor", "scalar"),
+    ("kernels/0/payload/form", "elf"),
+    ("kernels/0/payload/instructions/0/op", "div"),
+    ("kernels/0/payload/instructions/0/operands", []),
+    ("kernels/0/cycles/fixed", -1),
+    ("schedule/task_window/size", 0),
+    ("schedule/task_window/unit", "bytes"),
+    ("schedule/resources/heap_arena", 0),
+    ("schedule/directives/0/state", "maybe"),
+    ("csp/channels/0/capacity", -1),
+    ("csp/channels/0/capacity", True),
+    ("csp/channels/0/latency", 1.5),
+    ("csp/processes/0/body/0/op", "loop"),
+    ("csp/processes/0/body/0/surplus", 1),
+    ("csp/processes/0/body/0/count", {"constant": 2**64}),
+    ("csp/processes/0/body/0/count", {"op": "add", "operands": [{"constant": 1}]}),
+    ("slots/0/width", 32),
+    ("symbols/0/width", 65),
+    ("symbols/0/update", "any-time"),
+    ("tensors/0/dtype", "fp8"),
+    ("tensors/0/count", 0),
+    ("tensors/0/initial", "0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), SPOILED)
+def test_what_the_schema_refuses_is_refused(path: str, value: Any) -> None:
+    data = changed(everything().compile().package, put(path, value))
+    assert not SCHEMA.is_valid(json.loads(data))
+    with pytest.raises(PackageRefused) as refused:
+        load(data)
+    assert refused.value.code == "INVALID"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("kernels/0/id", 1),
+        ("csp/channels/1/name", "c"),
+        ("csp/processes/0/body/0/index", 99),
+        ("csp/processes/1/body/0/channel", 3),
+        ("kernels/0/payload/instructions/0/destination", "by"),
+        ("kernels/0/payload/parameters/1/name", "x"),
+        ("csp/processes/1/body/0/body/0/arguments", []),
+        ("csp/processes/1/body/0/body/0/arguments/0", {"constant": 1}),
+        ("symbols/0/default", 256),
+        ("tensors/0/initial", "00"),
+        ("schedule/policy/id", "random"),
+        ("schedule/policy/parameters", {}),
+        ("schedule/policy/parameters/workers", 0),
+    ],
+)
+def test_what_has_no_meaning_is_refused(path: str, value: Any) -> None:
+    with pytest.raises(PackageRefused) as refused:
+        load(changed(everything().compile().package, put(path, value)))
+    assert refused.value.code == "INVALID"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (b"[]\n", "MALFORMED"),
+        (b"{}\n", "UNKNOWN_ABI"),
+        (b'{"a":1,"a":2}\n', "MALFORMED"),
+        (b'{"a":NaN}\n', "MALFORMED"),
+        (b"\xff}\n", "MALFORMED"),
+        (b'{"a":' + b"[" * 100000 + b"]" * 100000 + b"}\n", "MALFORMED"),
+        (b'{"a":' + b"9" * 5000 + b"}\n", "MALFORMED"),
+    ],
+)
+def test_what_is_no_package_is_refused(text: bytes, code: str) -> None:
+    with pytest.raises(PackageRefused) as refused:
+        load(text)
+    assert refused.value.code == code
+
+
+def test_programs_that_have_no_meaning(program: Program) -> None:
+    kernel = program.kernel("k", x="tensor").add("x", "x", 1)
+    with pytest.raises(ProgramRefused, match="outside"):
+        program.wait()
+    with program.process("p"):
+        program.run(kernel)
+    with pytest.raises(ProgramRefused, match="/csp/processes/0/body/0/arguments: are 0, and k takes 1"):
+        program.compile()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"symbols": {"m": 1}},
+        {"symbols": {"n": 256}},
+        {"tensors": {"t": b"123"}},
+        {"tensors": {"u": b""}},
+        {"resources": {"stack": 1}},
+        {"resources": {"task_window": 0}},
+    ],
+)
+def test_what_does_not_fit_a_package_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentRefused):
+        Run(load(everything().compile().package), **given)
+
+
+ALONE = """
+import importlib.abc, sys
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name in ("tessera_reference.wsp.builder", "tessera_reference.wsp.compiler"):
+            raise ImportError(f"{name} is not to be had")
+sys.meta_path.insert(0, Blocked())
+try:
+    import tessera_reference.wsp.builder
+except ImportError:
+    pass
+else:
+    raise SystemExit("the builder can be imported")
+from tessera_reference.cli import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, which cannot import what builds programs."""
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root / "reference")}
+    command = [sys.executable, "-c", ALONE, "wsp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_a_package_runs_where_the_builder_cannot_be_imported(tmp_path: Path) -> None:
+    data = everything().compile().package
+    path = tmp_path / "package.json"
+    path.write_bytes(data)
+    done = alone("run", str(path), "--symbol", "n=1", "--resource", "task_window=1")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = Run(load(data), symbols={"n": 1}, resources={"task_window": 1}).finish().result()
+    assert json.loads(done.stdout) == expected
+    said = alone("inspect", str(path)).stdout
+    assert said.startswith("package everything for cpu_sim, phase 2\ndispatch hash, window of 3 tasks, mode stall\n")
+    refused = alone("run", str(path), "--symbol", "m=1")
+    assert (refused.returncode, refused.stderr) == (2, "error: symbol m: the package has n\n")
+    path.write_bytes(data[:100])
+    assert alone("run", str(path)).returncode == 2
+    assert alone("compile", str(path)).returncode != 0
+
+
+def test_the_command_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tessera_reference.cli import main
+
+    program, package = tmp_path / "program.json", tmp_path / "package.json"
+    program.write_text(json.dumps(everything().form), encoding="utf-8")
+    assert main(["wsp", "compile", str(program), "-o", str(package)]) == 0
+    assert capsys.readouterr().err == "warning: target cpu_sim ignores prefetch\n"
+    assert package.read_bytes() == everything().compile().package
+    program.write_text("{", encoding="utf-8")
+    assert main(["wsp", "compile", str(program)]) == 2
