@@ -8,14 +8,14 @@ from typing import Any
 from .executor.channels import TASK
 from .executor.machine import Machine
 from .executor.producers import consumed_channels
-from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
-from .executor.states import ProcessState, TaskState
+from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, TASK_WAIT
+from .executor.states import ProcessState, ScopeState, TaskState
 
 __all__ = ["report"]
 
 
 def report(machine: Machine) -> dict[str, Any]:
-    """As `schemas/wsp_report.schema.json` has it."""
+    """As `schemas/wsp_report.schema.json` has it, without mitigations."""
     resources = machine.resources
     fullest = max(worker.places for worker in machine.workers)
     used = {**resources.used, "ready_queue": fullest}
@@ -23,18 +23,16 @@ def report(machine: Machine) -> dict[str, Any]:
         name: {"size": size, "used": used[name], "high_water": resources.high_water[name]}
         for name, size in resources.sizes.items()
     }
-    waiting = list(_waiting(machine))
     scopes = list(_scopes(machine))
     return {
         "time": machine.agenda.now,
         "window": found["task_ring"],
         "resources": found,
         "channels": list(_channels(machine)),
-        "waiting": waiting,
+        "waiting": list(_waiting(machine)),
         "cycle": _cycle(_wait_graph(machine)),
         "scopes": scopes,
-        "held_by_scopes": any(each["held"] for each in scopes) and _wants_what_scopes_hold(machine),
-        "mitigations": list(_mitigations(machine, waiting)),
+        "held_by_scopes": _wants_what_scopes_hold(machine),
     }
 
 
@@ -87,30 +85,10 @@ def _scopes(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def _wants_what_scopes_hold(machine: Machine) -> bool:
-    held = ("task_ring", "tensormap_pool", "heap_arena")
-    return any(each.waiting is not None and each.waiting.subject in held for each in machine.processes)
-
-
-def _mitigations(machine: Machine, waiting: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A knob for each resource and full channel that somebody waits for; where there is none, another program."""
-    seen: set[str] = set()
-    resources = {RESOURCE_OF[each["reason"]] for each in waiting if each["reason"] in RESOURCE_OF}
-    for name, size in machine.resources.sizes.items():
-        if name in resources:
-            knob = "task_window" if name == "task_ring" else name
-            seen.add(knob)
-            yield {"knob": knob, "at_least": size + 1, "why": f"{name} is exhausted at {size}"}
-    for channel in machine.channels:
-        if channel.senders:
-            name = machine.package.channels[channel.index].name
-            knob = f"channel.{name}.capacity"
-            seen.add(knob)
-            yield {"knob": knob, "at_least": channel.capacity + 1, "why": f"{name} is full at {channel.capacity}"}
-    if not seen:
-        yield {
-            "knob": "restructure",
-            "why": "no resource is exhausted and no channel is full: change who waits for whom",
-        }
+    """Whether a process waits for a resource of which some scope holds a part."""
+    wanted = {each.waiting.subject for each in machine.processes if each.waiting is not None}
+    scopes = [scope for process in machine.processes for scope in process.scopes]
+    return any(_held_by_scope(scope, resource) for scope in scopes for resource in wanted)
 
 
 def _wait_graph(machine: Machine) -> dict[str, list[str]]:
@@ -120,24 +98,20 @@ def _wait_graph(machine: Machine) -> dict[str, list[str]]:
     tasks = list(machine.tasks.values())
     bodies = [each.body for each in machine.package.processes]
     for process in machine.processes:
-        if process.waiting is not None and process.waiting.reason != TASK_WAIT:
-            in_channel = process.waiting.reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT)
-            kind = "channel" if in_channel else "resource"
-            graph[_of(process)] = [f"{kind} {process.waiting.subject}"]
+        if process.waiting is not None:
+            kind = "channel" if process.waiting.reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT) else "resource"
+            awaits_tasks = process.waiting.reason == TASK_WAIT
+            graph[_of(process)] = [] if awaits_tasks else [f"{kind} {process.waiting.subject}"]
     for channel in machine.channels:
         if channel.senders:
             ends = [_of(each) for each in _alive(machine) if channel.index in consumed_channels(bodies[each.index])]
         else:
-            ends = [_of(each) for each in _alive(machine) if channel.index in each.produces]
+            index = channel.index
+            ends = [_of(each) for each in _alive(machine) if index in each.produces and index not in each.closed]
             ends += [_of_task(each) for each in tasks if channel.index in each.site.signals]
         graph[names[channel.index]] = ends
-    holders = [_of_task(each) for each in tasks]
-    scopes = [f"scope of {each.name}" for each in machine.processes if any(scope.slots for scope in each.scopes)]
     graph |= {f"scope of {each.name}": [_of(each)] for each in machine.processes if each.scopes}
-    for name in ("task_ring", "tensormap_pool", "heap_arena"):
-        graph[f"resource {name}"] = scopes + holders
-    graph["resource deplist_pool"] = [_of_task(each) for each in tasks if each.nodes]
-    graph["resource ready_queue"] = [_of_task(each) for each in tasks if each.started < 0]
+    graph |= {f"resource {name}": list(_holders(machine, name)) for name in machine.resources.sizes}
     empty = _awaited_channels(machine)
     for task in tasks:
         graph[_of_task(task)] = list(_task_waits_for(task, names, empty))
@@ -145,8 +119,30 @@ def _wait_graph(machine: Machine) -> dict[str, list[str]]:
         for each in task.dependents:
             graph[_of_task(each)].append(_of_task(task))
         for watcher in task.watchers:
-            graph.setdefault(_of(watcher), []).append(_of_task(task))
+            graph[_of(watcher)].append(_of_task(task))
     return graph
+
+
+def _holders(machine: Machine, resource: str) -> Iterator[str]:
+    """The scopes and tasks that hold some of a resource."""
+    for process in machine.processes:
+        if any(_held_by_scope(scope, resource) for scope in process.scopes):
+            yield f"scope of {process.name}"
+    size = machine.resources.sizes["ready_queue"]
+    for task in machine.tasks.values():
+        held = {
+            "task_ring": 1,
+            "tensormap_pool": len(task.site.writes),
+            "deplist_pool": task.nodes,
+            "heap_arena": task.site.heap,
+            "ready_queue": task.started < 0 and task.worker.places >= size,
+        }
+        if held[resource]:
+            yield _of_task(task)
+
+
+def _held_by_scope(scope: ScopeState, resource: str) -> int:
+    return {"task_ring": scope.slots, "tensormap_pool": scope.entries, "heap_arena": scope.heap}.get(resource, 0)
 
 
 def _task_waits_for(task: TaskState, names: Sequence[str], empty: Mapping[int, Sequence[int]]) -> Iterator[str]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..deadlock import report
 from ..errors import ArgumentRefused, RunError
+from ..knobs import applied
+from ..mitigations import Knobs, Trial, mitigations
 from ..package import Package
 from .code import Code
 from .machine import Machine
 from .states import ProcessState
 from .statistics import statistics
+from .trials import LEAST_STEPS, Steps, StepsSpent, outcome_of, progress
 
 __all__ = ["Run"]
 
@@ -21,7 +26,7 @@ __all__ = ["Run"]
 class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
-    `symbols`, `tensors` (bytes) and `resources` (sizes, `task_window` among them) are by name; what is left out is as
+    `symbols`, `tensors` (bytes) and `resources` (sizes, as `knobs.py` names them) are by name; what is left out is as
     the package has it. Raises `ArgumentRefused` for what does not fit the package.
     """
 
@@ -33,16 +38,14 @@ class Run:
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.machine = Machine(
-            package,
-            _symbols(package, symbols or {}),
-            _tensors(package, tensors or {}),
-            _sizes(package, resources or {}),
-            seed,
-        )
+        package = applied(package, resources or {})
+        self._symbols = _symbols(package, symbols or {})
+        self._tensors = _tensors(package, tensors or {})
+        sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
+        self.machine = Machine(package, self._symbols, self._tensors, sizes, seed)
         self.outcome = "running"
         self.error: RunError | None = None
-        self.deadlock: Mapping[str, Any] | None = None
+        self.deadlock: dict[str, Any] | None = None
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
             code = Code(self.machine, stated.body)
             process.code, process.statements = code.steps, code.statements
@@ -75,8 +78,28 @@ class Run:
                 "message": self.error.problem,
             }
         if self.deadlock is not None:
+            if "mitigations" not in self.deadlock:
+                self.deadlock["mitigations"] = self._mitigations()
             found["deadlock"] = self.deadlock
         return found
+
+    def _mitigations(self) -> list[dict[str, Any]]:
+        """What helps against the deadlock, by executions of the same package (AMB-WSP-72)."""
+        assert self.deadlock is not None
+        past = progress(self.machine)
+        steps = Steps(LEAST_STEPS + 8 * past)
+        return mitigations(self.deadlock, lambda knobs: self._trial(knobs, steps, past))
+
+    def _trial(self, knobs: Knobs, steps: Steps, past: int) -> Trial:
+        package = self.machine.package
+        symbols = {each.name: value for each, value in zip(package.symbols, self._symbols, strict=True)}
+        tensors = {each.name: data for each, data in zip(package.tensors, self._tensors, strict=True)}
+        trial = Run(package, symbols, tensors, knobs)
+        steps.count(trial.machine)
+        with suppress(StepsSpent):
+            trial.finish()
+        found = outcome_of(trial.machine, trial.outcome, trial.error, past)
+        return replace(found, deadlock=trial.deadlock)
 
     def _step(self) -> None:
         machine, agenda = self.machine, self.machine.agenda
@@ -146,16 +169,3 @@ def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
         if tensor.dtype == "bool" and data.strip(b"\0\1"):
             raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
     return [given.get(each.name, each.initial or bytes(each.nbytes)) for each in package.tensors]
-
-
-def _sizes(package: Package, given: Mapping[str, int]) -> dict[str, int]:
-    schedule = package.schedule
-    sizes = {"task_ring": schedule.task_window.size, **schedule.resources}
-    for name, size in given.items():
-        resource = "task_ring" if name == "task_window" else name
-        if resource not in sizes:
-            raise ArgumentRefused(f"resource {name}"[:120], f"expected task_window, {', '.join(schedule.resources)}")
-        if not 1 <= size < 1 << 32:
-            raise ArgumentRefused(f"resource {name}", f"{size} is no size, expected 1 to {(1 << 32) - 1}")
-        sizes[resource] = size
-    return sizes
