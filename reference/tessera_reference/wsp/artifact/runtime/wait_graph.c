@@ -53,6 +53,7 @@ static void add_processes(Graph *g) {
     Machine *m = g->m;
     for (uint32_t each = 0; each < m->info->process_count; each++) {
         const Waiting *waiting = &m->processes[each].waiting;
+        if (waiting->reason != NOT_WAITING) list(g, each);
         if (waiting->reason < RESOURCES)
             edge(g, each, g->resources + (uint32_t)waiting->reason);
         else if (waiting->reason < STALL_REASONS)
@@ -131,24 +132,11 @@ static void add_tasks(Graph *g) {
     }
 }
 
-/* In order of arrival; nodes are put in front of lists. */
-static void reverse(Node **list) {
-    Node *reversed = NULL;
-    while (*list != NULL) {
-        Node *node = *list;
-        *list = node->next;
-        node->next = reversed;
-        reversed = node;
-    }
-    *list = reversed;
-}
-
 static void add_who_waits_for_tasks(Graph *g) {
     for (uint32_t each = 0; each < g->task_count; each++) {
         Task *task = g->tasks[each];
         for (Node *node = task->dependents; node != NULL; node = node->next)
             edge(g, node_of_task(g, node->subject), g->first_task + each);
-        reverse(&task->watchers);
         for (Node *node = task->watchers; node != NULL; node = node->next)
             edge(g, ((Process *)node->subject)->index, g->first_task + each);
     }
