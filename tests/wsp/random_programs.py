@@ -35,7 +35,7 @@ class _Maker:
         self.tensors: list[Form] = []
         self.kernels: list[Form] = []
         self.calls: list[tuple[str, list[str | None]]] = []
-        for group in range(source.randint(1, 2)):
+        for group in range(source.choice((1, 1, 2))):
             self._group(f"g{group}")
 
     def program(self, name: str) -> Form:
@@ -85,7 +85,7 @@ class _Maker:
         count = source.choice((1, 2, 5, 7))
         self.tensors += [self._tensor(each, dtype, count) for each in names]
         self.tensors.append(self._tensor(f"{name}one", dtype, 1))
-        for each in range(source.randint(1, 3)):
+        for each in range(source.randint(1, 2)):
             self._kernel(f"{name}k{each}", dtype, names)
         if dtype != "bool":
             instruction = {"op": "sum", "destination": "a", "operands": [{"parameter": "b"}]}
@@ -149,19 +149,23 @@ class _Maker:
         elif kind < 0.95:
             op, arity = source.choice((("not", 1), ("select", 3)))
         else:
-            op, arity = source.choice(("div", "mod")), 2
+            return self._quotient(depth)
         return {"op": op, "operands": [self._expression(depth + 1) for _ in range(arity)]}
+
+    def _quotient(self, depth: int) -> Form:
+        divisor = {"constant": self.source.choice((1, 3, 10))} if self.source.random() < 0.9 else self._expression(2)
+        return {"op": self.source.choice(("div", "mod")), "operands": [self._expression(depth + 1), divisor]}
 
     def _body(self, depth: int, above: int) -> list[Form]:
         """Statements; within a body that consumes, those that send do so above its channel."""
-        most = 6 if depth == 0 else 3
+        most = 5 if depth == 0 else 2
         return [self._statement(depth, above) for _ in range(self.source.randint(1, most))]
 
     def _statement(self, depth: int, above: int) -> Form:
         source = self.source
-        nested = ("consume", "scope", "cond", "repeat") if depth < DEEPEST else ()
-        simple = ("send", "send", "receive", "task", "task", "task", "run", "load", "wait", "close")
-        op = source.choice((*simple, *nested))
+        nested = ("consume", "consume", "scope", "cond", "repeat") if depth < DEEPEST else ()
+        simple = ("send", "send", "task", "task", "task", "run", "load", "wait")
+        op = source.choice((*simple, *nested)) if source.random() < 0.95 else source.choice(("close", "receive"))
         channel, slot = f"c{source.randrange(self.channels)}", source.choice(SLOTS)
         upper = [f"c{each}" for each in range(above + 1, self.channels)]
         if op in ("send", "close") and upper:
@@ -190,7 +194,7 @@ class _Maker:
         return self._call("run" if op == "run" else "task", upper)
 
     def _element(self, count: int) -> Form:
-        if self.source.random() < 0.95:
+        if self.source.random() < 0.98:
             return {"op": "mod", "operands": [self._expression(), {"constant": count}]}
         return {"constant": count}
 
@@ -203,7 +207,7 @@ class _Maker:
             return call
         if source.random() < 0.5:
             call["key"] = self._expression()
-        if source.random() < 0.2:
+        if source.random() < 0.1:
             call["waits"] = [f"c{source.randrange(self.channels)}" for _ in range(source.randint(1, 2))]
         if upper and source.random() < 0.3:
             call["signals"] = [source.choice(upper) for _ in range(source.randint(1, 2))]
