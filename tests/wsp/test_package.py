@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -15,10 +16,18 @@ from jsonschema import Draft202012Validator
 from tessera_conformance.schemas import schemas
 from tessera_reference.wsp.builder import Program, TaskWindow
 from tessera_reference.wsp.canonical import canonical_bytes, content_hash
-from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective
+from tessera_reference.wsp.compiler import compile_program
+from tessera_reference.wsp.errors import (
+    ArgumentRefused,
+    PackageRefused,
+    ProgramRefused,
+    UnsupportedDirective,
+    WspFailure,
+)
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import package_bytes
 from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.targets import target
 
 SCHEMA = Draft202012Validator(schemas()["tessera:wsp-package"])
 
@@ -229,6 +238,7 @@ def test_what_has_no_meaning_is_refused(path: str, value: Any) -> None:
         (b'{"a":NaN}\n', "MALFORMED"),
         (b"\xff}\n", "MALFORMED"),
         (b'{"a":' + b"[" * 100000 + b"]" * 100000 + b"}\n", "MALFORMED"),
+        (b'{"wsp_runtime_abi":"v10.0","a":"\\ud800"}\n', "MISSING_PAYLOAD"),
         (b'{"a":' + b"9" * 5000 + b"}\n", "MALFORMED"),
     ],
 )
@@ -236,6 +246,38 @@ def test_what_is_no_package_is_refused(text: bytes, code: str) -> None:
     with pytest.raises(PackageRefused) as refused:
         load(text)
     assert refused.value.code == code
+
+
+ODD = (None, True, -1, 1.5, 2**70, "", "\u00e9", "x" * 2000, [], [[]], {}, {"op": []}, {"constant": {}}, {"tensor": []})
+
+
+def places(node: Any, path: str = "") -> list[str]:
+    """The paths of all members of a document."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [found for key, each in items for found in (f"{path}{key}", *places(each, f"{path}{key}/"))]
+
+
+def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
+    """In the package and in the program that it is made of; nothing but the errors of this room is raised."""
+    data, program = everything().compile().package, everything().form
+    found = target("cpu_sim")
+    assert found is not None
+    refused = 0
+    for path in places(json.loads(data)):
+        for odd in ODD:
+            try:
+                load(changed(data, put(path, odd)))
+            except PackageRefused:
+                refused += 1
+    for path in places(program):
+        for odd in ODD:
+            form = copy.deepcopy(program)
+            put(path, odd)(form)
+            try:
+                compile_program(form, found)
+            except WspFailure:
+                refused += 1
+    assert refused > 3000
 
 
 def test_programs_that_have_no_meaning(program: Program) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeAlias
 
+from ..numerics.failure import shown
 from .errors import ProgramRefused
 from .expressions import (
     ARITY,
@@ -70,7 +71,7 @@ class BodyReader:
         op = value.get("op")
         kind = STATEMENTS.get(op) if isinstance(op, str) else None
         if kind is None:
-            raise ProgramRefused(f"{path}/op", f"is {op!r:.60}, expected one of {', '.join(STATEMENTS)}")
+            raise ProgramRefused(f"{path}/op", f"is {shown(op)}, expected one of {', '.join(STATEMENTS)}")
         given, count = {}, 1
         for field, type, required in FIELDS[kind]:
             if field in value:
@@ -101,7 +102,7 @@ class BodyReader:
             raise ProgramRefused(path, "is no expression: a constant, a symbol, a slot, or an op with operands")
         arity = ARITY.get(value["op"]) if isinstance(value["op"], str) else None
         if arity is None:
-            raise ProgramRefused(f"{path}/op", f"is {value['op']!r:.60}, expected one of {', '.join(ARITY)}")
+            raise ProgramRefused(f"{path}/op", f"is {shown(value['op'])}, expected one of {', '.join(ARITY)}")
         operands = value["operands"]
         if not isinstance(operands, list) or len(operands) != arity:
             raise ProgramRefused(f"{path}/operands", f"are not the {arity} that {value['op']} takes")
@@ -145,21 +146,21 @@ def members(value: Any, path: str, required: Sequence[str], optional: Sequence[s
 def member(value: Any, path: str, allowed: Sequence[str]) -> str:
     """One of some words. Raises `ProgramRefused`."""
     if value not in allowed:
-        raise ProgramRefused(path, f"is {value!r:.60}, expected one of {', '.join(allowed)}")
+        raise ProgramRefused(path, f"is {shown(value)}, expected one of {', '.join(allowed)}")
     return str(value)
 
 
 def name(value: Any, path: str) -> str:
     """A name: letters, digits, `_`, `.` and `-`, at most 100. Raises `ProgramRefused`."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ProgramRefused(path, f"is {value!r:.120}, expected a name of letters, digits, _, . and -")
+        raise ProgramRefused(path, f"is {shown(value)}, expected a name of letters, digits, _, . and -")
     return value
 
 
 def whole(value: Any, path: str, least: int, most: int) -> int:
     """A whole number in a range. Raises `ProgramRefused`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ProgramRefused(path, f"is {value!r:.60}, expected a whole number from {least} to {most}")
+        raise ProgramRefused(path, f"is {shown(value)}, expected a whole number from {least} to {most}")
     return value
 
 

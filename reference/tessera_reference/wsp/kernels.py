@@ -107,8 +107,9 @@ def read_kernel(value: Mapping[str, Any], path: str) -> Kernel:
 def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, str]) -> Instruction:
     stated = members(value, path, ("op", "destination", "operands"))
     op = member(stated["op"], f"{path}/op", tuple(INSTRUCTIONS))
-    if parameters.get(stated["destination"]) != "tensor":
-        raise ProgramRefused(f"{path}/destination", f"{stated['destination']!r:.60} is no tensor parameter")
+    destination = name(stated["destination"], f"{path}/destination")
+    if parameters.get(destination) != "tensor":
+        raise ProgramRefused(f"{path}/destination", f"{destination} is no tensor parameter")
     operands = objects(stated["operands"], f"{path}/operands")
     wanted = INSTRUCTIONS[op].operands
     if len(operands) != wanted:
@@ -118,15 +119,15 @@ def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, s
         raise ProgramRefused(f"{path}/operands/0", f"is no tensor, as {op} needs")
     if op in ("fill", "iota") and parameters.get(read[0].parameter) == "tensor":
         raise ProgramRefused(f"{path}/operands/0", f"is a tensor, and {op} needs a scalar or a constant")
-    return Instruction(op, stated["destination"], tuple(read))
+    return Instruction(op, destination, tuple(read))
 
 
 def _operand(value: Mapping[str, Any], path: str, parameters: Mapping[str, str]) -> Operand:
     if set(value) == {"constant"}:
         return Operand(constant=whole(value["constant"], f"{path}/constant", 0, U64))
-    given = members(value, path, ("parameter",))["parameter"]
+    given = name(members(value, path, ("parameter",))["parameter"], f"{path}/parameter")
     if given not in parameters:
-        raise ProgramRefused(f"{path}/parameter", f"{given!r:.60} is no parameter of the kernel")
+        raise ProgramRefused(f"{path}/parameter", f"{given} is no parameter of the kernel")
     return Operand(parameter=given)
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..numerics.failure import shown
 from .capability_states import STATES
 from .errors import ProgramRefused
 from .json_form import BodyReader, member, members, name, whole
@@ -37,7 +38,7 @@ HEX = re.compile(r"(?:[0-9a-f]{2})*")
 def text(value: Any, path: str) -> str:
     """A text that JSON can carry as UTF-8, of at most 1000 characters."""
     if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
-        raise ProgramRefused(path, f"is {value!r:.60}, expected a text of printable characters")
+        raise ProgramRefused(path, f"is {shown(value)}, expected a text of printable characters")
     return value
 
 

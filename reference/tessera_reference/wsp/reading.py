@@ -42,18 +42,17 @@ Read = TypeVar("Read")
 
 def load(data: bytes) -> Package:
     """The typed program of a package. Raises `PackageRefused`."""
-    whole_document = _document(data)
     try:
-        return _package(whole_document)
+        return _package(_document(data))
     except ProgramRefused as problem:
         raise PackageRefused("INVALID", str(problem)) from None
+    except RecursionError:
+        raise PackageRefused("MALFORMED", "it is nested too deeply") from None
 
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(data.decode(), object_pairs_hook=_distinct, parse_constant=_no_number)
-    except RecursionError:
-        raise PackageRefused("MALFORMED", "it is nested too deeply") from None
     except ValueError as error:
         raise _unreadable(data, error) from None
     if not isinstance(found, dict):
@@ -67,7 +66,10 @@ def _document(data: bytes) -> Mapping[str, Any]:
     for each in REQUIRED:
         if each not in found:
             raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(each, each)} (member {each})")
-    stated, actual = found["hash"], content_hash(found)
+    try:
+        stated, actual = found["hash"], content_hash(found)
+    except UnicodeEncodeError:
+        raise PackageRefused("MALFORMED", "a text of it holds half of a surrogate pair") from None
     if stated != actual:
         raise PackageRefused("ALTERED", f"its hash is {stated!r:.80}, and its content has {actual}")
     return found
