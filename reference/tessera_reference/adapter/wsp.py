@@ -6,22 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.adapter import Refusal
 
 from ..numerics.errors import InvalidArgument
 from ..wsp.compiler import compile_program
-from ..wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective
+from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
 from ..wsp.executor.run import Run
 from ..wsp.package import package_bytes
 from ..wsp.reading import load
+from ..wsp.runs import prepared
 from ..wsp.targets import NAMES, Target, target
 from .requests import checked
 from .runtime import RuntimeMethods
 
 __all__ = ["WspMethods"]
-
-FEATURE = {name: f"backend-{name.removeprefix('pto_runtime_').replace('_', '-')}" for name in NAMES}
-"""The feature of each target."""
 
 
 class WspMethods(RuntimeMethods):
@@ -128,8 +126,6 @@ def _target(method: str, name: str) -> Target:
     found = target(name)
     if found is not None:
         return found
-    if name in FEATURE:
-        raise NotSupported(FEATURE[name])
     raise _refused(method, "target", name, f"one of {', '.join(NAMES)}")
 
 
@@ -138,7 +134,7 @@ def _prepared(method: str, package: str, symbols: Any, tensors: Any, resources: 
     data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
     sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
     with _refusals():
-        return Run(load(_bytes(package)), given, data, sizes, seed)
+        return prepared(load(_bytes(package)), given, data, sizes, seed)
 
 
 def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -185,6 +181,8 @@ def _refusals() -> Iterator[None]:
         raise Refusal("UNSUPPORTED_DIRECTIVE", "lower", str(problem)) from None
     except ProgramRefused as problem:
         raise Refusal("INVALID_PROGRAM", "verify", str(problem)) from None
+    except DeviceNeeded as problem:
+        raise Refusal("DEVICE_NEEDED", "call", str(problem)) from None
     except ArgumentRefused as problem:
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
 

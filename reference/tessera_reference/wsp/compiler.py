@@ -7,16 +7,19 @@ that equal names have equal ids in every build of a program (AMB-WSP-17).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import policies
 from .checks import check_calls
 from .errors import ProgramRefused, UnsupportedDirective
-from .json_form import BodyReader, members, name, objects
+from .json_form import BodyReader, member, members, name, objects
 from .kernels import read_kernel
-from .package import Directive, Package, Process, Schedule
+from .package import Channel, Directive, Package, Process, Schedule
 from .parts import read_channel, read_policy, read_resources, read_symbol, read_task_window, read_tensor, text
+from .stream_graph import check_acyclic, stream_graph
 from .targets import Target
+from .used_features import used_csp_features, used_predicates
 
 __all__ = ["compile_program"]
 
@@ -57,7 +60,8 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     csp = members(stated.get("csp", {}), "/csp", (), ("channels", "processes"))
     names = _Names()
     kernels = _listed(stated.get("kernels", []), "/kernels", "kernel", names, read_kernel)
-    channels = _listed(csp.get("channels", []), "/csp/channels", "channel", names, read_channel)
+    channels = _listed(csp.get("channels", []), "/csp/channels", "channel", names, _channel)
+    payloads = [each for each in csp.get("channels", []) if each.get("payload", "token") != "token"]
     symbols = _listed(stated.get("symbols", []), "/symbols", "symbol", names, read_symbol)
     tensors = _listed(stated.get("tensors", []), "/tensors", "tensor", names, read_tensor)
     _listed(stated.get("slots", []), "/slots", "slot", names, _slot)
@@ -65,7 +69,7 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     processes = _listed(
         csp.get("processes", []), "/csp/processes", "process", names, lambda value, path: _process(value, path, reader)
     )
-    schedule, diagnostics = _schedule(stated.get("schedule", {}), reader, target)
+    schedule, used = _schedule(stated.get("schedule", {}), reader, target)
     slots = tuple(names.ids["slot"])
     called = name(stated["name"], "/name")
     package = Package(
@@ -81,7 +85,24 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
         tuple(tensors),
     )
     check_calls(package, "/csp/processes")
-    return package, diagnostics
+    features = [*used_csp_features(package), *(["payload_channels"] if payloads else [])]
+    ignored = [
+        *_ignored(target, used, target.state),
+        *_ignored(target, features, lambda each: target.csp.get(each, "unsupported")),
+        *_ignored(target, used_predicates(package), lambda each: target.predicates.get(each, "unsupported")),
+    ]
+    if target.name == "aie":
+        check_acyclic(package)
+        package = replace(package, stream_graph=stream_graph(package))
+    return package, ignored
+
+
+def _ignored(target: Target, used: Sequence[str], state: Callable[[str], str]) -> list[str]:
+    """What is said, once each, of what the target diagnoses. Raises `UnsupportedDirective`."""
+    for each in used:
+        if state(each) == "unsupported":
+            raise UnsupportedDirective(target.name, each)
+    return [f"target {target.name} ignores {each}" for each in dict.fromkeys(used) if state(each) == "diagnosed"]
 
 
 def _listed(
@@ -92,6 +113,12 @@ def _listed(
         found.append(read(each, f"{path}/{place}"))
         names.declare(kind, each["name"], f"{path}/{place}/name")
     return found
+
+
+def _channel(value: Mapping[str, Any], path: str) -> Channel:
+    """A channel; what travels in it is a `token` where nothing is said, else a `tensor` (AMB-WSP-35)."""
+    member(value.get("payload", "token"), f"{path}/payload", ("token", "tensor"))
+    return read_channel({name: each for name, each in value.items() if name != "payload"}, path)
 
 
 def _slot(value: Mapping[str, Any], path: str) -> str:
@@ -119,11 +146,4 @@ def _schedule(value: Any, reader: BodyReader, target: Target) -> tuple[Schedule,
         called = name(further["name"], f"{at}/name")
         directives.append(Directive(called, text(further["value"], f"{at}/value"), target.state(called)))
     used += [f"resources.{each}" for each in resources] + [each.name for each in directives]
-    ignored = []
-    for directive in dict.fromkeys(used):
-        state = target.state(directive)
-        if state == "unsupported":
-            raise UnsupportedDirective(target.name, directive)
-        if state == "diagnosed":
-            ignored.append(f"target {target.name} ignores {directive}")
-    return Schedule(policy, window, sizes, tuple(directives), target.directives), ignored
+    return Schedule(policy, window, sizes, tuple(directives), target.directives), used

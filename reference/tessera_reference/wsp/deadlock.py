@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .cycles import first_cycle
 from .executor.channels import TASK
 from .executor.machine import Machine
-from .executor.producers import consumed_channels
 from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, TASK_WAIT
 from .executor.states import ProcessState, ScopeState, TaskState
+from .producers import consumed_channels
 
 __all__ = ["report"]
 
@@ -30,7 +31,7 @@ def report(machine: Machine) -> dict[str, Any]:
         "resources": found,
         "channels": list(_channels(machine)),
         "waiting": list(_waiting(machine)),
-        "cycle": _cycle(_wait_graph(machine)),
+        "cycle": first_cycle(_wait_graph(machine)),
         "scopes": scopes,
         "held_by_scopes": _wants_what_scopes_hold(machine),
     }
@@ -164,25 +165,3 @@ def _of(process: ProcessState) -> str:
 
 def _of_task(task: TaskState) -> str:
     return f"task {task.number}"
-
-
-def _cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
-    """The first cycle of a depth-first walk; empty where there is none: a request may be larger than its resource."""
-    finished: set[str] = set()
-    for start in graph:
-        path: dict[str, Iterator[str]] = {}
-        if start not in finished:
-            path[start] = iter(graph[start])
-        while path:
-            node, ways = next(reversed(path.items()))
-            for each in ways:
-                if each in path:
-                    names = list(path)
-                    return names[names.index(each) :]
-                if each not in finished and each in graph:
-                    path[each] = iter(graph[each])
-                    break
-            else:
-                finished.add(node)
-                del path[node]
-    return []

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ArgumentRefused", "PackageRefused", "ProgramRefused", "RunError", "UnsupportedDirective", "WspFailure"]
+__all__ = [
+    "ArgumentRefused",
+    "DeviceNeeded",
+    "PackageRefused",
+    "ProgramRefused",
+    "RunError",
+    "UnsupportedDirective",
+    "WspFailure",
+]
 
 
 class WspFailure(Exception):
@@ -56,6 +64,16 @@ class ArgumentRefused(WspFailure):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem}"
+
+
+@dataclass(eq=False)
+class DeviceNeeded(WspFailure):
+    """A package is for a target that runs on hardware or an emulator, of which there is none here."""
+
+    target: str
+
+    def __str__(self) -> str:
+        return f"a package for {self.target} runs on a device or emulator, and there is none here"
 
 
 @dataclass(eq=False)

@@ -124,7 +124,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Package:
-    """All of a program; the id of a kernel, channel, process, slot, symbol or tensor is its place."""
+    """All of a program; the id of a kernel, channel, process, slot, symbol or tensor is its place.
+
+    A package for aie has the graph of its streams beside it (`stream_graph.py`).
+    """
 
     name: str
     target: str
@@ -136,6 +139,7 @@ class Package:
     slots: tuple[str, ...]
     symbols: tuple[Symbol, ...]
     tensors: tuple[Tensor, ...]
+    stream_graph: Mapping[str, Any] | None = None
 
 
 def package_bytes(package: Package) -> bytes:
@@ -146,7 +150,8 @@ def package_bytes(package: Package) -> bytes:
 
 def document(package: Package) -> dict[str, Any]:
     """The published form of a package without its hash."""
-    return {
+    streams = {} if package.stream_graph is None else {"stream_graph": package.stream_graph}
+    return streams | {
         "wsp_runtime_abi": ABI,
         "format": FORMAT,
         "name": package.name,

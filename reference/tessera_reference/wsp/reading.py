@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from . import policies
@@ -25,6 +26,7 @@ from .parts import (
     read_tensor,
     text,
 )
+from .stream_graph import stream_graph
 
 __all__ = ["load"]
 
@@ -93,7 +95,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _package(stated: Mapping[str, Any]) -> Package:
-    members(stated, "", ("wsp_runtime_abi", *REQUIRED))
+    members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
     csp = members(stated["csp"], "/csp", ("channels", "processes"))
     kernels = _listed(stated["kernels"], "/kernels", read_kernel)
@@ -123,7 +125,10 @@ def _package(stated: Mapping[str, Any]) -> Package:
         tuple(tensors),
     )
     check_calls(package, "/csp/processes")
-    return package
+    streams = stream_graph(package) if package.target == "aie" else None
+    if stated.get("stream_graph") != streams:
+        raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
+    return replace(package, stream_graph=streams)
 
 
 def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:

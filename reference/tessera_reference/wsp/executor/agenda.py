@@ -29,10 +29,14 @@ class Agenda:
 
     def after(self, cycles: int, kind: int, number: int) -> None:
         """An event of a kind, for a task, channel or process, `cycles` from now. Raises `RunError`."""
+        heappush(self.events, (self.time_after(cycles), kind, number))
+
+    def time_after(self, cycles: int) -> int:
+        """The time `cycles` from now. Raises `RunError`."""
         time = self.now + cycles
         if time > LAST_TIME:
             raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
-        heappush(self.events, (time, kind, number))
+        return time
 
     def due(self) -> Sequence[tuple[int, int]]:
         """The kinds and numbers of the events of this instant, in order."""
@@ -58,6 +62,10 @@ class Agenda:
         else:
             self._runnable, self._next_sweep, self._current = self._next_sweep, self._runnable, -1
         return self._current
+
+    def has_runnable(self) -> bool:
+        """Whether a process can go on at this instant."""
+        return bool(self._runnable)
 
     def is_settled(self) -> bool:
         """Whether nothing is left to do at this instant."""

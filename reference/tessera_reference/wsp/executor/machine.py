@@ -13,9 +13,9 @@ from .. import policies
 from ..errors import RunError
 from ..kernels import DTYPES
 from ..package import Package
+from ..producers import produced_channels
 from .agenda import CLOSE_SEEN, KERNEL_ENDS, TOKEN_SEEN, Agenda
 from .channels import CLOSED, PROCESS, TASK, ChannelState, Party
-from .producers import produced_channels
 from .resources import Resources
 from .stalls import CHANNEL_FULL_WAIT, Stalls
 from .states import CallSite, ProcessState, TaskState, Waiting, WorkerState
@@ -33,10 +33,10 @@ class Machine:
         symbols: Sequence[int],
         tensors: Sequence[bytes],
         sizes: dict[str, int],
-        seed: int | None = None,
+        agenda: Agenda,
     ) -> None:
         self.package = package
-        self.agenda = Agenda(seed)
+        self.agenda = agenda
         self.symbols = list(symbols)
         self.slots = [0] * len(package.slots)
         self.tensors: list[npt.NDArray[Any]] = [

@@ -14,6 +14,7 @@ from ..errors import ArgumentRefused, RunError
 from ..knobs import applied
 from ..mitigations import Knobs, Trial, mitigations
 from ..package import Package
+from .agenda import Agenda
 from .code import Code
 from .machine import Machine
 from .states import ProcessState
@@ -37,12 +38,13 @@ class Run:
         tensors: Mapping[str, bytes] | None = None,
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
         package = applied(package, resources or {})
         self._symbols = _symbols(package, symbols or {})
         self._tensors = _tensors(package, tensors or {})
         sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
-        self.machine = Machine(package, self._symbols, self._tensors, sizes, seed)
+        self.machine = Machine(package, self._symbols, self._tensors, sizes, agenda or Agenda(seed))
         self.outcome = "running"
         self.error: RunError | None = None
         self.deadlock: dict[str, Any] | None = None
@@ -102,7 +104,7 @@ class Run:
         return replace(found, deadlock=trial.deadlock)
 
     def _step(self) -> None:
-        machine, agenda = self.machine, self.machine.agenda
+        agenda = self.machine.agenda
         if agenda.events:
             agenda.now = agenda.events[0][0]
         try:
@@ -110,23 +112,35 @@ class Run:
         except RunError as error:
             self.outcome, self.error = "error", error
             return
-        if agenda.events:
-            return
+        if not agenda.events:
+            self._end()
+
+    def _end(self) -> None:
+        """Nothing is due any more."""
+        machine = self.machine
         if machine.tasks or not all(process.done for process in machine.processes):
             self.outcome, self.deadlock = "deadlock", report(machine)
         else:
             self.outcome = "completed"
 
     def _instant(self) -> None:
-        machine, agenda = self.machine, self.machine.agenda
         while True:
-            for kind, number in agenda.due():
-                machine.happen(kind, number)
-            while (index := agenda.next_runnable()) >= 0:
-                self._go_on(machine.processes[index])
-            machine.start_tasks()
-            if agenda.is_settled():
+            self._pass()
+            if self.machine.agenda.is_settled():
                 return
+
+    def _pass(self) -> None:
+        """What happens next at this instant: events, then processes in their turn, then idle workers."""
+        machine = self.machine
+        for kind, number in machine.agenda.due():
+            machine.happen(kind, number)
+        self._expand()
+        machine.start_tasks()
+
+    def _expand(self) -> None:
+        """Each process that can go on does, in the order of their indices."""
+        while (index := self.machine.agenda.next_runnable()) >= 0:
+            self._go_on(self.machine.processes[index])
 
     def _go_on(self, process: ProcessState) -> None:
         """Execute steps until the process blocks; its time is when it last did something."""

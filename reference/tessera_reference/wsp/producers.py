@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..checks import walk
-from ..statements import Body, Close, Consume, Receive, Send, Task
+from .checks import walk
+from .statements import Body, Close, Consume, Receive, Send, Task
 
 __all__ = ["consumed_channels", "produced_channels"]
 

@@ -1,0 +1,31 @@
+"""Where the packages of each target run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .a2a3sim.device_run import DeviceRun
+from .errors import DeviceNeeded
+from .executor.run import Run
+from .package import Package
+
+__all__ = ["prepared"]
+
+RUNS: Mapping[str, type[Run]] = {
+    "cpu_sim": Run,
+    "pto_runtime_a2a3sim": DeviceRun,
+    "pto_runtime_a2a3sim_host_graph": DeviceRun,
+}
+
+
+def prepared(
+    package: Package,
+    symbols: Mapping[str, int] | None = None,
+    tensors: Mapping[str, bytes] | None = None,
+    resources: Mapping[str, int] | None = None,
+    seed: int | None = None,
+) -> Run:
+    """A run that has not begun. Raises `DeviceNeeded` for a target that is not simulated, and `ArgumentRefused`."""
+    if package.target not in RUNS:
+        raise DeviceNeeded(package.target)
+    return RUNS[package.target](package, symbols, tensors, resources, seed)
