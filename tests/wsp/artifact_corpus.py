@@ -236,7 +236,8 @@ def arithmetic_of(dtype: str) -> Callable[[Program], None]:
                     kernel = program.kernel(f"{op}_{scalar}", d="tensor", a="tensor", b=scalar)
                     getattr(kernel, op)("d", "a", "b")
                     program.task(kernel, out, a, b if scalar == "tensor" else LARGE - 6)
-            program.run(program.kernel("fill", d="tensor", s="scalar").fill("d", "s"), program.tensor("f", dtype, 3), LARGE)
+            fill = program.kernel("fill", d="tensor", s="scalar").fill("d", "s")
+            program.run(fill, program.tensor("f", dtype, 3), LARGE)
             if not plain:
                 iota = program.kernel("iota", d="tensor", s="scalar").iota("d", "s")
                 program.run(iota, program.tensor("i", dtype, 300), 16777215)
@@ -287,9 +288,8 @@ def nested_control(program: Program) -> None:
     c: Channel = program.channel("c", capacity=2)
     bound = program.symbol("bound", 4)
     with program.process("a"), program.repeat(bound, index="i") as i:
-        with program.cond(i % 2):
-            with program.repeat(i, index="j") as j:
-                program.send(c, i * 10 + j)
+        with program.cond(i % 2), program.repeat(i, index="j") as j:
+            program.send(c, i * 10 + j)
         with program.otherwise():
             program.send(c, i)
     with program.process("b"), program.consume(c, into="x") as x, program.cond(x.gt(20)):

@@ -16,10 +16,12 @@ from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.targets import target
 
-__all__ = ["QUICK", "SANITIZED", "Settings", "differences", "differs", "executed", "package_of"]
+__all__ = ["QUICK", "SANITIZED", "Difference", "Settings", "differences", "differs", "executed", "package_of"]
 
 Settings = Mapping[str, Any]
 """Symbols, tensors and resources of a run, as `Run` takes them."""
+Difference = tuple[int, Settings, dict[str, Any], dict[str, Any]]
+"""Place of the package, settings, the executor's and the artifact's result, which are not equal."""
 QUICK = ("-std=c99", "-O0", "-w")
 """Flags for many programs, of which compiling is what takes time."""
 SANITIZED = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address,undefined")
@@ -45,8 +47,8 @@ def executed(package: Package, settings: Settings) -> dict[str, Any]:
 
 def differences(
     packages: Sequence[Package], program: Path, flags: Sequence[str], settings: Sequence[Settings] = ({},)
-) -> list[tuple[int, Settings, dict[str, Any], dict[str, Any]]]:
-    """Place of the package, settings, the executor's and the artifact's result, where the two are not equal."""
+) -> list[Difference]:
+    """Where the two differ; the artifact runs all packages one after the other."""
     build(packages, program, flags)
     found = []
     for each in settings:

@@ -141,9 +141,8 @@ class _Maker:
         source = self.source
         kind = source.random()
         if depth == 2 or kind < 0.5:
-            return source.choice(
-                ({"constant": source.choice(NUMBERS)}, {"slot": source.choice(SLOTS)}, {"symbol": source.choice(SYMBOLS)})
-            )
+            slot, symbol = {"slot": source.choice(SLOTS)}, {"symbol": source.choice(SYMBOLS)}
+            return source.choice(({"constant": source.choice(NUMBERS)}, slot, symbol))
         if kind < 0.9:
             op, arity = source.choice(BINARY), 2
         elif kind < 0.95:

@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from ..wsp.artifact.build import build, native_result
 from ..wsp.errors import WspFailure
 from ..wsp.executor.run import Run
 from ..wsp.package import Package
@@ -32,6 +34,11 @@ def register(subparsers: Any) -> None:
     running.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
     running.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
     running.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help="the size of a resource")
+    running.add_argument("--native", action="store_true", help="build a native program, and run that")
+    summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
+    building = _command(commands, "build", build_native, summary, "a package")
+    building.add_argument("--output", "-o", metavar="PROGRAM", required=True, help="where to write the program")
+    building.add_argument("--c", metavar="FILE", help="where to keep its C text")
 
 
 def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
@@ -81,17 +88,31 @@ def inspect(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
     package = _package(options)
+    given = (
+        {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+        {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+        {name: _whole(name, value) for name, value in _pairs(options.resource)},
+    )
     try:
-        done = Run(
-            package,
-            {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-            {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-            {name: _whole(name, value) for name, value in _pairs(options.resource)},
-        ).finish()
+        result = native_result(package, *given) if options.native else Run(package, *given).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
-    print(json.dumps(done.result(), indent=2))
-    return 0 if done.outcome == "completed" else DEADLOCK
+    print(json.dumps(result, indent=2))
+    return 0 if result["outcome"] == "completed" else DEADLOCK
+
+
+def build_native(options: argparse.Namespace) -> int:
+    """Write the program, and its C text where that is asked for."""
+    try:
+        text = build([_package(options)], Path(options.output))
+    except WspFailure as problem:
+        raise BadInput(f"{options.file}: {problem}") from None
+    try:
+        if options.c is not None:
+            Path(options.c).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{options.c}: {error.strerror}") from None
+    return 0
 
 
 def _package(options: argparse.Namespace) -> Package:

@@ -14,7 +14,7 @@ from ..errors import WspFailure
 from ..package import Package
 from .writer import c_program
 
-__all__ = ["FLAGS", "BuildFailed", "NoCompiler", "build", "results"]
+__all__ = ["FLAGS", "BuildFailed", "NoCompiler", "build", "native_result", "results"]
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
@@ -33,7 +33,10 @@ class BuildFailed(WspFailure):
 
 
 def build(packages: Sequence[Package], program: Path, flags: Sequence[str] = FLAGS) -> str:
-    """Write the program of packages at a path; its C text. Raises `NoCompiler` and `BuildFailed`."""
+    """Write the program of packages for cpu_sim at a path; its C text. Raises `NoCompiler` and `BuildFailed`."""
+    for each in packages:
+        if each.target != "cpu_sim":
+            raise BuildFailed(f"package {each.name} is for {each.target}, and native programs are those of cpu_sim")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise NoCompiler
@@ -59,8 +62,22 @@ def results(
         arguments = list(_arguments(symbols or {}, tensors or {}, resources or {}, Path(place)))
         done = subprocess.run([str(program.resolve()), *arguments], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or done.stderr:
-        raise BuildFailed(f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:2000]}")
+        raise BuildFailed(done.stderr.strip().removeprefix("error: ")[:2000] or f"it ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def native_result(
+    package: Package,
+    symbols: Mapping[str, int] | None = None,
+    tensors: Mapping[str, bytes] | None = None,
+    resources: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """The result of a package by a program that is built for this run. Raises `NoCompiler` and `BuildFailed`."""
+    with TemporaryDirectory() as place:
+        program = Path(place) / "program"
+        build([package], program)
+        (found,) = results(program, symbols, tensors, resources)
+    return found
 
 
 def _arguments(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 
-from ..executor.producers import consumed_channels, produced_channels
 from ..expressions import Constant
 from ..package import Package, Process
+from ..producers import consumed_channels, produced_channels
 from .c_expressions import Temporaries
 from .c_processes import StateMachine
 from .c_sites import Sites
