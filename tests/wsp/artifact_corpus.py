@@ -131,6 +131,33 @@ def readers_and_writers(program: Program) -> None:
         program.load("late", y, 4)
 
 
+@rule
+def a_write_waits_for_a_long_read(program: Program) -> None:
+    x, y = program.tensor("x", "u16", 5, [9, 8, 7, 6, 5]), program.tensor("y", "u16", 5)
+    copy = program.kernel("copy", cycles=20, x="tensor", y="tensor").copy("y", "x")
+    program.dispatch("round_robin", workers=2)
+    with program.process("a"):
+        program.task(copy, x, y)
+        program.task(costly(program, 1), x)
+
+
+@rule
+def ready_earlier_goes_before_a_smaller_number(program: Program) -> None:
+    go, done = program.channel("go"), program.channel("done", capacity=3)
+    kernel = costly(program, 10)
+    x = [program.tensor(f"x{each}", "i8", 1) for each in range(3)]
+    with program.process("a"):
+        program.task(kernel, x[0], signals=[done])
+        program.task(kernel, x[1], waits=[go], signals=[done])
+        program.task(kernel, x[2], signals=[done])
+    with program.process("b"):
+        program.run(program.kernel("pause", cycles=5))
+        program.send(go)
+    with program.process("c"):
+        for each in ("first", "second", "third"):
+            program.receive(done, into=each)
+
+
 def dispatched(policy: str) -> Callable[[Program], None]:
     def build(program: Program) -> None:
         x = [program.tensor(f"x{each}", "i32", 2) for each in range(3)]
@@ -224,7 +251,7 @@ def arithmetic_of(dtype: str) -> Callable[[Program], None]:
         integers = [0, 1, 2, 100, 127, 3, 5, 7, 11, 64, 120, 126]
         plain = dtype in ("bool",)
         values = floats if dtype.startswith("fp") else [each % 2 for each in integers] if plain else integers
-        turned = [*values[5:], *values[:5]]
+        turned = [values[1], values[0], *values[7:], *values[2:7]]
         if dtype[0] == "i":
             turned = [-each - 1 for each in turned]
         a, b = program.tensor("a", dtype, 12, values), program.tensor("b", dtype, 12, turned)
