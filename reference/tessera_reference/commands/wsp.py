@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..wsp.artifact.build import build, native_result
+from ..wsp.deadlock_drawing import drawing
 from ..wsp.errors import WspFailure
-from ..wsp.executor.run import Run
+from ..wsp.explanation import explanation
 from ..wsp.package import Package
 from ..wsp.reading import load
+from ..wsp.runs import prepared
 from .array_files import BadInput
 from .program import read_bytes
 
@@ -31,9 +33,16 @@ def register(subparsers: Any) -> None:
     _command(commands, "inspect", inspect, "say what a package holds", "a package")
     summary = "run a package, and print its result as JSON; exit code 1 for an error or a deadlock of the run"
     running = _command(commands, "run", run, summary, "a package")
-    running.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
-    running.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
-    running.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help="the size of a resource")
+    summary = "say what a run came to, and why and what would help where it is a deadlock; exit code as of run"
+    explaining = _command(
+        commands, "explain", explain, summary, "a result that run printed, or a package, which is run"
+    )
+    explaining.add_argument("--svg", metavar="FILE", help="draw who waits for whom")
+    for each in (running, explaining):
+        each.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
+        each.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
+        knobs = "a knob: task_window, a pool, channel.NAME.capacity or scope.NAME"
+        each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
     running.add_argument("--native", action="store_true", help="build a native program, and run that")
     summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
     building = _command(commands, "build", build_native, summary, "a package")
@@ -71,11 +80,7 @@ def compile_file(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(data.decode())
         return 0
-    try:
-        with open(options.output, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise BadInput(f"{options.output}: {error.strerror}") from None
+    _write(options.output, data)
     return 0
 
 
@@ -87,18 +92,9 @@ def inspect(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
-    package = _package(options)
-    given = (
-        {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-        {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-        {name: _whole(name, value) for name, value in _pairs(options.resource)},
-    )
-    try:
-        result = native_result(package, *given) if options.native else Run(package, *given).finish().result()
-    except WspFailure as problem:
-        raise BadInput(str(problem)) from None
+    result = _result(_package(options), options, options.native)
     print(json.dumps(result, indent=2))
-    return 0 if result["outcome"] == "completed" else DEADLOCK
+    return _exit_code(result)
 
 
 def build_native(options: argparse.Namespace) -> int:
@@ -107,19 +103,66 @@ def build_native(options: argparse.Namespace) -> int:
         text = build([_package(options)], Path(options.output))
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
-    try:
-        if options.c is not None:
-            Path(options.c).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{options.c}: {error.strerror}") from None
+    if options.c is not None:
+        _write(options.c, text.encode())
     return 0
 
 
-def _package(options: argparse.Namespace) -> Package:
+def explain(options: argparse.Namespace) -> int:
+    """Print for people what a run came to, and draw a deadlock."""
+    data = read_bytes(options)
     try:
-        return load(read_bytes(options))
+        stated = json.loads(data)
+    except ValueError:
+        stated = None
+    known = isinstance(stated, dict) and "outcome" in stated
+    result = stated if known else _result(_loaded(data, options), options)
+    try:
+        lines = list(explanation(result))
+        picture = drawing(result["deadlock"]) if options.svg is not None and "deadlock" in result else None
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise BadInput(f"{options.file}: is no result of a run (schemas/wsp_result.schema.json)") from None
+    print(*lines, sep="\n")
+    if options.svg is not None:
+        if picture is None:
+            raise BadInput(f"--svg {options.svg}: the run is no deadlock, and there is nothing to draw")
+        _write(options.svg, picture.encode())
+    return _exit_code(result)
+
+
+def _result(package: Package, options: argparse.Namespace, native: bool = False) -> Mapping[str, Any]:
+    given = (
+        {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+        {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+        {name: _whole(name, value) for name, value in _pairs(options.resource)},
+    )
+    try:
+        return native_result(package, *given) if native else prepared(package, *given).finish().result()
+    except WspFailure as problem:
+        raise BadInput(str(problem)) from None
+
+
+def _exit_code(result: Mapping[str, Any]) -> int:
+    return 0 if result["outcome"] == "completed" else DEADLOCK
+
+
+def _package(options: argparse.Namespace) -> Package:
+    return _loaded(read_bytes(options), options)
+
+
+def _loaded(data: bytes, options: argparse.Namespace) -> Package:
+    try:
+        return load(data)
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _described(package: Package) -> Iterator[str]:

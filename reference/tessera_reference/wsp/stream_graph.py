@@ -7,6 +7,7 @@ consumer has an edge with an open end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from .cycles import first_cycle
@@ -42,15 +43,14 @@ def _edges(package: Package) -> Iterator[dict[str, Any]]:
     for place, channel in enumerate(package.channels):
         producers = [each.name for each in package.processes if place in produced_channels(each.body)]
         consumers = [each.name for each in package.processes if place in consumed_channels(each.body)]
-        for producer in producers or [None]:
-            for consumer in consumers or [None]:
-                yield {
-                    "channel": channel.name,
-                    "from": producer,
-                    "to": consumer,
-                    "capacity": channel.capacity,
-                    "latency": channel.latency,
-                }
+        for producer, consumer in product(producers or (None,), consumers or (None,)):
+            yield {
+                "channel": channel.name,
+                "from": producer,
+                "to": consumer,
+                "capacity": channel.capacity,
+                "latency": channel.latency,
+            }
 
 
 def _successors(edges: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
