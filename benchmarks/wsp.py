@@ -5,23 +5,29 @@ All figures are processor time, which other work on the machine changes least.
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
+from tessera_reference.wsp.artifact.build import NoCompiler, build
 from tessera_reference.wsp.builder import Program, TaskWindow
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.reading import load
 
 TASKS, WINDOW, WORKERS, TENSORS, CYCLES = 20_000, 16, 4, 8, 10
+NATIVE_TASKS = 200_000
 MANY = 10_000
 
 
 def measure() -> list[Outcome]:
     """Thousands of tasks a second; seconds."""
-    return [_tasks(), *_many()]
+    return [_tasks(), _native_tasks(), *_many()]
 
 
 def _tasks() -> Outcome:
@@ -61,13 +67,38 @@ def _tasks() -> Outcome:
     )
 
 
-def _stream() -> Package:
+def _native_tasks() -> Outcome:
+    """The same tasks by the native artifact, its start and the printing of its result included, and by the executor."""
+    package = _stream(NATIVE_TASKS)
+    with TemporaryDirectory() as place:
+        program = Path(place) / "stream"
+        try:
+            build([package], program)
+        except NoCompiler as problem:
+            return NotMeasured("tasks in the native artifact", str(problem))
+
+        def native() -> None:
+            subprocess.run([str(program)], stdout=subprocess.DEVNULL, check=True)
+
+        mine, other = in_turns(native, lambda: Run(package).finish(), 3, _processor_time)
+    rate = NATIVE_TASKS / mine / 1000
+    name = "tasks in the native artifact"
+    return Measurement(name, mine, "the executor", other, rate, "Ktask/s", 200, at_least=True)
+
+
+def _processor_time() -> float:
+    """Of this process and of those that it ran."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _stream(tasks: int = TASKS) -> Package:
     program = Program("stream")
     program.dispatch("round_robin", workers=WORKERS)
     program.task_window(TaskWindow(WINDOW))
     kernel = program.kernel("k", cycles=CYCLES, x="tensor").add("x", "x", 1)
     tensors = [program.tensor(f"x{place}", "i32", 4) for place in range(TENSORS)]
-    with program.process("p"), program.repeat(TASKS // TENSORS):
+    with program.process("p"), program.repeat(tasks // TENSORS):
         for each in tensors:
             program.task(kernel, each)
     return load(program.compile().package)

@@ -27,6 +27,7 @@ def report_of(name: str) -> dict[str, Any]:
     assert [error.message for error in validator("tessera:wsp-result").iter_errors(result)] == []
     assert result["outcome"] == "deadlock"
     report: dict[str, Any] = result["deadlock"]
+    assert [error.message for error in validator("tessera:wsp-report").iter_errors(report)] == []
     return report
 
 

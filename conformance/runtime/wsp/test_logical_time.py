@@ -100,7 +100,6 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
     check.equal(sum(each["busy"] for each in found["workers"]), 14, "how long workers were busy")
 
 
-@feature("aie-execution")
 @clause("WSP-01.2-03")
 @feature("aie-execution")
 def test_the_aie_target_reports_the_cycles_of_its_kernels(impl, check):

@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from ..wsp.artifact.build import build, native_result
 from ..wsp.deadlock_drawing import drawing
 from ..wsp.errors import WspFailure
 from ..wsp.explanation import explanation
@@ -41,6 +43,11 @@ def register(subparsers: Any) -> None:
         each.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
         knobs = "a knob: task_window, a pool, channel.NAME.capacity or scope.NAME"
         each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
+    running.add_argument("--native", action="store_true", help="build a native program, and run that")
+    summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
+    building = _command(commands, "build", build_native, summary, "a package")
+    building.add_argument("--output", "-o", metavar="PROGRAM", required=True, help="where to write the program")
+    building.add_argument("--c", metavar="FILE", help="where to keep its C text")
 
 
 def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
@@ -85,9 +92,20 @@ def inspect(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
-    result = _result(_package(options), options)
+    result = _result(_package(options), options, options.native)
     print(json.dumps(result, indent=2))
     return _exit_code(result)
+
+
+def build_native(options: argparse.Namespace) -> int:
+    """Write the program, and its C text where that is asked for."""
+    try:
+        text = build([_package(options)], Path(options.output))
+    except WspFailure as problem:
+        raise BadInput(f"{options.file}: {problem}") from None
+    if options.c is not None:
+        _write(options.c, text.encode())
+    return 0
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -112,18 +130,14 @@ def explain(options: argparse.Namespace) -> int:
     return _exit_code(result)
 
 
-def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
+def _result(package: Package, options: argparse.Namespace, native: bool = False) -> Mapping[str, Any]:
+    given = (
+        {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+        {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+        {name: _whole(name, value) for name, value in _pairs(options.resource)},
+    )
     try:
-        return (
-            prepared(
-                package,
-                {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-                {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-                {name: _whole(name, value) for name, value in _pairs(options.resource)},
-            )
-            .finish()
-            .result()
-        )
+        return native_result(package, *given) if native else prepared(package, *given).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 

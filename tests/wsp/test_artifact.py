@@ -1,0 +1,148 @@
+"""The native artifact gives the executor's result in every field, for a corpus and for random programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tessera_reference.cli import main
+from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, results
+from tessera_reference.wsp.builder import Program
+from tessera_reference.wsp.package import Package, package_bytes
+from tessera_reference.wsp.reading import load
+
+from .artifact_corpus import CORPUS
+from .deadlocks import DEADLOCKS
+from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of
+from .random_programs import program, reduced
+
+RANDOM, BATCH = 2000, 100
+TIGHT: Settings = {"symbols": {"m": 2, "n": 7}, "resources": {"task_window": 2, "ready_queue": 1}}
+
+
+def made(name: str) -> Package:
+    found = Program(name)
+    CORPUS[name](found)
+    return load(found.compile().package)
+
+
+def corpus() -> list[Package]:
+    deadlocks = [load(each.program.compile().package) for each in DEADLOCKS.values()]
+    return [*map(made, CORPUS), *deadlocks]
+
+
+@pytest.fixture(scope="module")
+def summing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Package, Path]:
+    """A program with a symbol, a tensor and tasks, built."""
+    given = Program("summing")
+    tensor, total = given.tensor("x", "u16", 3, [1, 2, 3]), given.tensor("total", "u16", 1)
+    times = given.symbol("times", 2, width=8)
+    grow = given.kernel("grow", cycles=2, x="tensor").add("x", "x", 10)
+    with given.process("p"):
+        with given.repeat(times):
+            given.task(grow, tensor)
+        given.run(given.kernel("sum", d="tensor", x="tensor").sum("d", "x"), total, tensor)
+        given.load("answer", total)
+    package, path = load(given.compile().package), tmp_path_factory.mktemp("native") / "summing"
+    build([package], path)
+    return package, path
+
+
+def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing: tuple[Package, Path]) -> None:
+    package, path = summing
+    given = {"symbols": {"times": 5}, "tensors": {"x": b"\1\0\0\1\0\0"}, "resources": {"task_window": 1}}
+    answers = []
+    for settings in ({}, *({each: value} for each, value in given.items())):
+        (native,) = results(path, **settings)
+        assert native == executed(package, settings)
+        answers.append(native["statistics"]["slots"]["answer"])
+    assert answers == ["66", "156", str(1 + 256 + 60), "66"]
+
+
+def test_a_built_program_needs_nothing_of_python(summing: tuple[Package, Path]) -> None:
+    done = subprocess.run([summing[1]], env={}, cwd="/", capture_output=True, check=True)
+    assert json.loads(done.stdout)["outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--symbol", "time=1"], "symbol time=1: the program has no such symbol"),
+        (["--symbol", "times=256"], "symbol times=256: does not fit its width"),
+        (["--symbol", "times=18446744073709551616"], "is beyond 64 bits"),
+        (["--symbol", "times=-1"], "expected decimal digits"),
+        (["--symbol", "times"], "argument --symbol: expected NAME=VALUE after it"),
+        (["--resource", "ready_queue=0"], "is no size"),
+        (["--resource", "pool=1"], "there is no such resource"),
+        (["--tensor", "x=/dev/null"], "another number of bytes"),
+        (["--tensor", "x=/nowhere"], "its file cannot be read"),
+        (["--verbose", "x=1"], "expected --symbol"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(
+    summing: tuple[Package, Path], arguments: list[str], problem: str
+) -> None:
+    done = subprocess.run([summing[1], *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and problem in done.stderr and done.stdout == ""
+
+
+def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package = tmp_path / "package.json"
+    package.write_bytes(package_bytes(made("every_operator")))
+    text, path = tmp_path / "program.c", tmp_path / "program"
+    assert main(["wsp", "build", str(package), "-o", str(path), "--c", str(text)]) == 0
+    (native,) = results(path)
+    assert "int main" in text.read_text(encoding="utf-8")
+    assert main(["wsp", "run", "--native", str(package), "--resource", "task_window=3"]) == 0
+    assert json.loads(capsys.readouterr().out) == executed(made("every_operator"), {"resources": {"task_window": 3}})
+    assert native == executed(made("every_operator"), {})
+    assert main(["wsp", "run", "--native", str(package), "--symbol", "none=3"]) == 2
+    assert capsys.readouterr().err == "error: symbol none=3: the program has no such symbol\n"
+
+
+def test_packages_of_other_targets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="is for aie, and native programs are those of cpu_sim"):
+        build([replace(made("nothing"), target="aie")], tmp_path / "program")
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoCompiler, match="install one"):
+        build([made("nothing")], tmp_path / "program")
+
+
+def test_a_failing_compiler_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="ended with"):
+        build([made("nothing")], tmp_path / "program", ("-no-such-flag",))
+
+
+def test_the_text_compiles_without_a_warning(tmp_path: Path) -> None:
+    assert differences([made("readers_and_writers"), made("every_operator")], tmp_path / "program", FLAGS) == []
+
+
+@pytest.mark.slow
+def test_the_corpus_gives_equal_results_under_sanitizers(tmp_path: Path) -> None:
+    """Deadlocks and errors of every kind among them; the sanitizers look for leaks too."""
+    assert differences(corpus(), tmp_path / "program", SANITIZED) == []
+
+
+@pytest.mark.slow
+def test_random_programs_give_equal_results(tmp_path: Path) -> None:
+    """2,000 programs, each with two settings; one that differs is made smaller, and shown."""
+    for first in range(0, RANDOM, BATCH):
+        packages = [package_of(program(seed)) for seed in range(first, first + BATCH)]
+        found = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
+        assert not found, smallest(first, found[0], tmp_path / "smaller")
+        os.remove(tmp_path / f"program{first}")
+
+
+def smallest(first: int, found: Difference, path: Path) -> str:
+    """A difference with as little program as shows it."""
+    place, settings, *_ = found
+    form = reduced(program(first + place), lambda form: differs(form, path, settings))
+    return f"seed {first + place}, {settings}: {json.dumps(form)}"
