@@ -121,6 +121,7 @@ def test_every_function_that_yields_floats_has_an_enclosure() -> None:
     comparisons = {"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"}
     integers = comparisons | {"argmax", "philox", "parameter_buffer", "parameter_layout"}
     strict_only = {"batch_norm", "sgd", "adamw"}  # several results: AMB-LANG-174, AMB-LANG-175
+    strict_only |= {"all_gather", "all_to_all", "reduce_scatter"}  # several results: one of each rank
     functions = {name.removeprefix("oracle.") for name in oracle.FUNCTIONS}
     assert bounds.ENCLOSED.keys() == functions - integers - strict_only
 
