@@ -1,7 +1,8 @@
 """The attributes that all collectives of the dialect take, and their values (collectives spec 2, 3, 8).
 
 `scope`, `algo`, `path` and `chunk` say how a collective travels, `dtype` as what; `priority`, `overlap` and `qos` are
-kept as they are written (AMB-COLL-19). None of them changes what is computed.
+kept as they are written (AMB-COLL-19). None of them changes what is computed; `algo` says in which order under another
+level than strict (AMB-COLL-96).
 """
 
 from __future__ import annotations
