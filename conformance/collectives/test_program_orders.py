@@ -139,14 +139,14 @@ def test_chunks_of_a_plan_keep_the_order_of_the_whole(impl, check, algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_tensors_that_travel_together_keep_their_own_orders(impl, check, algorithm):
     """An element has the order of its place in its own tensor (AMB-COLL-29), as in the program."""
-    counts, ranks = {"a": 5, "b": 7, "c": 3}, 3
+    counts, ranks = {"a": 13, "b": 31, "c": 17}, 5
     rows = {name: spread(ranks, count=count, seed=2700 + count) for name, count in counts.items()}
-    attributes = f'{SUM}, chunk=80, algo="{algorithm}"'
+    attributes = f'{SUM}, chunk=400, algo="{algorithm}"'
     lines = [issue(f"%f{name}", f"%{name}", attributes, type=vector(count)) for name, count in counts.items()]
     lines += [awaits(f"%r{name}", f"%f{name}") for name in counts]
     gives = ", ".join(map(vector, counts.values()))
     takes = ", ".join(f"%{name}: {vector(count)}" for name, count in counts.items())
-    text = program(*lines, returns("%ra, %rb, %rc", gives), takes=takes, gives=gives, mesh="dp=3")
+    text = program(*lines, returns("%ra, %rb, %rc", gives), takes=takes, gives=gives, mesh="dp=5")
     inputs = [{name: rows[name][rank] for name in counts} for rank in range(ranks)]
     wanted = [declared_bits(impl, check, rows[name], algorithm) for name in counts]
     found = {
