@@ -6,6 +6,7 @@ algorithm is a hint: an engine chooses its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,8 @@ ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
 class Request:
     """A collective that is sound: `root` is a place in each group, every rank stands in one of the `groups`.
 
-    `chunk` is how many elements of a buffer an engine is given at a time, 0 all of them.
+    `chunk` is how many elements of a buffer an engine is given at a time, 0 all of them; `pairs` are the senders and
+    receivers of send_recv.
     """
 
     operation: str
@@ -39,6 +41,7 @@ class Request:
     root: int
     groups: tuple[tuple[int, ...], ...]
     chunk: int = 0
+    pairs: tuple[tuple[int, int], ...] = ()
 
 
 def request_of(
@@ -86,6 +89,36 @@ def all_reduce_of(inputs: Sequence[Tensor], op: str, most_ranks: int, level: str
         if given.get(name) is not None:
             raise NotSupported(f"the argument {name} of all_reduce")
     return request_of("all_reduce", inputs, most_ranks, op=op, level=level)
+
+
+def send_recv_of(
+    inputs: Sequence[Tensor],
+    pairs: Sequence[Sequence[int]],
+    most_ranks: int,
+    chunk: int | None = None,
+    messages: bool = False,
+) -> Request:
+    """The request of these arguments of `collectives.send_recv`.
+
+    Raises:
+        Refusal: a pair that cannot meet, or whose buffers differ.
+        NotSupported: more inputs than ranks, messages told.
+    """
+    ranks = range(len(inputs))
+    received = Counter(target for _, target in pairs)
+    for source, target in pairs:
+        meets = source in ranks and target in ranks and source != target and received[target] == 1
+        _require(meets, f"the pair {[source, target]}", "two different ranks; a rank receives from one")
+        sent, own = inputs[source], inputs[target]
+        given = f"rank {source} sends {sent.dtype}{list(sent.shape)}"
+        same = (sent.dtype, sent.shape) == (own.dtype, own.shape)
+        _require(same, given, f"{own.dtype}{list(own.shape)}", "TESS_ERR_COLLECTIVE_MISMATCH")
+    if len(inputs) > most_ranks:
+        raise NotSupported(f"{len(inputs)} inputs: there are {most_ranks} ranks")
+    if messages:
+        raise NotSupported("collective-messages")
+    meeting = tuple((source, target) for source, target in pairs)
+    return Request("send_recv", "", 0, (tuple(ranks),), chunk or 0, meeting)
 
 
 def kind_of(dtype: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of
+from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of, send_recv_of
 from conformance.adapters.exchange import hello_of_engine, rank_array, rank_outputs
 from conformance.adapters.orders import declared
 
@@ -37,6 +37,12 @@ class EngineAdapter(ABC):
     def collectives_run(self, *, operation: str, inputs: list[Tensor], **arguments: Any) -> dict[str, Any]:
         """One collective among the ranks of each group."""
         return self._answer(request_of(operation, inputs, self.ranks, **arguments), inputs)
+
+    def collectives_send_recv(
+        self, *, inputs: list[Tensor], pairs: list[list[int]], chunk: int | None = None, messages: bool = False
+    ) -> dict[str, Any]:
+        """Sends and receives of pairs of ranks, all at once."""
+        return self._answer(send_recv_of(inputs, pairs, self.ranks, chunk, messages), inputs)
 
     def _answer(self, request: Request, inputs: list[Tensor]) -> dict[str, Any]:
         self.require(request, inputs[0].dtype)

@@ -68,8 +68,8 @@ def rank_outputs(request: Request, inputs: list[Tensor], outputs: list[Any]) -> 
     """The answer of a collective: flat arrays in the shapes of the inputs, where the number of elements stays."""
     keeps = request.operation not in ("all_gather", "reduce_scatter")
     shapes = [tensor.shape if keeps else output.shape for tensor, output in zip(inputs, outputs, strict=True)]
-    pairs = zip(shapes, outputs, strict=True)
-    return {"outputs": [Tensor(inputs[0].dtype, shape, output.tobytes()) for shape, output in pairs]}
+    parts = zip(inputs, shapes, outputs, strict=True)
+    return {"outputs": [Tensor(tensor.dtype, shape, output.tobytes()) for tensor, shape, output in parts]}
 
 
 def result_type(attributes: dict[str, Any], dtype: str) -> Any:

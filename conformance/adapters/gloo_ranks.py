@@ -74,6 +74,15 @@ class GlooGroup:
         self.group.alltoall_base(result, given(own), [], [], distributed.AllToAllOptions()).wait()
         return taken(result)
 
+    def send_recv(self, own: Array, targets: list[int], source: int | None) -> Array:
+        """send and recv, all under way before any is waited for."""
+        sent, result = given(own), given(own)
+        works = [self.group.send([sent], target, 0) for target in targets]
+        works += [] if source is None else [self.group.recv([result], source, 0)]
+        for work in works:
+            work.wait()
+        return taken(result)
+
 
 def given(array: Array) -> Any:
     """A tensor of torch with a copy of the numbers, which torch may write to."""

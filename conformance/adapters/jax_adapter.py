@@ -60,7 +60,9 @@ class JaxAdapter(EngineAdapter):
         raise NotSupported(f"numerics.evaluate {operation}")
 
     def require(self, request: Request, dtype: str) -> None:
-        """The virtual devices."""
+        """The virtual devices; its ppermute sends to one rank alone."""
+        if request.operation == "send_recv":
+            raise NotSupported("send_recv in JAX")
         if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
             raise NotSupported(f"collectives in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
 

@@ -85,6 +85,14 @@ class Communicator:
         self.communicator.Alltoall(_buffer(own), _buffer(result))
         return result
 
+    def send_recv(self, own: Array, targets: list[int], source: int | None) -> Array:
+        """MPI_Isend and MPI_Irecv, all under way before any is waited for."""
+        result = own.copy()
+        requests = [self.communicator.Isend(_buffer(own), target) for target in targets]
+        requests += [] if source is None else [self.communicator.Irecv(_buffer(result), source)]
+        MPI.Request.Waitall(requests)
+        return result
+
 
 def _datatype(kind: np.dtype[Any]) -> MPI.Datatype:
     return MPI.Datatype.fromcode(kind.char)

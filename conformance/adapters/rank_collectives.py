@@ -36,6 +36,10 @@ class Group(Protocol):
         """Block s of place r as block r of place s."""
         ...
 
+    def send_recv(self, own: Array, targets: list[int], source: int | None) -> Array:
+        """What the source brought, or the own where there is none; the own goes to all targets."""
+        ...
+
 
 def taken_part(group: Group, request: Request, own: Array) -> Array:
     """What this rank has afterwards; `own` is what it brings, both flat. What is only moved travels as bytes."""
@@ -55,6 +59,10 @@ def _moved(group: Group, request: Request, own: Array) -> Array:
         result = group.all_gather(data, _bytes_of_shares(group, data))
     elif request.operation == "broadcast":
         result = _in_chunks(data, request.chunk * width, lambda part: group.broadcast(part, request.root))
+    elif request.operation == "send_recv":
+        targets = [target for source, target in request.pairs if source == group.place]
+        sender = next((source for source, target in request.pairs if target == group.place), None)
+        result = _in_chunks(data, request.chunk * width, lambda part: group.send_recv(part, targets, sender))
     else:
         result = group.all_to_all(data)
     return result.view(own.dtype)

@@ -13,6 +13,8 @@ from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 
 SEEDS = (0, 1, 2, 5, 13, 2**31)
+MANY = {2: 100, 3: 250, 5: 300, 7: 350}
+"""How many seeds for so many ranks: a thousand together."""
 
 
 def cancelling(ranks: int, count: int, seed: int) -> list[Tensor]:
@@ -41,6 +43,29 @@ def test_under_deterministic_every_order_of_delivery_gives_the_declared_bits(imp
             for rank, output in enumerate(shares):
                 own = words[share(len(words), rank, ranks)]
                 check.bits(output, Tensor("fp32", own.shape, own.tobytes()), f"seed {seed}, share {rank} of {ranks}")
+
+
+@feature("operation-access", "algorithm-control", "delivery-order")
+@clause("RT-06-04", "RT-13-01", "LANG-09-05")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_thousand_orders_of_delivery_give_one_set_of_bits(impl, check, algorithm):
+    """Seeds 0 to 999, over two ranks and prime numbers of ranks; any of them is an order that can be asked for again.
+
+    Those of the first order are judged by the declared tree; an order that was drawn before gives its bits again.
+    """
+    first_seed = 0
+    for ranks, seeds in MANY.items():
+        inputs = cancelling(ranks, ranks + 1, seed=1440 + 10 * ranks)
+        given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm}
+        given |= {"level": "deterministic", "chunk": 2}
+        found = {}
+        for seed in (*range(first_seed, first_seed + seeds), first_seed):
+            outputs = check.returns(impl.collectives.run(seed=seed, **given))["outputs"]
+            for output in outputs:
+                found.setdefault((output.dtype, output.shape, output.data), seed)
+        check.equal(len(found), 1, f"sets of bits on {ranks} ranks, first seen with the seeds {list(found.values())}")
+        judge_declared(impl, check, Question("all_reduce", inputs, {"op": "sum", "algorithm": algorithm}), outputs[0])
+        first_seed += seeds
 
 
 @feature("operation-access", "algorithm-control", "delivery-order")

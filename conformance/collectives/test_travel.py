@@ -13,6 +13,8 @@ from tessera_conformance.chapters.collectives.kit.machines import devices_of
 from tessera_conformance.chapters.collectives.kit.timelines import distinct
 from tessera_conformance.chapters.collectives.kit.transfers import (
     asked,
+    counted,
+    levels_of,
     most_in_flight,
     pieces,
     ways,
@@ -187,3 +189,17 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     check.equal(len(flows[0]), len(told), "a flow from the sender to the receiver of each message")
     volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
     check.equal(volume, 4 * sum(each["count"] for each in found["transfers"]), "bytes of all records")
+
+
+@feature("link-credits", "chunk-trace")
+@clause("COLL-06-01", "COLL-06-08")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("shape", [(1, 5), (2, 2)], ids=["one-node", "two-nodes"])
+def test_counters_of_links_say_what_is_in_flight(impl, check, algorithm, shape):
+    """The credits in use and the bytes in flight of each link each way are those of the transfers, at every time."""
+    nodes, each = shape
+    topology, devices = with_credits(3, nodes=nodes, each=each), devices_of(nodes, each)
+    found = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=99, trace=True)
+    wanted = levels_of(topology, devices, found["transfers"], 4)
+    check.true(len(wanted) > 0, "links are used", sorted(wanted))
+    check.equal(counted(json.loads(found["trace"])["traceEvents"]), wanted, "what the counters of links say")

@@ -108,3 +108,11 @@ def test_an_order_is_declared_for_what_was_probed_and_nothing_else(orders: Modul
 def test_integers_have_every_order(orders: ModuleType) -> None:
     said = orders.declared("none", "0", "all_reduce", dtype="int32", shapes=[[3]] * 3)
     assert Tree.from_json(said["tree"]).leaves == 3
+
+
+def test_pairs_that_cannot_meet_are_refused(requests: ModuleType) -> None:
+    assert requests.send_recv_of(PAIR, [[0, 1], [1, 0]], 8).pairs == ((0, 1), (1, 0))
+    for pairs in ([[0, 0]], [[0, 2]], [[-1, 0]], [[0, 1], [0, 1]]):
+        with pytest.raises(Refusal) as stop:
+            requests.send_recv_of(PAIR, pairs, 8)
+        assert stop.value.outcome.code == "TESS_ERR_INVALID_VALUE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from tessera_conformance.check import Check
@@ -13,6 +14,8 @@ from tessera_conformance.session import Implementation
 from .machines import machine
 
 Transfer: TypeAlias = Mapping[str, Any]
+Levels: TypeAlias = list[tuple[int, int]]
+"""Times, and what is said from each of them on; nothing at first."""
 Direction: TypeAlias = tuple[str, Any]
 """A link, and the end at which it is entered."""
 
@@ -53,6 +56,40 @@ def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Tr
             now += change
             most[way] = max(most.get(way, 0), now)
     return most
+
+
+def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfer], bytes: int) -> dict[str, Levels]:
+    """What the counters of a trace have to say of each link each way, from the transfers: credits and bytes."""
+    changes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for each in transfers:
+        for link, end in ways(topology, devices, each):
+            for name, amount in (("credits", 1), ("bytes", each["count"] * bytes)):
+                changes[f"{name} of {link} from {end}"][each["start"]] += amount
+                changes[f"{name} of {link} from {end}"][each["end"]] -= amount
+    levels: dict[str, Levels] = {}
+    for name, found in changes.items():
+        times = sorted(found)
+        levels[name] = steps(zip(times, accumulate([found[time] for time in times]), strict=True))
+    return levels
+
+
+def counted(events: Iterable[Mapping[str, Any]]) -> dict[str, Levels]:
+    """What the counters of links in a trace say, in order of time in picoseconds."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for each in events:
+        if each["ph"] == "C" and each["name"] != "occupancy":
+            (value,) = each["args"].values()
+            found[each["name"]].append((round(each["ts"] * 10**6), value))
+    return {name: steps(values) for name, values in found.items()}
+
+
+def steps(values: Iterable[tuple[int, int]]) -> Levels:
+    """Times and levels, without those that say again what was said."""
+    found: Levels = []
+    for time, level in values:
+        if level != (found[-1][1] if found else 0):
+            found.append((time, level))
+    return found
 
 
 def pieces(transfers: Iterable[Transfer]) -> list[list[int]]:

@@ -49,6 +49,11 @@ def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
     return [Array(brought[0].dtype, values) for values in stale]
 
 
+def rarely(*given: Any, seed: int, level: str, **named: Any) -> Any:
+    """One order of a thousand combines canonically."""
+    return delivered(*given, **named, seed=seed, level="strict" if seed == 613 else level)
+
+
 def at_level(clause: str, name: str, description: str, level: str) -> Violation:
     """Delivery as at one level, whichever is asked for."""
 
@@ -66,6 +71,9 @@ VIOLATIONS: list[Violation] = [
     changed("RT-13-01", "delivers_twice", "delivers a message twice", (delivery, "_finish", doubled)),
     changed("RT-13-01", "loses_a_tail", "loses the last place of a message", (delivery, "_finish", lost)),
     changed("RT-13-01", "stale_gather", "leaves a place as it was", (delivery, "_gathered", unsent)),
+    changed("RT-06-04", "one_order_of_a_thousand", "combines canonically in one order of a thousand", (
+        operations, "delivered", rarely
+    )),
     at_level("LANG-09-06", "delivers_partial_sums", "combines on the way under strict", "deterministic"),
     at_level("LANG-09-05", "delivers_contributions", "combines canonically under deterministic", "strict"),
-]
+]  # fmt: skip

@@ -129,6 +129,19 @@ def without_flows(events: list[Any]) -> list[Any]:
     return [each for each in events if each["ph"] != "f"]
 
 
+def held_too_long(events: list[Any]) -> list[Any]:
+    """Counters of links never go back to nothing."""
+    return [each for each in events if each["ph"] != "C" or all(each["args"].values())]
+
+
+def counts_elements(events: list[Any]) -> list[Any]:
+    """Counters of bytes count elements."""
+    return [
+        {**each, "args": {"in_flight": each["args"]["in_flight"] // 4}} if "in_flight" in each.get("args", {}) else each
+        for each in events
+    ]
+
+
 VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has", lambda count: count + 1),
     credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
@@ -164,6 +177,8 @@ VIOLATIONS: list[Violation] = [
             ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),
             ("COLL-06-08", "late_slices", "records slices a microsecond late", shifted),
             ("COLL-06-08", "flows_without_end", "writes flows without their ends", without_flows),
+            ("COLL-06-01", "held_too_long", "counts what a link carried last for ever", held_too_long),
+            ("COLL-06-08", "counts_elements", "counts elements in flight for bytes", counts_elements),
             ("COLL-08-19", "no_records", "records nothing", lambda events: []),
         ]
     ),

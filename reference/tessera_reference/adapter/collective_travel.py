@@ -63,7 +63,7 @@ class CollectiveTravelMethods:
                 given = f"algorithm {algorithm!r} for devices {used}"
                 raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"one of {', '.join(possible)}")
             found = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
-        told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk)} if trace else {}
+        told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((each.end for each in found), default=0)
         return {"transfers": [_told(each) for each in found], "duration": duration, **told}
 

@@ -15,11 +15,11 @@ import numpy as np
 from ..abi.descriptor import Descriptor
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
+from ..graph.collective_hints import holds
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import DTYPES, DType
-from .wire import holds
 
 __all__ = ["Operator", "all_reduce", "require_operator"]
 

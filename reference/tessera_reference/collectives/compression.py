@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..abi.status import Failure, Status, invalid
+from ..graph import collective_hints
 from ..numerics import quantization
 from ..numerics.array import Array
 from ..numerics.errors import NonFinite, shown
@@ -22,14 +23,8 @@ from .argument_checks import require_known
 
 __all__ = ["DEFAULT_BLOCK", "WIRES", "Compressed", "Compression", "compress", "read_compression"]
 
-WIRES = {
-    "bf16": DTYPES["bf16"],
-    "fp16": DTYPES["fp16"],
-    "fp8": DTYPES["fp8_e4m3"],
-    "fp8_e4m3": DTYPES["fp8_e4m3"],
-    "fp8_e5m2": DTYPES["fp8_e5m2"],
-}
-"""What the attribute `dtype` may say, and what then travels (AMB-COLL-07)."""
+WIRES = {name: DTYPES[sent] for name, sent in collective_hints.WIRES.items()}
+"""The names of wires, those of the dialect, and the dtypes that travel."""
 
 SCHEMES = ("blockwise",)
 DEFAULT_BLOCK = 128

@@ -16,6 +16,7 @@ from ..graph.interpreter import reachable
 from ..ir.module import Function, Module
 from ..ir.types import Future
 from ..numerics.array import Array
+from .program_orders import combine_at
 
 __all__ = ["find_function", "require_runnable", "run_program"]
 
@@ -36,18 +37,18 @@ def run_program(
     function: Function,
     inputs: Sequence[Mapping[str, Array]],
     mesh: str | None = None,
-    lossy: bool = False,
+    level: str = "strict",
 ) -> tuple[tuple[Array, ...], ...]:
-    """Run a function on every rank of a mesh, inputs and results by rank; `lossy` lets a wire lose bits.
+    """Run a function on every rank of a mesh, inputs and results by rank, with the bits of a level (AMB-COLL-96).
 
-    This machine never quantizes on the wire: where that is allowed it is not demanded (RT-13-09).
+    This machine never quantizes on the wire: where level fast allows it, it is not demanded (RT-13-09).
 
     Raises as `execute_on_mesh`, and `Failure`: TESS_ERR_DETERMINISM_VIOLATION for a wire that would lose bits,
     TESS_ERR_COLLECTIVE_MISMATCH for ranks that do not come together.
     """
-    require_runnable(module, function, lossy)
+    require_runnable(module, function, lossy=level == "fast")
     try:
-        return execute_on_mesh(module, function.name, inputs, mesh)
+        return execute_on_mesh(module, function.name, inputs, mesh, combine=combine_at(level))
     except Disagreement as disagreement:
         (found,) = disagreement.diagnostics
         given = "; ".join((found.message, *found.operands))

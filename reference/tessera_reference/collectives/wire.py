@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..abi.status import Failure, Status, invalid
+from ..graph.collective_hints import holds
 from ..numerics.array import Array
-from ..numerics.formats import DType
 from ..numerics.rounding import cast
 from .compression import Compression, compress, read_compression, require_fp32
 
-__all__ = ["holds", "over_wire", "read_wire"]
+__all__ = ["over_wire", "read_wire"]
 
 
 def read_wire(
@@ -44,20 +44,6 @@ def read_wire(
         allowed = f"level fast, no wire, or one that holds every {buffers[0].dtype}"
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, given, allowed)
     return read
-
-
-def holds(wire: DType, data: DType) -> bool:
-    """Whether a dtype has every value of another of its kind; those of different kinds hold none of each other."""
-    if wire == data or wire.kind != data.kind:
-        return wire == data
-    if data.kind == "int":
-        return wire.bits >= data.bits
-    return (
-        wire.fraction_bits >= data.fraction_bits
-        and wire.max_finite >= data.max_finite
-        and wire.min_subnormal <= data.min_subnormal
-        and wire.has_infinity >= data.has_infinity
-    )
 
 
 def over_wire(

@@ -1,7 +1,8 @@
 """The attributes that all collectives of the dialect take, and their values (collectives spec 2, 3, 8).
 
 `scope`, `algo`, `path` and `chunk` say how a collective travels, `dtype` as what; `priority`, `overlap` and `qos` are
-kept as they are written (AMB-COLL-19). None of them changes what is computed.
+kept as they are written (AMB-COLL-19). None of them changes what is computed; `algo` says in which order under another
+level than strict (AMB-COLL-96).
 """
 
 from __future__ import annotations
@@ -67,21 +68,20 @@ def require_wire(wire: str | None, x: Numeric) -> None:
 
 
 def loses(wire: str | None, data: DType) -> bool:
-    """Whether some value of a float dtype is none of what travels (AMB-COLL-53)."""
-    if wire is None:
-        return False
-    held, sent = data.storage, DTYPES[WIRES[wire]]
-    return not (
-        held == sent
-        or (held.fraction_bits <= sent.fraction_bits and _smallest(held) >= _smallest(sent) and _reach(held, sent))
+    """Whether some value of a dtype is none of what travels under a name (AMB-COLL-53)."""
+    return wire is not None and not holds(DTYPES[WIRES[wire]], data)
+
+
+def holds(wire: DType, data: DType) -> bool:
+    """Whether a dtype has every value of another of its kind; those of different kinds hold none of each other."""
+    held = data.storage
+    if wire in (data, held) or wire.kind != held.kind:
+        return wire in (data, held)
+    if held.kind == "int":
+        return wire.bits >= held.bits
+    return (
+        wire.fraction_bits >= held.fraction_bits
+        and wire.max_finite >= held.max_finite
+        and wire.min_subnormal <= held.min_subnormal
+        and wire.has_infinity >= held.has_infinity
     )
-
-
-def _smallest(dtype: DType) -> int:
-    """The exponent of the smallest subnormal number."""
-    return 1 - dtype.bias - dtype.fraction_bits
-
-
-def _reach(held: DType, sent: DType) -> bool:
-    """Whether the largest numbers, and infinities, of one dtype are those of another too."""
-    return held.exponent_bits <= sent.exponent_bits and held.has_infinity <= sent.has_infinity

@@ -154,6 +154,14 @@ class Reducing(Collective):
         )
         return super().infer()
 
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """The combination over the canonical tree, dealt out (LANG-09-05, LANG-09-06)."""
+        return self.dealt(_reduced(self.op, contributions), len(contributions))
+
+    @abstractmethod
+    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
+        """What each of so many ranks is given of the combination."""
+
     def _instead(self) -> str:
         """What has the operator that this collective lacks (AMB-COLL-95)."""
         return f"tessera.collective.{self.short_name} has it" if self.op in FOLDS else ""
@@ -177,9 +185,9 @@ class AllReduce(Reducing):
         """The operand's type."""
         return self.x
 
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
         """One array for all."""
-        return (_reduced(self.op, contributions),) * len(contributions)
+        return (reduced,) * ranks
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The sum of all gradients; of a maximum or minimum, for the contributions equal to it, in equal shares."""
@@ -202,9 +210,9 @@ class ReduceScatter(Reducing):
         """One part."""
         return _part(self.x, self.dim, self.group)
 
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
         """The parts in order."""
-        return _parts(_reduced(self.op, contributions), self.dim, len(contributions))
+        return _parts(reduced, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The gradients of all parts; of a maximum or minimum, for the contributions equal to it, in equal shares."""

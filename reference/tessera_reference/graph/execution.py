@@ -9,7 +9,7 @@ from ..ir.module import Function, Instruction, Module
 from ..numerics.array import Array
 from .binding import InputMismatch, bind, describe
 from .interpreter import Interpreter, Observer
-from .ranks import Choice, RankObserver, meets, mesh_in_force, run_on_mesh
+from .ranks import Choice, Combine, RankObserver, canonically, meets, mesh_in_force, run_on_mesh
 
 __all__ = ["InputMismatch", "UnknownFunction", "bind_on_mesh", "describe", "execute", "execute_on_mesh"]
 
@@ -56,6 +56,7 @@ def execute_on_mesh(
     mesh: str | None = None,
     observer: RankObserver | None = None,
     choice: Choice = min,
+    combine: Combine = canonically,
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, named inputs and results by rank, row-major over the mesh.
 
@@ -63,7 +64,7 @@ def execute_on_mesh(
     """
     target = _find(module, function)
     mesh, arguments = bind_on_mesh(module, target, inputs, mesh)
-    return run_on_mesh(module, target, arguments, mesh, observer, choice)
+    return run_on_mesh(module, target, arguments, mesh, observer, choice, combine)
 
 
 def bind_on_mesh(

@@ -1,8 +1,9 @@
 """Collectives that yield futures, `tessera.collective`, and `tessera.await` (collectives spec 2.1, 8; AMB-COLL-15).
 
 A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is what
-the collective of Graph IR computes, whose data these operations share: neither scope nor algorithm, path or chunk
-changes a bit. Leaves out what travels and when, which is for the planner and the message schedules.
+the collective of Graph IR computes, whose data these operations share: neither scope nor path or chunk changes a bit,
+and the algorithm only the order of a reduction under another level than strict, which is for whoever runs the program
+(AMB-COLL-96). Leaves out what travels and when, which is for the planner and the message schedules.
 """
 
 from abc import abstractmethod

@@ -35,8 +35,16 @@ from .tape import on_types_of
 Choice = Callable[[Sequence[int]], int]
 """Of the ranks that can go on, in ascending order, the one that goes on next."""
 
+Combine = Callable[[Collective, Sequence[Array]], Sequence[Array]]
+"""What each rank of a group is given by a collective, from what all bring, both in order of the group."""
+
 RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
 """As `Observer`, with the rank that has executed the instruction."""
+
+
+def canonically(collective: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
+    """What is reduced is reduced over the canonical tree."""
+    return collective.combine(contributions)
 
 
 def meets(module: Module, function: Function) -> bool:
@@ -149,13 +157,14 @@ def run_on_mesh(
     mesh: str,
     observer: RankObserver | None = None,
     choice: Choice = min,
+    combine: Combine = canonically,
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, `arguments` and results by rank; `choice` never changes a bit.
 
     Raises `Rejection` for ranks that do not come together and for the error of a rank, `UnsupportedConstruct` where
     one goes beyond this interpreter.
     """
-    ranks = Ranks(module, function, arguments, mesh, observer)
+    ranks = Ranks(module, function, arguments, mesh, observer, combine)
     ranks.run(choice)
     return ranks.results()
 
@@ -170,11 +179,13 @@ class Ranks:
         arguments: Sequence[tuple[Array, ...]],
         mesh: str,
         observer: RankObserver | None,
+        combine: Combine = canonically,
     ) -> None:
         assert len(arguments) == module.meshes[mesh].size
         self.module = module
         self.function = function
         self.mesh = mesh
+        self.combine = combine
         self.running: list[Steps] = [
             Interpreter(module, observer and partial(observer, rank)).run(function, given)
             for rank, given in enumerate(arguments)
@@ -275,7 +286,7 @@ class Ranks:
         assert isinstance(operation, Collective)
         try:
             operation.results()  # dimensions are all known by now
-            given = operation.combine([arrival.operands[0] for arrival in arrivals])
+            given = self.combine(operation, [arrival.operands[0] for arrival in arrivals])
         except Refusal as refusal:
             for member in group.ranks:
                 self._fail(member, refused(arrived[member], refusal), self._number(member, group))

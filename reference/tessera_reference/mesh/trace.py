@@ -1,15 +1,17 @@
 """The trace of a profiler in the Chrome format, which Perfetto and Nsight read (runtime spec 4.8, 17).
 
 Slices (`X`) on the rows of streams and links, a flow (`s`, `f`) from the recording of an event to each wait for it, a
-counter (`C`) of each device's occupancy; `schemas/trace.schema.json` describes them. The format counts microseconds:
-a time is the quotient of whole picoseconds by a million, so that rounding it back to picoseconds gives the engine's own
-number for the first 18 minutes. Not produced: Perfetto's protobuf format, and times of the host's clock.
+counter (`C`) of each device's occupancy and counters of links; `schemas/trace.schema.json` describes them. The format
+counts microseconds: a time is the quotient of whole picoseconds by a million, so that rounding it back to picoseconds
+gives the engine's own number for the first 18 minutes. Not produced: Perfetto's protobuf format, and times of the
+host's clock.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +21,7 @@ from ..numerics.errors import shown
 from .profiler import Record
 from .trace_tracks import Names, Row, Rows
 
-__all__ = ["chrome_trace", "trace_text", "write_trace"]
+__all__ = ["LinkCounter", "chrome_trace", "trace_text", "write_trace"]
 
 Event: TypeAlias = dict[str, Any]
 Timed: TypeAlias = tuple[tuple[int, int], Event]
@@ -31,11 +33,23 @@ PICOSECONDS_PER_MICROSECOND = 1_000_000
 PICOSECONDS_PER_NANOSECOND = 1_000
 
 
-def chrome_trace(records: Iterable[Record], names: Names | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class LinkCounter:
+    """What a counter of a link says from a time on, in picoseconds."""
+
+    name: str
+    time: int
+    quantity: str
+    value: int
+
+
+def chrome_trace(
+    records: Iterable[Record], names: Names | None = None, counters: Iterable[LinkCounter] = ()
+) -> dict[str, Any]:
     """The trace as a JSON object: metadata first, then all events in order of time (RT-17-01, -02, -04 to -07)."""
     numbered = sorted(enumerate(records), key=lambda each: each[1].start)
     rows = Rows((record for _, record in numbered), names or Names())
-    timed = [*_occupancy(record for _, record in numbered), *_slices(numbered, rows)]
+    timed = [*_occupancy(record for _, record in numbered), *_slices(numbered, rows), *_counted(counters, rows)]
     timed.sort(key=lambda each: each[0])
     return {
         "displayTimeUnit": "ns",
@@ -150,6 +164,12 @@ def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int
             ends[index] = len(ends) + 1
             starts.setdefault(source[0], []).append(ends[index])
     return starts, ends
+
+
+def _counted(counters: Iterable[LinkCounter], rows: Rows) -> Iterator[Timed]:
+    for each in counters:
+        event = {"ph": "C", "pid": rows.links, "name": each.name, "ts": each.time / PICOSECONDS_PER_MICROSECOND}
+        yield (each.time, -1), {**event, "args": {each.quantity: each.value}}
 
 
 def _occupancy(records: Iterable[Record]) -> Iterator[Timed]:

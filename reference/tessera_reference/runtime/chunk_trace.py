@@ -1,13 +1,14 @@
-"""The chunks of a collective as records of a trace: spans on queues and links, flows between devices (collectives
-spec 6)."""
+"""The chunks of a collective as records of a trace: spans on queues and links, flows between devices, and counters of
+the credits and bytes that are in use on each link, each way (collectives spec 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..collectives.travel import Transfer
 from ..mesh.profiler import Record
-from ..mesh.trace import chrome_trace, trace_text
+from ..mesh.routes import Link
+from ..mesh.trace import LinkCounter, chrome_trace, trace_text
 
 __all__ = ["chunk_trace"]
 
@@ -16,11 +17,16 @@ COMM_QUEUE = 0
 
 
 def chunk_trace(
-    operation: str, transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, chunk: int | None
+    operation: str,
+    transfers: Sequence[Transfer],
+    devices: Sequence[int],
+    element_bytes: int,
+    chunk: int | None,
+    links: Sequence[Link],
 ) -> str:
     """The trace in the Chrome format, which Perfetto reads: what leaves a device, what it gets, and a flow between.
 
-    A message that was lost is one that left alone.
+    A message that was lost is one that left alone. `links` are those of the machine.
     """
     records = []
     for number, each in enumerate(transfers):
@@ -47,4 +53,28 @@ def chunk_trace(
                     flow_in=None if leaves else number,
                 )
             )
-    return trace_text(chrome_trace(records))
+    return trace_text(chrome_trace(records, counters=_counters(transfers, devices, element_bytes, links)))
+
+
+def _counters(
+    transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, links: Sequence[Link]
+) -> Iterator[LinkCounter]:
+    """The credits in use and the bytes in flight on each link each way, at every time at which they change."""
+    ends = {link.name: (link.a, link.b) for link in links}
+    changes: dict[str, dict[int, tuple[int, int]]] = {}
+    for each in transfers:
+        end, bytes = devices[each.sent.source], each.sent.count * element_bytes
+        here: int | str = end
+        for link in each.links:
+            at = changes.setdefault(f"{link} from {here}", {})
+            for time, sign in ((each.start, 1), (each.end, -1)):
+                credits, in_flight = at.get(time, (0, 0))
+                at[time] = (credits + sign, in_flight + sign * bytes)
+            a, b = ends[link]
+            here = b if here == a else a
+    for way in sorted(changes):
+        credits = in_flight = 0
+        for time, (more_credits, more_bytes) in sorted(changes[way].items()):
+            credits, in_flight = credits + more_credits, in_flight + more_bytes
+            yield LinkCounter(f"credits of {way}", time, "in_use", credits)
+            yield LinkCounter(f"bytes of {way}", time, "in_flight", in_flight)

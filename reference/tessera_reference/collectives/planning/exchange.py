@@ -7,20 +7,20 @@ the others the definition, applied to the places of elements instead of values, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...abi.status import Failure, Status
-from ...graph.collectives import AllReduce, Collective, ReduceScatter, Reducing, RootBroadcast, RootSum
-from ...graph.futures import AllReduceOfAny, GroupCollective
+from ...graph.collectives import AllReduce, Reducing, RootBroadcast, RootSum
+from ...graph.futures import GroupCollective
 from ...graph.messages import PointToPoint
 from ...numerics.array import Array
 from ...numerics.formats import dtype
+from ..program_orders import joined_order, ordered, reduced
 from .slicing import elements
-from .steps import NAME
+from .steps import NAME, Issue
 
 __all__ = ["Brought", "Exchange"]
 
@@ -35,12 +35,14 @@ PLACES = dtype("int64")
 class Exchange:
     """A collective of a group of some ranks, chunk by chunk."""
 
-    def __init__(self, operation: Collective, ranks: int) -> None:
+    def __init__(self, step: Issue, ranks: int, level: str = "strict") -> None:
         """Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective that the dialect does not have."""
+        operation = step.operation
         self._plain = operation.plain() if isinstance(operation, GroupCollective) else operation
         if isinstance(self._plain, RootSum | PointToPoint):
             raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of a whole group")
         self._ranks = ranks
+        self._order = joined_order(operation, step.types, ranks) if ordered(operation, level) else None
         self._stays = isinstance(self._plain, AllReduce | RootBroadcast)
         self._origins: Sequence[Places] = () if self._stays else self._moved()
 
@@ -53,17 +55,18 @@ class Exchange:
     def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
         """What each rank gets of the elements from `first` on, of which `chunk` has those of every rank, flat."""
         count = chunk[0].values.size
+        reduces = isinstance(self._plain, Reducing)
+        rows = [self._reduced(first, chunk)] if reduces else chunk
         if self._stays:
             places = np.arange(first, first + count, dtype=np.int64)
-            return [(places, each) for each in self._plain.combine(chunk)]
-        rows = [self._reduced(chunk)] if isinstance(self._plain, Reducing) else chunk
+            given = [*rows] * self._ranks if reduces else self._plain.combine(chunk)
+            return [(places, each) for each in given]
         values = np.concatenate([each.values for each in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
 
-    def _reduced(self, chunk: Sequence[Array]) -> Array:
+    def _reduced(self, first: int, chunk: Sequence[Array]) -> Array:
         assert isinstance(self._plain, Reducing)
-        whole = AllReduceOfAny(self._plain.x, op=self._plain.op, **self._plain.along())
-        return whole.combine(chunk)[0]
+        return reduced(self._plain.op, chunk, self._order, first)
 
     def _taken(self, origin: Places, first: int, count: int, like: Array, values: npt.NDArray[Any]) -> Brought:
         """The elements of a result that come from this chunk."""
@@ -82,5 +85,6 @@ class Exchange:
         reduces = isinstance(self._plain, Reducing)
         rows = [np.arange(size, dtype=np.int64) + (0 if reduces else rank * size) for rank in range(self._ranks)]
         brought = [Array(PLACES, row.reshape(shape)) for row in rows]
-        moving = replace(self._plain, op="max") if isinstance(self._plain, ReduceScatter) else self._plain
-        return [each.values.reshape(-1) for each in moving.combine(brought)]
+        plain = self._plain
+        moved = plain.dealt(brought[0], self._ranks) if isinstance(plain, Reducing) else plain.combine(brought)
+        return [each.values.reshape(-1) for each in moved]

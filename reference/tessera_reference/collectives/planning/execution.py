@@ -53,16 +53,18 @@ def run_plan(
     arguments: Sequence[tuple[Array, ...]],
     groups: Groups,
     seed: int | None = None,
+    level: str = "strict",
 ) -> tuple[list[tuple[Array, ...]], list[Progress]]:
     """The results of every rank, and the order of what happened: as it became possible, or as a seed chooses.
 
-    `arguments` are those of each rank, `groups` the ranks that meet for each collective.
+    `arguments` are those of each rank, `groups` the ranks that meet for each collective; under another level than
+    strict what is reduced is reduced in the order of its algorithm (AMB-COLL-96).
 
     Raises `Failure` with TESS_ERR_UNSUPPORTED for derivatives and for returns within regions, `Rejection` for the
     error of a rank, `UnsupportedConstruct` where one goes beyond the interpreter.
     """
     _require_plain(module, function)
-    run = _Run(module, function, plan, arguments, groups)
+    run = _Run(module, function, plan, arguments, groups, level)
     run.run(None if seed is None else Random(seed))
     results = [tuple(rank.frame[value] for value in function.body.results) for rank in run.ranks]
     return results, run.progress
@@ -114,12 +116,13 @@ class _Run:
         plan: Plan,
         arguments: Sequence[tuple[Array, ...]],
         groups: Groups,
+        level: str,
     ) -> None:
         self.plan = plan
         self.groups = groups
         self.ranks = [_Rank(module, function, given) for given in arguments]
         self.progress: list[Progress] = []
-        self.exchanges = {step: Exchange(step.operation, len(some[0])) for step, some in groups.items()}
+        self.exchanges = {step: Exchange(step, len(some[0]), level) for step, some in groups.items()}
         self.ready: list[Action] = []
         self.started: dict[tuple[int, tuple[int, ...]], set[int]] = {}
         self.waiting = [{unit.id: unit for unit in plan.units} for _ in arguments]

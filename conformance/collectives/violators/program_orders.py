@@ -1,0 +1,127 @@
+"""Programs and plans whose collectives combine in another order than that of their algorithm (AMB-COLL-96)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.collectives import program_orders, programs
+from tessera_reference.collectives.planning import exchange
+from tessera_reference.numerics.trees import FOLD, PAIRWISE
+
+from ...ir.violators.changes import changed
+
+ORDER, ALGORITHM, JOINED = program_orders._order, program_orders._algorithm, program_orders.joined_order
+REDUCED, BY_ALGORITHM, DECLARED = program_orders.reduced, program_orders._by_algorithm, program_orders.orders
+
+
+def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
+    """Another way to find the order, of programs and plans."""
+    return changed(clause, name, description, (program_orders, member, change))
+
+
+def by(name: str) -> Callable[..., str]:
+    """One algorithm, whichever is named."""
+    return lambda *given: name
+
+
+def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:
+    """What auto stands for follows from the bytes of a chunk."""
+    bytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
+    return ALGORITHM(operation, min(size, bytes // operation.x.dtype.storage_bytes), ranks)
+
+
+def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
+    """Auto is a ring."""
+    return ALGORITHM(operation, size, ranks) if operation.algo not in (None, "auto") else "ring"
+
+
+def first_tree(name: str, ranks: int) -> Any:
+    """All shares have the order of the first."""
+    return DECLARED(name, ranks)[:1] * ranks
+
+
+def next_tree(name: str, ranks: int) -> Any:
+    """Shares have the orders of those before them."""
+    trees = DECLARED(name, ranks)
+    return (*trees[-1:], *trees[:-1])
+
+
+def in_chunks(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
+    """A chunk has the orders of the beginning of the tensor."""
+    return REDUCED(op, contributions, order, 0)
+
+
+def as_one(operation: Any, types: Sequence[Any], ranks: int) -> Any:
+    """Tensors that travel together have the order of one tensor of all elements."""
+    if len(types) == 1:
+        return JOINED(operation, types, ranks)
+    size = sum(map(program_orders._size, types))
+    trees = DECLARED(ALGORITHM(operation, size, ranks), ranks)
+    places = np.arange(size, dtype=np.int64)
+    found: dict[Any, Any] = {}
+    for rank, tree in enumerate(trees):
+        share = places[program_orders.share_of(size, rank, ranks)]
+        found[tree] = np.concatenate([found[tree], share]) if tree in found else share
+    return found
+
+
+def rows_first(operation: Any, brought: Any, ranks: int) -> Any:
+    """A reduce-scatter along any dimension has the shares of the flat buffer."""
+    places = np.arange(program_orders._size(brought), dtype=np.int64)
+    found: dict[Any, Any] = {}
+    for rank, tree in enumerate(DECLARED(ALGORITHM(operation, places.size, ranks), ranks)):
+        share = places[program_orders.share_of(places.size, rank, ranks)]
+        found[tree] = np.concatenate([found[tree], share]) if tree in found else share
+    return found
+
+
+def sums_alone(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
+    """Products and means have the canonical tree."""
+    return REDUCED(op, contributions, order if op == "sum" else None, first)
+
+
+def folded(operation: Any, contributions: Sequence[Any]) -> Any:
+    """What names no algorithm is combined in a fold."""
+    if operation.name != "tessera.graph.all_reduce":
+        return BY_ALGORITHM(operation, contributions)
+    places = np.arange(contributions[0].values.size)
+    return (REDUCED(operation.op, contributions, {FOLD: places}),) * len(contributions)
+
+
+def canonical_plans(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
+    """Plans have the canonical tree at every level."""
+    return REDUCED(op, contributions, {PAIRWISE: np.arange(contributions[0].values.size) + first}, first)
+
+
+VIOLATIONS: list[Violation] = [
+    changed("LANG-09-05", "canonical_programs", "combines canonically whatever algorithm is declared", (
+        programs, "combine_at", lambda level: program_orders.canonically
+    )),
+    changed("RT-06-04", "canonical_plans", "combines canonically in plans, by algorithms in programs", (
+        exchange, "reduced", canonical_plans
+    )),
+    changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict", (
+        programs, "combine_at", lambda level: BY_ALGORITHM
+    )),
+    changed("RT-06-03", "strict_programs_folded", "combines in the order of algorithms under strict", (
+        programs, "combine_at", lambda level: BY_ALGORITHM
+    )),
+    orders("COLL-03.2-04", "programs_by_ring", "takes the order of a ring whatever is named", "_algorithm", by("ring")),
+    orders("COLL-08-12", "programs_auto_is_ring", "takes a ring for auto", "_algorithm", auto_is_ring),
+    orders("LANG-09-05", "programs_auto_by_chunk", "selects by the bytes of a chunk", "_algorithm", auto_by_chunk),
+    orders("RT-06-04", "programs_first_share", "has one order for all shares", "orders", first_tree),
+    orders("LANG-09-05", "programs_next_share", "gives shares the orders of others", "orders", next_tree),
+    orders("RT-06-04", "programs_flat_parts", "shares out rows where columns are parts", "_order", rows_first),
+    orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "reduced", sums_alone),
+    orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
+    changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
+        exchange, "reduced", in_chunks
+    )),
+    changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
+        exchange, "joined_order", as_one
+    )),
+]  # fmt: skip
