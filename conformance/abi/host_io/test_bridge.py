@@ -52,7 +52,7 @@ def test_messages_hold_neither_code_nor_bytes(impl, check, kind):
         check.equal([part for each in sent.of(kind) for part in bulk_of(each)], [], f"bulk in a {kind} of {program}")
 
 
-@clause("HIO-D3-03", "HIO-D3-06")
+@clause("HIO-D3-06")
 @every_program
 def test_no_two_requests_of_the_runtime_share_their_ids(impl, check, program):
     """They have their correlation id, which the host made, before any answer; with the request id it is used once."""

@@ -18,7 +18,9 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
 from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.transports.locate import load_adapter
 
 
@@ -69,7 +71,8 @@ def strength(arguments: argparse.Namespace) -> int:
         arguments.output.mkdir(parents=True, exist_ok=True)
         document = json.dumps(as_json(matrix), indent=1) + "\n"
         (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
-        (arguments.output / "kill-matrix.md").write_text(markdown(matrix, registry, suite), encoding="utf-8")
+        control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
+        (arguments.output / "kill-matrix.md").write_text(markdown(matrix, control, suite), encoding="utf-8")
     return 1 if matrix.survivors or matrix.control_failures else 0
 
 
@@ -119,14 +122,19 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
     }
 
 
-def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> str:
-    """The matrix for people, with the clauses that have cases but no violator."""
+def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> str:
+    """The matrix for people, with the clauses that have cases but no violator.
+
+    Where the control does not claim a feature, no violator of it can be held against cases of that feature.
+    """
     rows = [
         f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.level} | "
         f"{kill.fate} | {len(kill.killers)} of {kill.tagged} |"
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
-    without_violator = _without_violator(matrix, registry, suite)
+    without_violator = _without_violator(matrix, control.registry, suite)
+    unclaimed = [each for each in without_violator if _is_unclaimed(each, control, suite)]
+    missing = [each for each in without_violator if each not in unclaimed]
     return "\n".join(
         [
             "# Kill matrix",
@@ -137,7 +145,9 @@ def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> s
             "|---|---|---|---|---|---|",
             *rows,
             "",
-            f"Clauses of level MUST that have cases and no violator: {', '.join(without_violator) or 'none'}.",
+            f"Clauses of level MUST that have cases and no violator: {', '.join(missing) or 'none'}.",
+            f"Of features that the control does not claim, so that no violator can be held against their cases: "
+            f"{', '.join(unclaimed) or 'none'}.",
             "",
         ]
     )
@@ -150,3 +160,12 @@ def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSu
         for clause in registry.clauses.values()
         if clause.id in waiting and clause.level == "MUST" and clause.duplicate_of is None
     ]
+
+
+def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool:
+    """Whether the control claims the features of no case of a clause."""
+    planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
+    verdicts = [
+        control.judge_before(Case(each.id, each.title, each.clauses, each.levels, each.features)) for each in planned
+    ]
+    return all(verdict is not None and verdict.verdict == "unsupported" for verdict in verdicts)
