@@ -10,10 +10,9 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_endpoint_is_without_findings(seed: int) -> None:
+def test_the_endpoint_is_without_findings() -> None:
     script = Path(__file__).parent / "fuzz_server.py"
-    command = [sys.executable, str(script), f"--seed={seed}", "--sessions=6", "--seconds=60"]
+    command = [sys.executable, str(script), "--seed=1", "--sessions=6", "--seconds=60"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     assert done.stdout.endswith("\n0 findings\n")

@@ -42,11 +42,10 @@ def verdicts(tmp_path: Path) -> Counter[str]:
 @pytest.mark.parametrize(
     ("form", "files"),
     [
-        ("unix", QUICK),
         pytest.param("unix", (), marks=pytest.mark.slow),
-        pytest.param("tcp", (), marks=pytest.mark.slow),
+        ("tcp", QUICK),
     ],
-    ids=["unix-part", "unix", "tcp"],
+    ids=["unix", "tcp-part"],
 )
 def test_nothing_that_crosses_the_wire_fails(
     serve: Callable[..., Served], tmp_path: Path, form: str, files: tuple[str, ...]
@@ -64,7 +63,7 @@ def test_nothing_that_crosses_the_wire_fails(
 def test_a_run_ends_when_the_endpoint_is_killed(serve: Callable[..., Served], tmp_path: Path) -> None:
     """The cases before have passed, those behind are crashes, and no case is without a verdict."""
     served = serve("--unix", str(tmp_path / "io.sock"), *described(tmp_path))
-    run, report = suite(served, tmp_path), tmp_path / "report.jsonl"
+    run, report = suite(served, tmp_path, *QUICK, "test_fields.py"), tmp_path / "report.jsonl"
     limit = time.monotonic() + PATIENCE
     while not (report.exists() and report.read_bytes().count(b'"verdict":"pass"') > 20):
         assert time.monotonic() < limit
