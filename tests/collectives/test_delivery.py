@@ -42,10 +42,10 @@ def orders_found(name: str, seeds: int, **changes: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_thousand_seeds_give_one_set_of_bits(name: str, level: str) -> None:
-    assert orders_found(name, SEEDS, level=level) == 1
+def test_a_thousand_seeds_give_one_set_of_bits(name: str) -> None:
+    """Under strict; the suite has a thousand under deterministic."""
+    assert orders_found(name, SEEDS, level="strict") == 1
 
 
 @pytest.mark.parametrize("level", LEVELS)
