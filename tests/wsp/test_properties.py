@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def packages(draw: st.DrawFn, shared: bool) -> Package:
     return load(package_bytes(compile_program(program.form, found)[0]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(packages(shared=True), sizes, st.integers(0, 2**32))
 def test_a_seed_changes_nothing(package: Package, bounds: dict[str, int], seed: int) -> None:
