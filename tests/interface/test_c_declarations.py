@@ -1,4 +1,4 @@
-"""The rule from an interface to C: prototypes written by hand as `docs/cabi.md` has them, and that C is what comes out."""
+"""The rule from an interface to C: prototypes written by hand as `docs/cabi.md` has them, and that it gives C."""
 
 from __future__ import annotations
 

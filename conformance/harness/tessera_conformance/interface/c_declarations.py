@@ -8,7 +8,7 @@ each function how its arguments are carried. `tessera.h` and `tessera_ext.h` are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from tessera_conformance.interface.declarations import Interface, Method, interface
 from tessera_conformance.interface.types import Builtin, Constant, Enumeration, Field, Named, Type, Union
 
-__all__ = ["ABSENT", "CFunction", "Input", "Output", "Position", "c_functions", "c_name", "declarations"]
+__all__ = ["ABSENT", "SESSION", "CFunction", "Input", "Output", "Position", "c_functions", "c_name", "declarations"]
 
 Form = Literal[
     "handle", "pointer", "integer", "bool", "number", "text", "data", "memory", "integers", "structure", "json"
@@ -33,9 +33,10 @@ ELSEWHERE = frozenset(
 """What the process that loads the library answers itself: host memory, and what the header says."""
 WITHOUT_FUNCTIONS = ("session", "messages", "binding")
 """Areas of which no method is a C function: the session has two of its own, the binding is Python."""
-SESSION = ("tessxHello", "tessxReset")
 BUFFER = ("void* out", "size_t capacity", "size_t* needed")
 TEXT_BUFFER = ("char* out", "size_t capacity", "size_t* needed")
+SESSION = {"tessxHello": ", ".join(TEXT_BUFFER), "tessxReset": "void"}
+"""The functions of the session and their parameters."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,14 @@ def c_functions() -> Mapping[str, CFunction]:
     return {method.full_name: _function(declared, method) for method in _methods(declared)}
 
 
-@cache
-def declarations() -> str:
-    """All declarations in C, for cffi or a compiler: the specification's, the table of functions, the extensions."""
+def declarations(only: Collection[str] | None = None) -> str:
+    """The declarations in C, for cffi or a compiler: the specification's, the table of functions, the extensions.
+
+    `only` names the extensions that are wanted; without it all are.
+    """
     declared = interface()
-    own, extensions = [], []
-    for each in c_functions().values():
-        (extensions if each.extension else own).append(each)
+    own = [each for each in c_functions().values() if not each.extension]
+    extensions = [each for each in c_functions().values() if each.extension and (only is None or each.name in only)]
     lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
     lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
     lines += [_structure(each.c) for each in declared.types.values() if each.c]
@@ -102,7 +104,7 @@ def declarations() -> str:
     lines += ["typedef struct tessApi {", "  size_t struct_size;", "  int major, minor;", *pointers, "} tessApi;"]
     lines += ["const tessApi* tessGetApi(void);"]
     lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
-    lines += [f"{STATUS} tessxHello({', '.join(TEXT_BUFFER)});", f"{STATUS} tessxReset(void);"]
+    lines += [f"{STATUS} {name}({parameters});" for name, parameters in SESSION.items()]
     lines += [each.prototype for each in extensions]
     return "\n".join(lines) + "\n"
 

@@ -36,7 +36,7 @@ class InterfaceError(Exception):
 
 @dataclass(frozen=True)
 class NamedType:
-    """A type with a name; `where` are keywords of JSON Schema that narrow it further, `c` the structure that it is in C."""
+    """A type with a name; `where` are keywords of JSON Schema that narrow it further, `c` its structure in C."""
 
     name: str
     area: str
