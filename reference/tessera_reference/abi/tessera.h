@@ -309,8 +309,9 @@ tessStatus_t tessAllReduce(tessMesh_t mesh, void* buffer, size_t count, int dtyp
 
 /*
  * Queues a reduce-scatter: of the combination of all buffers, each rank of a group gets its share.
- *   inout  the device pointer of the elements, on each rank; its first count / ranks elements are written
- *   count  how many elements a rank brings, a multiple of the number of ranks
+ *   inout  the device pointer of all elements, on each rank; the r-th of n ranks gets the elements from r * count / n to
+ *          before (r + 1) * count / n in their place, what is left elsewhere is not specified
+ *   count  how many elements there are in all, a multiple of the number of ranks
  * The rest, and the statuses, as for tessAllReduce.
  * RT-04.6-05, RT-04.6-11
  */
@@ -319,8 +320,9 @@ tessStatus_t tessReduceScatter(tessMesh_t mesh, void* inout, size_t count, int d
 
 /*
  * Queues an all-gather: every rank of a group gets the shares of all, in order of rank.
- *   inout  the device pointer, on each rank: its share at the beginning before, all shares afterwards
- *   count  how many elements there are afterwards, a multiple of the number of ranks
+ *   inout  the device pointer of all elements, on each rank, where the r-th of n ranks brings those from r * count / n to
+ *          before (r + 1) * count / n in their place
+ *   count  how many elements there are in all, a multiple of the number of ranks
  * The rest, and the statuses, as for tessAllReduce.
  * RT-04.6-06, RT-04.6-12
  */
