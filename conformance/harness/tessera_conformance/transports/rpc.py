@@ -33,33 +33,24 @@ LAST_WORDS_GRACE = 0.5
 """Seconds that a process has to end after it wrote what is no answer."""
 
 
-class RpcTransport:
-    """Speaks the protocol with the process started by `command`.
+class ProcessTransport:
+    """Speaks the protocol with a process of its own, which is started anew after a fault."""
 
-    Raises:
-        ImplementationUnavailable: the command is empty, badly quoted or names no program.
-    """
-
-    def __init__(self, command: str) -> None:
-        self.label = f"rpc:{command}"
-        try:
-            self._arguments = shlex.split(command)
-        except ValueError as error:
-            raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
-        if not self._arguments or shutil.which(self._arguments[0]) is None:
-            program = self._arguments[0] if self._arguments else ""
-            raise ImplementationUnavailable(
-                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
-            )
+    def __init__(self, label: str) -> None:
+        self.label = label
         self._process: _Process | None = None
         self._exchange: tempfile.TemporaryDirectory[str] | None = None
+
+    def arguments(self, exchange: Path) -> list[str]:
+        """What starts the process; `exchange` is a directory that lasts as long as it."""
+        raise NotImplementedError
 
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
         self.stop()
         self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")
         try:
-            self._process = _Process(self._arguments)
+            self._process = _Process(self.arguments(Path(self._exchange.name)))
         except OSError as error:
             raise ImplementationUnavailable(self.label, f"{error}", "make the program executable") from None
         params = {
@@ -94,6 +85,30 @@ class RpcTransport:
         if self._exchange is not None:
             self._exchange.cleanup()
             self._exchange = None
+
+
+class RpcTransport(ProcessTransport):
+    """Speaks the protocol with the process started by `command`.
+
+    Raises:
+        ImplementationUnavailable: the command is empty, badly quoted or names no program.
+    """
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"rpc:{command}")
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
+        if not self._arguments or shutil.which(self._arguments[0]) is None:
+            program = self._arguments[0] if self._arguments else ""
+            raise ImplementationUnavailable(
+                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
+            )
+
+    def arguments(self, exchange: Path) -> list[str]:
+        """The words of the command."""
+        return self._arguments
 
 
 class _Process:
@@ -226,7 +241,7 @@ class _Process:
         except subprocess.TimeoutExpired:
             return self._violation(f"{method}: the implementation closed its output")
         self._drain.join(timeout=1.0)
-        how = f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+        how = f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
         return TransportFault("crash", f"{method}: the implementation ended with {how}", self._stderr_tail())
 
     def _drain_stderr(self, descriptor: int) -> None:
@@ -250,7 +265,8 @@ class _Process:
                     pipe.close()
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """SIGSEGV for 11; the number itself where it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
