@@ -7,9 +7,9 @@
  *
  *   TESS_ERR_NOT_INITIALIZED  a context or a mesh that is NULL or was ended, no context where one has to be live, or a
  *                             library that could not start at all
- *   TESS_ERR_INVALID_VALUE    a handle of another kind, or of a stream, event, module, kernel or profiler that is NULL or
- *                             was ended; an out pointer or another pointer that is NULL and must not be; a number outside
- *                             of its enumeration or range
+ *   TESS_ERR_INVALID_VALUE    a handle of another kind, or of a stream, event, module, kernel or profiler that is NULL
+ *                             or was ended; an out pointer or another pointer that is NULL and must not be; a number
+ *                             outside of its enumeration or range
  *   TESS_ERR_OUT_OF_MEMORY    no memory is left for what the call needs
  *
  * Work that is queued on a stream fails later: its first error is returned once, by the next tessStreamSynchronize
@@ -309,8 +309,8 @@ tessStatus_t tessAllReduce(tessMesh_t mesh, void* buffer, size_t count, int dtyp
 
 /*
  * Queues a reduce-scatter: of the combination of all buffers, each rank of a group gets its share.
- *   inout  the device pointer of all elements, on each rank; the r-th of n ranks gets the elements from r * count / n to
- *          before (r + 1) * count / n in their place, what is left elsewhere is not specified
+ *   inout  the device pointer of all elements, on each rank; the r-th of n ranks gets the elements from r * count / n
+ *          to before (r + 1) * count / n in their place, what is left elsewhere is not specified
  *   count  how many elements there are in all, a multiple of the number of ranks
  * The rest, and the statuses, as for tessAllReduce.
  * RT-04.6-05, RT-04.6-11
@@ -320,8 +320,8 @@ tessStatus_t tessReduceScatter(tessMesh_t mesh, void* inout, size_t count, int d
 
 /*
  * Queues an all-gather: every rank of a group gets the shares of all, in order of rank.
- *   inout  the device pointer of all elements, on each rank, where the r-th of n ranks brings those from r * count / n to
- *          before (r + 1) * count / n in their place
+ *   inout  the device pointer of all elements, on each rank, where the r-th of n ranks brings those from
+ *          r * count / n to before (r + 1) * count / n in their place
  *   count  how many elements there are in all, a multiple of the number of ranks
  * The rest, and the statuses, as for tessAllReduce.
  * RT-04.6-06, RT-04.6-12
@@ -435,7 +435,7 @@ typedef struct tessApi {
  */
 const tessApi* tessGetApi(void);
 
-/* What the structures and enumerations look like in memory, which the specification fixes by its 64-bit layout (10.1) */
+/* What the structures and enumerations look like in memory: pointers have 8 bytes (section 10.1) */
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define TESS_ASSERT static_assert
