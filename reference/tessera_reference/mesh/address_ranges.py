@@ -2,7 +2,7 @@
 
 Addresses are given in ascending order and never twice, with a guard zone around each allocation: so an address past
 an end, or of memory that was freed, is recognised. Every address is below 2**53, and thus exact as a number
-in JSON.
+in JSON. Device pointers are above all addresses that a process can have, so that none is taken for the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from ..abi.status import Failure, Status
 from .allocations import Allocation, Space
 
-__all__ = ["ALIGNMENT", "GUARD", "AddressRange"]
+__all__ = ["ALIGNMENT", "DEVICE", "GUARD", "HOST", "AddressRange"]
 
 ALIGNMENT = 256
 GUARD = 65536
@@ -22,26 +22,25 @@ GUARD = 65536
 MOST_FREED = 8192
 """Freed allocations whose addresses are remembered, at least."""
 
-DEVICE = range(2**44, 2**51)
+DEVICE = range(2**48, 2**51)
 HOST = range(2**51, 2**52)
 
 
 class AddressRange:
     """The allocations of one space, in the order of their addresses."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, addresses: range) -> None:
         self.space = space
-        self._range = DEVICE if space == "device" else HOST
-        self.first = self._range.start
-        self._next = self.first + GUARD
+        self.addresses = addresses
+        self._next = addresses.start + GUARD
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: deque[Allocation] = deque()
 
     def place(self, bytes: int, function: str) -> int:
         """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
-        if self._next + bytes + GUARD > self._range.stop:
-            given = f"{bytes} bytes, with {max(0, self._range.stop - self._next - GUARD)} {self.space} addresses left"
+        if self._next + bytes + GUARD > self.addresses.stop:
+            given = f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
         return self._next
 
