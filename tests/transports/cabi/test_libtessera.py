@@ -17,11 +17,10 @@ from tessera_conformance.reports.journal import read
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = (
-    "abi/test_parameter_layout.py",
-    "abi/test_header.py",
+    "abi/test_kernel_convention.py",
     "runtime/test_contexts.py",
-    "runtime/test_events.py",
-    "runtime/test_copies.py",
+    "runtime/test_faults.py",
+    "runtime/test_graphs.py",
     "runtime/test_last_error.py",
     "runtime/test_policy.py",
 )
