@@ -114,7 +114,9 @@ def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     (native,) = results(path)
     assert "int main" in text.read_text(encoding="utf-8")
     assert main(["wsp", "run", "--native", str(package), "--resource", "task_window=3"]) == 0
-    assert json.loads(capsys.readouterr().out) == executed(made("readers_and_writers"), {"resources": {"task_window": 3}})
+    assert json.loads(capsys.readouterr().out) == executed(
+        made("readers_and_writers"), {"resources": {"task_window": 3}}
+    )
     assert native == executed(made("readers_and_writers"), {})
     assert main(["wsp", "run", "--native", str(package), "--symbol", "none=3"]) == 2
     assert capsys.readouterr().err == "error: symbol none=3: the program has no such symbol\n"
