@@ -37,13 +37,16 @@ LONGEST_PASSED = 2_000
 LONGEST_OTHER = 20_000
 """Characters of one text that the page keeps, of a case that passed and of any other."""
 
+SCRIPTS = ("deadlock.js", "case.js", "page.js")
+"""The pieces of the script, which become one."""
+
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 
 def page(report: Report, registry: Registry) -> Iterator[str]:
     """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
-    style, script = _asset("page.css"), _asset("case.js") + _asset("page.js")
+    style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
         "POLICY": _policy(script, style),

@@ -30,10 +30,11 @@ __all__ = ["Code"]
 
 
 class Code:
-    """The steps of a process, and the path of the statement of each."""
+    """The steps of a process, and the path of the statement of each; `scopes`: whether scopes begin and end."""
 
-    def __init__(self, machine: Machine, body: Body) -> None:
+    def __init__(self, machine: Machine, body: Body, scopes: bool = True) -> None:
         self.machine = machine
+        self.scopes = scopes
         self.make = Steps(machine)
         self.steps: list[Step] = []
         self.statements: list[str] = []
@@ -66,10 +67,12 @@ class Code:
                 self._loop(path, body, lambda at_end: make.take(here, channel, into, at_end))
             case Close(channel):
                 self._add(path, make.close(here, channel))
-            case Scope(body):
+            case Scope(body) if self.scopes:
                 self._add(path, make.begin_scope(here))
                 self._body(body, f"{path}/body")
                 self._add(path, make.end_scope(self.here))
+            case Scope(body):
+                self._body(body, f"{path}/body")
             case Cond():
                 self._cond(statement, path)
             case Repeat(count, body, index):

@@ -49,7 +49,7 @@ class Run:
         self.error: RunError | None = None
         self.deadlock: dict[str, Any] | None = None
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
-            code = Code(self.machine, stated.body)
+            code = Code(self.machine, stated.body, not stated.without_scopes)
             process.code, process.statements = code.steps, code.statements
             self.machine.agenda.make_runnable(process)
 
