@@ -28,7 +28,8 @@ class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
     `symbols`, `tensors` (bytes) and `resources` (sizes, as `knobs.py` names them) are by name; what is left out is as
-    the package has it; `forms` are those of another run of the package. Raises `ArgumentRefused` for what does not fit the package.
+    the package has it; `forms` are those of another run of the package. Raises `ArgumentRefused` for what does not fit
+    the package.
     """
 
     def __init__(
