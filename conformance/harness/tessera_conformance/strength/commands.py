@@ -49,17 +49,16 @@ def strength(arguments: argparse.Namespace) -> int:
         violations = load_violations(arguments.violators)
         for violation in violations:
             registry.clause(violation.clause)
+        only = arguments.only or ""
+        chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
+        if not chosen:
+            raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = CollectedSuite()
         wanted = arguments.cases or [""]
         suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
         load_adapter(arguments.control)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
-        return 2
-    only = arguments.only or ""
-    chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
-    if not chosen:
-        print(f"no violator's name or clause contains {only!r}", file=sys.stderr)
         return 2
     known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
