@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import gc
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,10 +87,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make a case of every test of the suite, and leave out what was not asked for."""
     run, suite = config.stash[RUN], suite_directory()
+    inside = cache(lambda path: suite in path.parents)  # asked once a file: to take a path apart takes long
     problems: list[str] = []
     seen: dict[str, str] = {}
     for item in items:
-        identifier = case_id(item.nodeid) if suite in item.path.parents else None
+        identifier = case_id(item.nodeid) if inside(item.path) else None
         if identifier is None:
             continue
         if identifier in seen:

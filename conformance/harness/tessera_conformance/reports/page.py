@@ -29,7 +29,7 @@ from tessera_conformance.reports.clause_results import (
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Line, Report, counts_against
-from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.observed_line import LONG, ObservedLine
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
 
@@ -166,7 +166,8 @@ def _long_fields(observation: Line, longest: int) -> str:
         text = observation.long_text
         if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
             return _safe(text)
-    return _island({key: _trimmed(observation[key], longest) for key in ("checks", "exchanges")})[1:-1]
+        return _island(_trimmed(observation.long_fields(), longest))[1:-1]
+    return _island({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:

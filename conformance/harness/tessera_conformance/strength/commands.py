@@ -51,6 +51,10 @@ def strength(arguments: argparse.Namespace) -> int:
         violations = load_violations(arguments.violators)
         for violation in violations:
             registry.clause(violation.clause)
+        only = arguments.only or ""
+        chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
+        if not chosen and arguments.mutants is None:
+            raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = CollectedSuite()
         wanted = arguments.cases or [""]
         suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
@@ -60,11 +64,6 @@ def strength(arguments: argparse.Namespace) -> int:
         return 2
     if arguments.mutants is not None:
         return judge_mutants(arguments, suite, registry)
-    only = arguments.only or ""
-    chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
-    if not chosen:
-        print(f"no violator's name or clause contains {only!r}", file=sys.stderr)
-        return 2
     known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
     matrix = kill_matrix(
