@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
 from tessera_reference.adapter import ReferenceAdapter
 
 
@@ -45,3 +47,9 @@ def _at_graph(params: dict[str, Any]) -> dict[str, Any]:
     if level != "graph":
         raise NotSupported(f"programs at {level}")
     return params
+
+
+class NamedProfiles(WithoutFeatures):
+    """All documents, and of their features those of the named profiles."""
+
+    features = tuple(name for row in load_registry(clauses_directory()).profiles for name in row.features)
