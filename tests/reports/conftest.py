@@ -18,7 +18,7 @@ MUSTS: dict[str, dict[str, Any]] = {
 }
 """What the runs of these tests are to tell of: nothing that keeps a claim from success, unless a test says more."""
 
-PROFILES: dict[str, list[str]] = {}
+PROFILES: dict[str, dict[str, Any]] = {}
 
 NASTY = "<script>alert(1)</script>"
 

@@ -25,7 +25,10 @@ MUSTS = {
     "RT-10.1-01": must("runtime_abi"),
     "RT-12-01": must("runtime_abi", excused="no function shows it"),
 }
-PROFILES = {"levels": ["lower-tile", "lower-target"], "ranks": ["rank-memory"]}
+PROFILES = {
+    "ranks": {"document": "runtime_abi", "features": ["rank-memory"]},
+    "levels": {"document": "language_ir", "features": ["lower-tile", "lower-target"]},
+}
 
 
 @pytest.fixture
@@ -84,6 +87,12 @@ def test_a_core_must_that_is_not_supported_makes_it_partial_and_comes_first(clai
         "ranks scope language_ir: 2 core MUST clauses are unsupported; 1 judged, 1 passed, 3 unsupported, 0 untested "
         "of 4 testable MUST clauses"
     )
+
+
+def test_a_clause_counts_for_a_profile_of_its_own_document(claim, registry):
+    """Where one case of it needs access to ranks and another one a level, and neither is claimed."""
+    report = claim({"LANG-05-01": lacking("rank-memory", "lower-tile"), "RT-10.1-01": lacking("rank-memory")})
+    assert "3 core MUST clauses are unsupported (1 of profile ranks, 2 of profile levels)" in told(report, registry)
 
 
 def test_what_no_profile_has_is_said_to_be_of_none(claim, registry):

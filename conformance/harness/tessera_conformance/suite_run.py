@@ -148,10 +148,14 @@ class SuiteRun:
             if clause.active and clause.testable and clause.level == "MUST" and clause.document in documents
         }
 
-    def profiles(self) -> dict[str, list[str]]:
-        """The features of each named profile of the documents that are claimed."""
+    def profiles(self) -> dict[str, dict[str, Any]]:
+        """The document and the features of each named profile of the documents that are claimed."""
         documents = self.hello.documents if isinstance(self.hello, Hello) else ()
-        return {row.id: list(row.features) for row in self.registry.profiles if row.document in documents}
+        return {
+            row.id: {"document": row.document, "features": list(row.features)}
+            for row in self.registry.profiles
+            if row.document in documents
+        }
 
     def header(self, complete: bool) -> dict[str, Any]:
         """The report's header line."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..abi.status import invalid
-from ..graph.execution import InputMismatch, execute, execute_on_mesh
+from ..graph.execution import FROM_ZERO, InputMismatch, RandomSource, execute, execute_on_mesh
 from ..graph.ranks import groups_met, meets, mesh_in_force
 from ..ir.diagnostics import Rejection
 from ..ir.module import Function, Module
@@ -51,25 +51,33 @@ class ProgramExecutable(Executable):
         """The meshes that its module declares."""
         return self.module.meshes
 
-    def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
         """Run the host function; see `Executable.run`."""
         self.require_configuration(grid, block)
         try:
-            return self._written(execute(self.module, self.function.name, self._inputs(arguments)))
+            return self._written(execute(self.module, self.function.name, self._inputs(arguments), source=source))
         except InputMismatch as mismatch:
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
 
-    def run_on_mesh(self, arguments: Sequence[Arguments], mesh: str | None = None) -> tuple[dict[str, Array], ...]:
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
         """Run the host function on every rank, row-major over the mesh; collectives are where they meet.
 
         Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
         """
         inputs = [self._inputs(each) for each in arguments]
         if not self.needs_mesh:
-            return super().run_on_mesh(arguments, mesh)
+            return super().run_on_mesh(arguments, mesh, source)
         try:
             self._require_ranks(len(inputs), mesh_in_force(self.module, self.function, mesh))
-            every = execute_on_mesh(self.module, self.function.name, inputs, mesh)
+            every = execute_on_mesh(self.module, self.function.name, inputs, mesh, source=source)
         except InputMismatch as mismatch:
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
         return tuple(map(self._written, every))

@@ -81,7 +81,7 @@ def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
     """core, and the named profiles of which an implementation claims every feature."""
     states = (hello or {}).get("capabilities", {})
     named = plan["profiles"].items()
-    return ["core", *(name for name, features in named if all(_is_claimed(states, each) for each in features))]
+    return ["core", *(name for name, row in named if all(_is_claimed(states, each) for each in row["features"]))]
 
 
 def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Line]) -> dict[str, int]:
@@ -91,9 +91,15 @@ def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Lin
     counts: Counter[str] = Counter()
     for name in missing_musts(plan, outcomes):
         if outcomes[name] == "unsupported":
-            needed = [each for line in cases[name] for each in line["needs"] if not _is_claimed(states, each)]
-            counts[next((key for key, features in plan["profiles"].items() if {*features} & {*needed}), "")] += 1
+            needed = {each for line in cases[name] for each in line["needs"] if not _is_claimed(states, each)}
+            counts[_profile_with(plan, plan["musts"][name]["document"], needed)] += 1
     return {key: counts[key] for key in (*plan["profiles"], "") if counts[key]}
+
+
+def _profile_with(plan: Line, document: str, features: set[str]) -> str:
+    """The first named profile with one of these features, those of the document before others; "" if there is none."""
+    rows = sorted(plan["profiles"].items(), key=lambda item: item[1]["document"] != document)
+    return next((name for name, row in rows if features & {*row["features"]}), "")
 
 
 def _is_claimed(states: Line, feature: str) -> bool:
