@@ -16,10 +16,10 @@ import pytest
 from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
-from tessera_conformance.judged import JUDGED
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script

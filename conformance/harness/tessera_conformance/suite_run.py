@@ -16,11 +16,11 @@ from typing import Any
 from tessera_conformance import __version__
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations
-from tessera_conformance.judged import judged_by_checks
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.session import Exchange, Session

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from tessera_conformance.judged import Judged
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
+from tessera_conformance.registry.judged import Judged
 
 Level = Literal["MUST", "SHOULD", "MAY", "INFO"]
 Kind = Literal["requirement", "declaration", "note", "permission", "impl_defined"]

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from tessera_conformance.judged import carries
+from tessera_conformance.registry.judged import carries
 from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
 
 Line = Mapping[str, Any]

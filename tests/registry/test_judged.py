@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.check import Check
-from tessera_conformance.judged import carries, judged_by_checks
 from tessera_conformance.observations import Rejected, Returned
+from tessera_conformance.registry.judged import carries, judged_by_checks
 
 REFUSED = Rejected("TESS_ERR_INVALID_VALUE", "call", "no")
 
