@@ -108,7 +108,7 @@ def test_the_sizes_that_are_asked_for_are_taken(impl, check, sizes):
 
 RECTIFIED = feature("tensor-ops")
 FUSIBLE = [
-    pytest.param("A @ B + A", "tessera.graph.matmul", "tessera.graph.add", id="sum"),
+    pytest.param("(A + B) * A", "tessera.graph.add", "tessera.graph.multiply", id="product"),
     pytest.param("op.relu(A @ B)", "tessera.graph.matmul", "tessera.graph.relu", marks=RECTIFIED, id="epilogue"),
     pytest.param("op.relu(A + B)", "tessera.graph.add", "tessera.graph.relu", marks=RECTIFIED, id="chain"),
 ]
