@@ -20,6 +20,7 @@ from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
@@ -42,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and set up the run."""
     config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
     config.addinivalue_line("markers", "feature(name, ...): what must be claimed beyond the clauses' features")
+    config.addinivalue_line("markers", "judges(what, ...): effect, acceptance or refusal, where checks tell it wrong")
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
@@ -128,7 +130,11 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    return Case(identifier, title or identifier, named, levels, features)
+    judges = marks.get("judges", [])
+    unjudged = [name for name in judges if name not in JUDGED]
+    if unjudged:
+        raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
+    return Case(identifier, title or identifier, named, levels, features, tuple(judges))
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:
