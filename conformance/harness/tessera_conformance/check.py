@@ -64,6 +64,10 @@ class Unanswered(Exception):
         self.observation = observation
 
 
+class Inapplicable(Exception):
+    """The case asks for what this run leaves out; says what."""
+
+
 class Check:
     """The assertions of one case."""
 

@@ -67,6 +67,7 @@ class SuiteRun:
         level: str | None = None,
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
+        door: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
         today: datetime.date | None = None,
     ) -> None:
@@ -76,6 +77,7 @@ class SuiteRun:
         self.profile = profile
         self.deviations = deviations or Deviations()
         self.shard = shard
+        self.door = door
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
@@ -135,6 +137,7 @@ class SuiteRun:
             "selection": {
                 "profile": self.profile,
                 "level": self.level,
+                "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
                 "today": self.today.isoformat() if self._today_given else None,

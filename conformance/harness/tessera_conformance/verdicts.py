@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered, explain
+from tessera_conformance.check import CheckFailed, CheckRecord, Inapplicable, Unanswered, explain
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause
@@ -16,10 +16,13 @@ Verdict = Literal[
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass"]
 Level = Literal["fast", "deterministic", "strict"]
+Door = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
 LEVELS: tuple[Level, ...] = get_args(Level)
+DOORS: tuple[Door, ...] = get_args(Door)
+"""How arithmetic is asked for: in programs of the language, or operation by operation."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ def after_running(error: BaseException | None, records: Sequence[CheckRecord], f
     match error:
         case CheckFailed():
             return Judgement("fail", str(error))
+        case Inapplicable() if fault is None and all(record.passed for record in records):
+            return Judgement("inapplicable", str(error))
         case Unanswered(observation=Fault() as unanswered):
             return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered(observation=observation):

@@ -140,7 +140,7 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     else:
         selection = lines[0]["selection"]
         not_judged = any(left_out_by_level(line, selection["level"]) for line in observations)
-        whole = selection["complete"] and selection["shard"] is None
+        whole = selection["complete"] and selection["shard"] is None and selection.get("door") != "operations"
         claim = "success" if whole and not not_judged else "partial"
     return {
         "record": "footer",

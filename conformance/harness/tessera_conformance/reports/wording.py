@@ -31,7 +31,13 @@ def selection(report: Report) -> str:
     """Profile and level, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{shard}"
+    door = ", by operations" if _by_operations(report) else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+
+
+def _by_operations(report: Report) -> bool:
+    """Whether arithmetic was asked for operation by operation, without programs."""
+    return bool(report.header["selection"].get("door") == "operations")
 
 
 def duration(report: Report) -> str:
@@ -65,6 +71,7 @@ def claim_reason(report: Report, registry: Registry) -> str:
     if report.claim == "partial":
         selection = report.header["selection"]
         left_out = [] if selection["complete"] and selection["shard"] is None else ["part of the suite was left out"]
+        left_out += ["programs were left out, since the run went by operations"] * _by_operations(report)
         return f"nothing failed, but {' and '.join([*left_out, *unjudged])}"
     return "no case counts against it"
 
@@ -148,6 +155,8 @@ def reproduce_command(report: Report, case: str) -> str:
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
+    if _by_operations(report):
+        words.append("--door=operations")
     return " ".join(words)
 
 
