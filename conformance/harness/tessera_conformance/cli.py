@@ -22,7 +22,7 @@ COMMANDS = {
     "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
     "fuzz": ("fuzz.commands", "generated programs, legal and not"),
     "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
-    "smoke": ("commands.new_adapter", "ask an implementation one question of each kind"),
+    "smoke": ("commands.smoke", "ask an implementation one question of each kind"),
     "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
     "interface": ("interface.generated", "check or renew what is made from the interface.toml files"),
 }

@@ -107,14 +107,8 @@ class SuiteRun:
 
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
-        claimed = self.hello.capabilities if isinstance(self.hello, Hello) else {}
-        known = self.registry.features
-        strange = [name for name in claimed if name not in known]
-        return self.deviations.expired(self.today) + [
-            f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
-            "`tessera-conformance clauses features` lists them"
-            for name in strange
-        ]
+        strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
+        return self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
@@ -152,6 +146,17 @@ class SuiteRun:
                 **({"stderr": hello.stderr} if isinstance(hello, Fault) and hello.stderr else {}),
             },
         }
+
+
+def strange_claims(hello: Hello, registry: Registry) -> list[str]:
+    """One sentence for each claim of what is no feature."""
+    known = registry.features
+    return [
+        f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
+        "`tessera-conformance clauses features` lists them"
+        for name in hello.capabilities
+        if name not in known
+    ]
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
