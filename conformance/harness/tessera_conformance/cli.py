@@ -14,6 +14,7 @@ COMMANDS = {
     "run": ("commands.run", "run the conformance suite"),
     "reproduce": ("commands.run", "run one case and write a standalone script for it"),
     "report": ("reports.commands", "render a report file"),
+    "deviations": ("commands.deviations", "write down what fails as known deviations"),
     "merge": ("reports.commands", "join the reports of the shards of one run"),
     "compare": ("reports.commands", "hold two reports against each other"),
     "clauses": ("registry.commands", "the clauses: list, show, check, lock, coverage"),

@@ -48,7 +48,7 @@ class MyAdapter:
 
 
 def _floats(tensor: Tensor) -> Sequence[float]:
-    return (ctypes.c_float * tensor.size).from_buffer_copy(tensor.data)
+    return list((ctypes.c_float * tensor.size).from_buffer_copy(tensor.data))
 
 
 make = MyAdapter
