@@ -15,6 +15,7 @@ COMMANDS = {
     "reproduce": ("commands.run", "run one case and write a standalone script for it"),
     "report": ("reports.commands", "render a report file"),
     "deviations": ("commands.deviations", "write down what fails as known deviations"),
+    "bundle": ("commands.bundle", "the submission of a report; bundle verify checks one"),
     "merge": ("reports.commands", "join the reports of the shards of one run"),
     "compare": ("reports.commands", "hold two reports against each other"),
     "clauses": ("registry.commands", "the clauses: list, show, check, lock, coverage"),

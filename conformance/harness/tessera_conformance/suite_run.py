@@ -102,6 +102,8 @@ class SuiteRun:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
         reset_fault = self.session.reset()
+        if reset_fault is not None:
+            case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         return after_running(error, case.check.records, faults[0] if faults else reset_fault)
 
