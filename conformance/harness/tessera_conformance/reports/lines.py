@@ -95,6 +95,8 @@ def plain(value: Any) -> Any:
         return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, str):

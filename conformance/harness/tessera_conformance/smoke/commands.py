@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from tessera_conformance.check import Check, Unanswered
-from tessera_conformance.commands.smoke_questions import Question, questions
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault, Unsupported, describe
 from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.session import Implementation, Session
+from tessera_conformance.smoke.questions import Question, questions
 from tessera_conformance.suite_run import strange_claims
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate

@@ -16,9 +16,9 @@ import pytest
 from tessera_conformance.cli import main
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
-from tessera_conformance.reports.bundle import MANIFEST, contents, write
-from tessera_conformance.reports.bundle_verify import verify
 from tessera_conformance.reports.journal import dump, read, seal
+from tessera_conformance.submissions.contents import MANIFEST, contents, write
+from tessera_conformance.submissions.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"

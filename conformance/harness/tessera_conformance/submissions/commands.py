@@ -61,7 +61,7 @@ def bundle(arguments: argparse.Namespace) -> int:
 
 
 def _make(path: Path, implementation: str, output: Path) -> int:
-    from tessera_conformance.reports.bundle import contents, write
+    from tessera_conformance.submissions.contents import contents, write
 
     report = read(path / FILE_NAME if path.is_dir() else path)
     if report.claim == "invalid":
@@ -92,7 +92,7 @@ def _verify(directory: Path) -> int:
     """0 where everything follows, 1 where something does not, 2 where there is no report."""
     from tessera_conformance.collection import CollectedSuite
     from tessera_conformance.plugin import CASE
-    from tessera_conformance.reports.bundle_verify import verify
+    from tessera_conformance.submissions.verify import verify
 
     found = verify(directory, {item.stash[CASE].id: item for item in CollectedSuite().items})
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])

@@ -19,9 +19,16 @@ from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
-from tessera_conformance.reports.bundle import CLAUSES_LOCK, MANIFEST, VECTORS_LOCK, deviations_text, digest, statement
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
-from tessera_conformance.reports.recompute import Recomputation, unaccounted
+from tessera_conformance.submissions.contents import (
+    CLAUSES_LOCK,
+    MANIFEST,
+    VECTORS_LOCK,
+    deviations_text,
+    digest,
+    statement,
+)
+from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.suite_run import Case
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
