@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
             load_registry(clauses_directory()),
             profile=options.profile,
             level=options.level,
+            door=options.door,
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),
@@ -179,7 +180,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def impl(request: pytest.FixtureRequest) -> Implementation:
     """The implementation under test, in its first state."""
     run = request.config.stash[RUN]
-    return Implementation(run.session, run.level)
+    return Implementation(run.session, run.level, run.door)
 
 
 @pytest.fixture
@@ -233,7 +234,7 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
         report.wasxfail = f"{case.disposition}: {deviation}"
     elif judgement.verdict == "inapplicable":
         report.outcome = "skipped"
-        report.longrepr = (str(report.location[0]), report.location[1] or 0, f"inapplicable: {plain(judgement.reason)}")
+        report.longrepr = (case.id, 0, f"inapplicable: {plain(judgement.reason)}")
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""

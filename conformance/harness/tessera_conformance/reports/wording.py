@@ -45,7 +45,13 @@ def selection(report: Report) -> str:
     """Profile and level, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{shard}"
+    door = ", by operations" if _by_operations(report) else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+
+
+def _by_operations(report: Report) -> bool:
+    """Whether arithmetic was asked for operation by operation, without programs."""
+    return bool(report.header["selection"].get("door") == "operations")
 
 
 def duration(report: Report) -> str:
@@ -80,7 +86,9 @@ def claim_reason(report: Report, registry: Registry) -> str:
     if report.claim == "partial":
         selection = report.header["selection"]
         whole = selection["complete"] and selection["shard"] is None
-        left_out = [*_unsupported(report), *(_unjudged(report) if whole else ["part of the suite was left out"])]
+        left_out = [*_unsupported(report), *(["part of the suite was left out"] * (not whole))]
+        left_out += ["programs were left out, since the run went by operations"] * _by_operations(report)
+        left_out += _unjudged(report) if whole and not _by_operations(report) else []
         return f"nothing failed, but {' and '.join([*left_out, *unjudged])}{_profiles(report)}"
     return f"no case counts against it{_profiles(report)}"
 
@@ -202,6 +210,8 @@ def reproduce_command(report: Report, case: str) -> str:
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
+    if _by_operations(report):
+        words.append("--door=operations")
     return " ".join(words)
 
 
