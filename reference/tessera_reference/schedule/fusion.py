@@ -102,7 +102,7 @@ class FusionGroups:
         return False
 
     def _needed(self, groups: Collection[int], start: int) -> set[int]:
-        """The groups that must have run before these; those before a start of a run are left out, they need only such."""
+        """The groups that must have run before these, but those before the start of a run, which need only such."""
         positions = {needed for each in groups for member in self.members[each] for needed in self.needs[member]}
         return {self.group[position] for position in positions if position >= start}
 

@@ -16,7 +16,7 @@ from .lowering import to_schedule
 
 
 def verify_stated_schedules(modules: Iterable[Module], targets: Sequence[Target]) -> None:
-    """Raise `Rejection`, with the findings for the first target, unless some target can follow each module's schedule."""
+    """Raise `Rejection`, with what is wrong for the first target, unless a target can follow each module's schedule."""
     for module in modules:
         if any(_states_schedule(function) for function in module.functions.values()):
             _verify(module, targets)
