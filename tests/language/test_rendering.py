@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tessera_reference.ir.diagnostics import Diagnostic, Span, render
+import pytest
+
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection, Span, render
 from tessera_reference.language import Diagnostic as SameDiagnostic
+from tessera_reference.language import compile_source
 
 SOURCE = """module demo {
 
@@ -53,3 +56,59 @@ def test_a_place_behind_the_text_is_still_shown() -> None:
 
 def test_the_language_hands_on_the_type() -> None:
     assert SameDiagnostic is Diagnostic
+
+
+MISTAKES = {
+    "types in a circle": (
+        "module m { type A = B; type B = A; func f() { } }",
+        "types in a circle: A = B = A",
+        "",
+    ),
+    "a tensor as the condition of an if": (
+        "module m { func f(x: tensor<4xbool>) { if (x) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a tensor as the condition of a while": (
+        "module m { func f(x: tensor<4xfp32>) { while (x > 1.0) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a comment in a comment": (
+        "module m { func f() { /* a /* b */ c */ return; } }",
+        "found '*', expected",
+        "comments do not nest (LANG-14.1-10): one ends at its first */",
+    ),
+    "another K": (
+        "module m { func f(x: tensor<4x5xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 5 and 6",
+        "K is the last dimension of x and the last but one of y",
+    ),
+    "a transposed first operand": (
+        "module m { func f(x: tensor<6x4xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 4 and 6",
+        "did you mean op.matmul(op.transpose(x), y)?",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_common_mistake_is_told_with_a_remedy(name: str) -> None:
+    source, message, remedy = MISTAKES[name]
+    with pytest.raises(Rejection) as caught:
+        compile_source(source, "t.tsr")
+    first = caught.value.diagnostics[0]
+    assert message in first.message
+    assert first.remedy == remedy
+
+
+@pytest.mark.parametrize("at", [0, 40, 500, 990])
+def test_of_a_long_line_160_columns_are_quoted(at: int) -> None:
+    line = "a" * at + "!bad!" + "a" * (995 - at)
+    text = render(Diagnostic("syntax", "lex", "no", Span(1, at + 1, 1, at + 6), "t.tsr"), line)
+    label = "   1 | "
+    (quoted,) = (each for each in text.split("\n") if each.startswith(label))
+    (carets,) = (each for each in text.split("\n") if each.startswith("     | "))
+    assert len(quoted) - len(label) == 160
+    start, stop = carets.index("^"), carets.rindex("^") + 1
+    assert quoted[start:stop] == "!bad!"

@@ -116,7 +116,10 @@ def test_a_product_that_starts_from_its_first_term_is_declared_so(
     probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
     started = {"start": "none"}
-    assert probed(PRODUCT, declared="fold", arithmetic=started, products=lambda a, b: orders.fold(a * b)).verdict == "agrees"
+    assert (
+        probed(PRODUCT, declared="fold", arithmetic=started, products=lambda a, b: orders.fold(a * b)).verdict
+        == "agrees"
+    )
     wrong = probed(PRODUCT, declared="fold", arithmetic=started, products=orders.rounded_products)
     assert aspects(wrong) == ["start"]
 

@@ -203,7 +203,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
-            write_script(item.config.option.report_dir, run.session.label, case)
+            deadlines = (run.session.start_deadline, run.session.deadline)
+            write_script(item.config.option.report_dir, run.session.label, case, deadlines)
         case.forget()
     return report
 

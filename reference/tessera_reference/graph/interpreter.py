@@ -29,7 +29,7 @@ Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Called for every executed instruction with its results; those of regions before their owner."""
 
 MOST_STEPS = 400_000
-"""Instructions that one run may execute: a program that loops for ever ends with a diagnostic, on scalars within 5 s."""
+"""Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
 
 
 class _Returned(Exception):  # no error: how a return leaves the regions around it

@@ -37,8 +37,8 @@ class NodeArithmetic:
 
     `product` says whether products are rounded to the accumulator before they are added; `alignment_bits` how many bits
     below the largest exponent a fused node of three or more terms keeps of each, None being all of them; `subnormals`
-    whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C operand
-    starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
+    whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C
+    operand starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
 
     Raises:
         ModelError: a field has a value that it cannot have.

@@ -22,7 +22,7 @@ from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.session import Exchange
+from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
 
@@ -31,9 +31,11 @@ _EMPTY_CASE = 'json.loads(r"""{}""")'
 _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
 
-def write_script(directory: Path, implementation: str, case: Case) -> Path:
-    """Write `reproduce-<case>.py` into the directory and return its path."""
-    content = json.dumps(_content(implementation, case), indent=1, default=repr)
+def write_script(
+    directory: Path, implementation: str, case: Case, deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE)
+) -> Path:
+    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call."""
+    content = json.dumps(_content(implementation, case, deadlines), indent=1, default=repr)
     template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
@@ -57,7 +59,7 @@ def start_command(implementation: str) -> list[str]:
     )
 
 
-def _content(implementation: str, case: Case) -> dict[str, Any]:
+def _content(implementation: str, case: Case, deadlines: tuple[float, float]) -> dict[str, Any]:
     judgement = case.judgement
     return {
         "case": case.id,
@@ -67,6 +69,7 @@ def _content(implementation: str, case: Case) -> dict[str, Any]:
         "reason": judgement.reason if judgement else "",
         "command": start_command(implementation),
         "directory": os.getcwd(),
+        "deadlines": deadlines,
         "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
         "outcomes": [_outcome(one) for one in case.exchanges],
         "checks": [*_checks(case), *_answered(case)],

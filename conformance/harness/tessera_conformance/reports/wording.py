@@ -12,6 +12,7 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
 from tessera_conformance.reports.journal import Line, Report, left_out_by_level
+from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.verdicts import VERDICTS
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
@@ -148,6 +149,11 @@ def reproduce_command(report: Report, case: str) -> str:
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
+    deadlines = chosen.get("deadlines", {})
+    if deadlines.get("call", DEADLINE) != DEADLINE:
+        words.append(f"--deadline={deadlines['call']:g}")
+    if deadlines.get("start", START_DEADLINE) != START_DEADLINE:
+        words.append(f"--start-deadline={deadlines['start']:g}")
     return " ".join(words)
 
 
