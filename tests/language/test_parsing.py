@@ -286,4 +286,4 @@ def test_a_type_may_end_beside_the_sign_of_a_declaration(type_: str) -> None:
     """`>=` is one token between operands only."""
     (module,) = parse(f"module m {{ func f(v: {type_}) {{ let s: {type_}=v; let b: bool=v[0]>=1; }} }}", "t").modules
     (function,) = module.declarations
-    assert [type(each).__name__ for each in function.body] == ["Let", "Let"]  # type: ignore[union-attr]
+    assert [type(each).__name__ for each in function.body.statements] == ["Let", "Let"]  # type: ignore[union-attr]

@@ -36,8 +36,8 @@ def test_a_shape_error_reads_like_the_sample(rejects: Callable[[str], Diagnostic
     )
 
 
-def test_no_remedy_is_offered_that_would_not_help(rejects: Callable[[str], Diagnostic]) -> None:
-    assert rejects(SOURCE).remedy == ""
+def test_no_transpose_is_offered_that_would_not_help(rejects: Callable[[str], Diagnostic]) -> None:
+    assert rejects(SOURCE).remedy == "K is the last dimension of Q and the last but one of K"
 
 
 def test_tabs_keep_the_caret_under_its_place() -> None:

@@ -16,6 +16,7 @@ import pytest
 from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
+from tessera_conformance.interruptions import interrupt_once
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
@@ -60,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):
+        config.add_cleanup(interrupt_once())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
 
 

@@ -120,6 +120,8 @@ class ReportKeeper:
         if self._writer is None:
             return
         problems = self._not_collected + self._run.problems()
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            problems.append("the run was interrupted")
         if self._complete and self._run.shard is None:
             problems += self._run.deviations.unmatched(self._observed)
         self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
