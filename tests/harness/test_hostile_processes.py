@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import subprocess
 import sys
 import time
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.observations import Fault
+from tessera_conformance.protocol import METHOD_NOT_FOUND
+from tessera_conformance.server import serve
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
 
@@ -95,3 +99,32 @@ def test_two_sessions_do_not_end_each_other(fake_command: Callable[[str], str]) 
     first.close()
     assert not isinstance(second.call("language.parse", {"source": ""}), Fault)
     second.close()
+
+
+class Busy:
+    """An adapter with more attributes than methods of the protocol."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def hello(self) -> dict[str, object]:
+        return {}
+
+    def language_parse(self, **params: object) -> dict[str, object]:
+        self.asked.append("language.parse")
+        return {"modules": []}
+
+    def delete_everything(self, **params: object) -> dict[str, object]:
+        self.asked.append("delete.everything")
+        return {}
+
+
+@pytest.mark.parametrize("method", ["delete.everything", "delete_everything", "hello", ".__init__", "language.tidy"])
+def test_serve_answers_declared_methods_alone(method: str) -> None:
+    adapter, answers = Busy(), io.BytesIO()
+    asked = [{"jsonrpc": "2.0", "id": number, "method": name} for number, name in enumerate((method, "language.parse"))]
+    serve(adapter, io.BytesIO(b"".join(json.dumps(each).encode() + b"\n" for each in asked)), answers)
+    refused, answered = map(json.loads, answers.getvalue().splitlines())
+    assert refused["error"]["code"] == METHOD_NOT_FOUND
+    assert answered["result"] == {"returned": {"modules": []}}
+    assert adapter.asked == ["language.parse"]

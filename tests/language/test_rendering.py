@@ -112,3 +112,12 @@ def test_of_a_long_line_160_columns_are_quoted(at: int) -> None:
     assert len(quoted) - len(label) == 160
     start, stop = carets.index("^"), carets.rindex("^") + 1
     assert quoted[start:stop] == "!bad!"
+
+
+def test_no_hidden_character_of_a_program_reaches_the_terminal() -> None:
+    """Each is shown as one sign, so that carets keep their places."""
+    acting = "\x1b[2J\x9b\u202e\u2066\u200b"
+    text = render(Diagnostic("types", "verify", f"no {acting}", Span(1, 9, 1, 12), f"{acting}.tsr"), f"{acting}!bad!")
+    assert not set("\x1b\x9b\u202e\u2066\u200b") & set(text)
+    quoted, carets = text.split("\n")[2:4]
+    assert quoted[carets.index("^") :][:3] == "!ba"

@@ -25,6 +25,7 @@ from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
+from tessera_conformance.terminal_text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -228,4 +229,5 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""
-        report.longrepr = f"{judgement.verdict}: {plain(judgement.reason)}\n  case {case.id}  ({clauses}){trace}"
+        reason = visible(plain(judgement.reason))
+        report.longrepr = f"{judgement.verdict}: {reason}\n  case {case.id}  ({clauses}){trace}"

@@ -38,7 +38,7 @@ def locked_class(cls: Class) -> Class:
         if isinstance(member, FunctionType):
             setattr(cls, name, locked(member))
         elif isinstance(member, property):
-            setattr(
-                cls, name, property(*(each and locked(each) for each in (member.fget, member.fset)), doc=member.__doc__)
-            )
+            read = None if member.fget is None else locked(member.fget)
+            write = None if member.fset is None else locked(member.fset)
+            setattr(cls, name, property(read, write, doc=member.__doc__))
     return cls

@@ -139,7 +139,8 @@ def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 def _shown_together(alike: Sequence[Change]) -> Iterator[str]:
     first = alike[0]
-    who = first.case if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {first.case}"
+    one = wording.printable(first.case)
+    who = one if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {one}"
     sides = [line for line in (first.before, first.after) if line is not None]
     yield f"  {who}  {' -> '.join(dict.fromkeys(map(_state, sides)))}"
     if len(sides) == 1:

@@ -13,6 +13,7 @@ from tessera_conformance.registry import Registry
 from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
 from tessera_conformance.reports.journal import Line, Report, left_out_by_level
 from tessera_conformance.session import DEADLINE, START_DEADLINE
+from tessera_conformance.terminal_text import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
@@ -191,11 +192,6 @@ def start_stderr(report: Report) -> str:
 def printable(text: str) -> str:
     """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
     return escaped(_NOT_PRINTABLE, " ".join(text.split()))
-
-
-def escaped(unwanted: re.Pattern[str], text: str) -> str:
-    """The text with each character that a rendering cannot show written as Python escapes it."""
-    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def count(number: int) -> str:
