@@ -17,6 +17,7 @@ import pytest
 from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
+from tessera_conformance.interruptions import interrupt_once
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
@@ -26,6 +27,7 @@ from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
+from tessera_conformance.terminal_text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -64,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):
+        config.add_cleanup(interrupt_once())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
 
 
@@ -212,8 +215,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
-            option = item.config.option
-            write_script(option.report_dir, run.session.label, case, option.compiler)
+            option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
+            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
         case.forget()
     return report
 
@@ -238,4 +241,5 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""
-        report.longrepr = f"{judgement.verdict}: {plain(judgement.reason)}\n  case {case.id}  ({clauses}){trace}"
+        reason = visible(plain(judgement.reason))
+        report.longrepr = f"{judgement.verdict}: {reason}\n  case {case.id}  ({clauses}){trace}"

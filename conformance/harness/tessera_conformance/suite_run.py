@@ -174,6 +174,7 @@ class SuiteRun:
                 "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
                     {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries

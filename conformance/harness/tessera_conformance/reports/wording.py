@@ -23,6 +23,8 @@ from tessera_conformance.reports.claim import (
 )
 from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
 from tessera_conformance.reports.journal import Report
+from tessera_conformance.session import DEADLINE, START_DEADLINE
+from tessera_conformance.terminal_text import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4
@@ -212,6 +214,11 @@ def reproduce_command(report: Report, case: str) -> str:
         words.append(f"--level={chosen['level']}")
     if _by_operations(report):
         words.append("--door=operations")
+    deadlines = chosen.get("deadlines", {})
+    if deadlines.get("call", DEADLINE) != DEADLINE:
+        words.append(f"--deadline={deadlines['call']:g}")
+    if deadlines.get("start", START_DEADLINE) != START_DEADLINE:
+        words.append(f"--start-deadline={deadlines['start']:g}")
     return " ".join(words)
 
 
@@ -249,11 +256,6 @@ def start_stderr(report: Report) -> str:
 def printable(text: str) -> str:
     """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
     return escaped(_NOT_PRINTABLE, " ".join(text.split()))
-
-
-def escaped(unwanted: re.Pattern[str], text: str) -> str:
-    """The text with each character that a rendering cannot show written as Python escapes it."""
-    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def count(number: int) -> str:

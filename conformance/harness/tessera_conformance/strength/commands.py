@@ -7,11 +7,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.documents import read_json
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
@@ -81,8 +83,11 @@ def strength(arguments: argparse.Namespace) -> int:
 
 def _killers(path: Path) -> dict[str, frozenset[str]]:
     """The cases that caught each violator of a matrix, by its name."""
-    rows = json.loads(path.read_text(encoding="utf-8"))["violators"]
-    return {row["name"]: frozenset(row["killers"]) for row in rows}
+    try:
+        rows = read_json(path.read_text(encoding="utf-8"))["violators"]
+        return {row["name"]: frozenset(row["killers"]) for row in rows}
+    except (ValueError, LookupError, TypeError) as error:
+        raise OSError(EINVAL, f"no kill matrix: {error}", str(path)) from None
 
 
 def text(matrix: KillMatrix) -> str:
