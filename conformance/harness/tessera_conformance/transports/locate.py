@@ -11,13 +11,14 @@ from typing import cast
 
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.transports import ImplementationUnavailable, Transport
+from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.transports.hostio import HostIoTransport
 from tessera_conformance.transports.hostio_adapter import HostIoAdapter
 from tessera_conformance.transports.rpc import RpcTransport
 
 REFERENCE = "py:tessera_reference.adapter:make"
-FORMS = "reference, py:module:factory, rpc:command, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+FORMS = "reference, py:module:factory, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or hostio:tcp:HOST:PORT"
 
 
 def locate(implementation: str) -> Transport:
@@ -34,11 +35,7 @@ def locate(implementation: str) -> Transport:
     if form == "hostio":
         return HostIoTransport(rest)
     if form == "cabi":
-        raise ImplementationUnavailable(
-            implementation,
-            "C libraries cannot be loaded by this version",
-            "wrap the library in a program that speaks the line protocol and use rpc:command",
-        )
+        return CabiTransport(rest)
     raise ImplementationUnavailable(implementation, "unknown form", f"use {FORMS}")
 
 

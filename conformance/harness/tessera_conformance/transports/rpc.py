@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.protocol import METHOD_NOT_FOUND, PROTOCOL
+from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PROTOCOL
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 
@@ -218,6 +218,8 @@ class _Process:
             raise self._violation(f"{method}: the error needs an integer code and a message: {_excerpt(line)}")
         if error["code"] == METHOD_NOT_FOUND:
             return {"unsupported": {"feature": method}}
+        if error["code"] == MALFORMED_ANSWER:
+            raise self._violation(f"{method}: {error['message']}")
         raise TransportFault("crash", f"{method}: {error['message']}", self._stderr_tail())
 
     def _violation(self, detail: str) -> TransportFault:
