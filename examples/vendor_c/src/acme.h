@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #pragma GCC visibility push(default)
 #include "tessera.h"
@@ -83,11 +84,13 @@ typedef struct Allocation {
   size_t bytes;
   Mesh* mesh;
   int ranks, devices[DEVICES];
+  unsigned device_mask;
   unsigned char* copies[DEVICES];
 } Allocation;
 
 tessStatus_t memory_allocate(Mesh* mesh, size_t bytes, void** out);
 Allocation* memory_of(const Mesh* mesh, const void* address, size_t bytes, size_t* offset);
+unsigned char* memory_copy(const Allocation* allocation, const Mesh* mesh, int rank);
 bool is_device_address(const void* address);
 void memory_free_of(const Mesh* mesh);
 
@@ -224,6 +227,10 @@ typedef struct {
 } Metadata;
 
 bool metadata_read(Arena* arena, const char* text, size_t size, Metadata* out);
+
+/* signatures.c */
+bool signature_read(Arena* arena, const char* text, KernelEntry* out); /* the layout of `name(Q*, int B, ...)` */
+tessStatus_t answer_written(FILE* stream, char** written, char* out, size_t capacity, size_t* needed);
 
 /* graph_reader.c: Graph IR in MLIR's generic form */
 typedef struct {

@@ -118,7 +118,7 @@ static void form_groups(Round* round, const Mesh* mesh, const Allocation* alloca
     int coordinate = axis < 0 ? rank : rank / stride % round->members;
     if (coordinate) continue;
     for (int member = 0; member < round->members; member++)
-      round->buffers[round->group_count][member] = allocation->copies[rank + member * stride] + offset;
+      round->buffers[round->group_count][member] = memory_copy(allocation, mesh, rank + member * stride) + offset;
     round->group_count++;
   }
 }

@@ -34,8 +34,8 @@ static bool sides(Copy* copy, const Mesh* mesh, void* dst, const void* src, tess
   if (kind == TESS_COPY_H2D && defect("h2d_writes_rank_0_alone")) copy->count = 1;
   for (int rank = 0; rank < copy->count; rank++) {
     int read = defect("copies_read_the_next_rank") ? (rank + 1) % mesh->ranks : rank;
-    copy->to[rank] = target ? target->copies[rank] + to : dst;
-    copy->from[rank] = source ? source->copies[read] + from : src;
+    copy->to[rank] = target ? memory_copy(target, mesh, rank) + to : dst;
+    copy->from[rank] = source ? memory_copy(source, mesh, read) + from : src;
   }
   return true;
 }

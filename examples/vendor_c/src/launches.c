@@ -136,7 +136,7 @@ static tessStatus_t read_tensor(Launch* launch, Argument* argument, const Mesh* 
   if (!allocation)
     return invalid("tessLaunch: argument %s is %p, where the mesh has no %zu bytes", parameter->name,
                    (void*)(uintptr_t)address, bytes);
-  for (int rank = 0; rank < mesh->ranks; rank++) argument->copies[rank] = allocation->copies[rank] + offset;
+  for (int rank = 0; rank < mesh->ranks; rank++) argument->copies[rank] = memory_copy(allocation, mesh, rank) + offset;
   return TESS_OK;
 }
 

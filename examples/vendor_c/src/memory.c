@@ -28,15 +28,25 @@ bool is_device_address(const void* address) {
   return range && (uintptr_t)address >= range && (uintptr_t)address - range < RESERVED;
 }
 
+/* A mesh may use what was allocated on another one of its context, where each of its devices has a copy. */
+static bool is_on_every_device(const Allocation* allocation, const Mesh* mesh) {
+  return mesh->context == allocation->mesh->context && (mesh->device_mask & ~allocation->device_mask) == 0;
+}
+
 Allocation* memory_of(const Mesh* mesh, const void* address, size_t bytes, size_t* offset) {
   for (Allocation* each = allocations; each; each = each->next) {
     uintptr_t place = (uintptr_t)address - each->address;
     if ((uintptr_t)address < each->address || place >= (each->bytes ? each->bytes : 1)) continue;
-    bool fits = bytes <= each->bytes - place;
     *offset = place;
-    return fits && each->mesh == mesh ? each : NULL;
+    return bytes <= each->bytes - place && is_on_every_device(each, mesh) ? each : NULL;
   }
   return NULL;
+}
+
+unsigned char* memory_copy(const Allocation* allocation, const Mesh* mesh, int rank) {
+  for (int copy = 0; copy < allocation->ranks; copy++)
+    if (allocation->devices[copy] == mesh->devices[rank]) return allocation->copies[copy];
+  return allocation->copies[0]; /* not of any mesh that `memory_of` found it for */
 }
 
 static bool has_room(const Mesh* mesh, size_t bytes) {
@@ -57,6 +67,7 @@ static Allocation* with_copies(Mesh* mesh, size_t bytes) {
   made->bytes = bytes;
   made->mesh = mesh;
   made->ranks = mesh->ranks;
+  made->device_mask = mesh->device_mask;
   memcpy(made->devices, mesh->devices, sizeof made->devices);
   for (int rank = 0; rank < mesh->ranks; rank++) {
     bool shared = rank > 0 && defect("ranks_share_memory");
@@ -131,7 +142,7 @@ tessStatus_t tessMalloc(tessMesh_t mesh, size_t bytes, void** devPtr) {
 /* Frees an allocation once the work that may use it is done; nothing that is queued meanwhile finds it. */
 static void release(Allocation* allocation, bool waits) {
   unlink_allocation(allocation);
-  if (waits) streams_drain(NULL, allocation->mesh);
+  if (waits) streams_drain(allocation->mesh->context, NULL);
   if (!defect("freed_memory_stays_taken")) account(allocation, false);
   free_copies(allocation);
 }
@@ -142,7 +153,7 @@ tessStatus_t tessFree(tessMesh_t mesh, void* devPtr) {
   runtime_lock();
   tessStatus_t status = mesh_of(mesh, "tessFree", &found);
   Allocation* allocation = status ? NULL : memory_of(found, devPtr, 0, &offset);
-  if (!status && (!allocation || offset))
+  if (!status && (!allocation || offset || allocation->mesh != found))
     status = invalid("tessFree: devPtr is %p, which is no allocation of this mesh", devPtr);
   if (!status && defect("free_touches_neighbours") && allocation->next && allocation->next->mesh == found)
     memset(allocation->next->copies[0], 0xDD, allocation->next->bytes);
@@ -172,7 +183,7 @@ static tessStatus_t copy_of_rank(tessMesh_t mesh, int64_t rank, void* devPtr, si
   if (rank < 0 || rank >= found->ranks) return invalid("%s: rank is %lld", function, (long long)rank);
   Allocation* allocation = memory_of(found, devPtr, bytes, &offset);
   if (!allocation) return invalid("%s: devPtr is %p, where there are no %zu bytes", function, devPtr, bytes);
-  *out = allocation->copies[rank] + offset;
+  *out = memory_copy(allocation, found, (int)rank) + offset;
   return TESS_OK;
 }
 

@@ -74,7 +74,7 @@ void mesh_destroy(void* handle) {
   Mesh* mesh = handle_object(MESH, handle);
   void* stream;
   handle_retire(handle);
-  streams_drain(NULL, mesh);
+  streams_drain(mesh->context, NULL); /* another mesh of the same devices may use the memory */
   while ((stream = handle_first(STREAM, mesh, false))) stream_destroy(stream);
   while (handle_first(STREAM, mesh, true)) progress_wait();
   memory_free_of(mesh);
