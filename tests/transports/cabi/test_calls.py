@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.observations import Rejected, Returned, Unsupported
+from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
 from tessera_conformance.protocol import Hello
 
 AXES = {"tp": 1, "pp": 2, "dp": 3, "ep": 4}
@@ -215,3 +215,19 @@ def test_the_shipped_header_has_the_constants_of_the_specification():
     assert found["TESS_ERR_CACHE_CORRUPT"] == 11
     assert found["TESS_LAUNCH_LOW_LATENCY"] == 8
     assert found["TESS_COPY_D2D"] == 2
+
+
+def test_an_outcome_says_more_than_a_status_where_it_agrees(build, opened):
+    session = opened(build("outcomes"))
+
+    def failing(how: str):
+        return session.call("abi.parameter_layout", {"signature": how})
+
+    assert failing("types") == Rejected("types", "verify", "no", (Diagnostic("types", "no"),))
+    assert failing("unsupported") == Unsupported("memory")
+    plain = "tessxParameterLayout gave TESS_ERR_OUT_OF_MEMORY"
+    for how in ("stale", "other"):
+        assert failing(how) == Rejected("TESS_ERR_OUT_OF_MEMORY", "call", plain)
+    observation = failing("returned")
+    assert isinstance(observation, Fault)
+    assert observation.kind == "protocol_error"

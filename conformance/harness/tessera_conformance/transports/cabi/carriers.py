@@ -85,7 +85,7 @@ def stopped(library: Library, name: str, status: int) -> Refusal | NotSupported:
     """What a status other than TESS_OK becomes: what `tessxOutcome` says of it, else the status and the last error."""
     names: Mapping[int, str] = library.ffi.typeof("tessStatus_t").elements
     code = names.get(status, f"the status {status}, which is none of tessStatus_t")
-    return _outcome(library) or Refusal(code, "call", _last_error(library) or f"{name} gave {code}")
+    return _outcome(library, code) or Refusal(code, "call", _last_error(library) or f"{name} gave {code}")
 
 
 def _last_error(library: Library) -> str:
@@ -95,8 +95,11 @@ def _last_error(library: Library) -> str:
     return text if status == 0 else ""
 
 
-def _outcome(library: Library) -> Refusal | NotSupported | None:
-    """The outcome of the last call that failed, where the library has more to say of it than a status."""
+def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
+    """What `tessxOutcome` says of the call that failed, where that agrees with its status.
+
+    A code that is no status agrees with TESS_ERR_INVALID_VALUE, and what is unsupported with TESS_ERR_UNSUPPORTED.
+    """
     if not library.has("tessxOutcome"):
         return None
     status, text = library.call_for_text("tessxOutcome", ())
@@ -106,8 +109,11 @@ def _outcome(library: Library) -> Refusal | NotSupported | None:
     if first_problem("tessera:protocol/messages", "outcome", told) is not None or "returned" in told:
         raise MalformedAnswer(f"tessxOutcome gave no outcome of a call that failed: {text[:120]!r}")
     if "unsupported" in told:
-        return NotSupported(told["unsupported"]["feature"])
+        return NotSupported(told["unsupported"]["feature"]) if code == "TESS_ERR_UNSUPPORTED" else None
     rejected = told["rejected"]
+    statuses = library.ffi.typeof("tessStatus_t").relements
+    if code != (rejected["code"] if rejected["code"] in statuses else "TESS_ERR_INVALID_VALUE"):
+        return None
     diagnostics = [read_diagnostic(each) for each in rejected.get("diagnostics", ())]
     return Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
 
