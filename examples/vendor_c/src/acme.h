@@ -39,6 +39,7 @@ tessStatus_t answer_text(char* out, size_t capacity, size_t* needed, const char*
 /* defects.c: whether the environment variable ACME_DEFECT names a defect */
 bool defect(const char* name);
 bool defect_once_in(const char* name, unsigned turns); /* the same at every so-manieth call */
+void delay_of_trials(void);                            /* ACME_DELAY microseconds, before each piece of work */
 
 /* handles.c: a table with generations, so that dead, foreign and invented handles are found out */
 typedef enum { CONTEXT = 1, MESH, STREAM, EVENT, MODULE, KERNEL, PROFILER } Kind;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct {
   int count;
@@ -17,7 +16,6 @@ static tessStatus_t run_copy(void* arguments, char* text, size_t text_size) {
   size_t bytes = copy->bytes;
   (void)text, (void)text_size;
   if (defect("copy_tail_lost") && bytes > 256) bytes -= bytes % 64;
-  if (defect("copies_are_slow")) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
   for (int rank = 0; rank < copy->count; rank++) memmove(copy->to[rank], copy->from[rank], bytes);
   if (defect("copy_writes_one_byte_more") && copy->count && bytes > 1000) copy->to[0][bytes] ^= 0xFF;
   return TESS_OK;

@@ -56,6 +56,7 @@ static void perform(Stream* stream, Work* work) {
   char text[256] = "";
   stream->running = work->ticket;
   runtime_unlock();
+  delay_of_trials();
   uint64_t start = now();
   tessStatus_t status = work->run(work->arguments, text, sizeof text);
   uint64_t stop = now();

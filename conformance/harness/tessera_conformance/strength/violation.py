@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -35,6 +35,8 @@ class Violation:
     clause: str
     description: str
     broken: Callable[[], AbstractContextManager[Adapter]]
+    missing: str = ""
+    """What this machine lacks to run it, where it does."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:
@@ -90,7 +92,7 @@ def load_violations(directory: Path | None = None) -> list[Violation]:
                 name = f"{prefix}{path.stem}.{violation.name}"
                 if name in found:
                     raise ValueError(f"{path.name}: two violations are called {violation.name}")
-                found[name] = Violation(name, violation.clause, violation.description, violation.broken)
+                found[name] = replace(violation, name=name)
     return list(found.values())
 
 
