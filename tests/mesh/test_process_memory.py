@@ -36,12 +36,12 @@ class Process:
         return memoryview(self.page)[address - PROGRAM.start :][:bytes]
 
 
-@pytest.fixture()
+@pytest.fixture
 def process() -> Process:
     return Process()
 
 
-@pytest.fixture()
+@pytest.fixture
 def memory(process: Process) -> AddressSpaceMemory:
     return AddressSpaceMemory(default(), process)
 

@@ -40,7 +40,9 @@ class AddressRange:
     def place(self, bytes: int, function: str) -> int:
         """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
         if self._next + bytes + GUARD > self.addresses.stop:
-            given = f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
+            given = (
+                f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
+            )
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
         return self._next
 

@@ -49,7 +49,9 @@ class State:
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()
         self.log = Log()
         self.code = CodeCache(self.machine, compiler or Compiler())
+        self.last_status = Status.TESS_OK
         self.last_error = ""
+        """How the last call that failed did."""
 
     def context(self, handle: Any, function: str = "") -> Context:
         """A live context. Raises `Failure`, as all of these."""
