@@ -33,20 +33,25 @@ extern "C" {
 typedef struct tessContext* tessContext_t;
 typedef struct tessMesh* tessMesh_t;
 
-/* What every call reports (Appendix A) */
+/*
+ * What every call reports (Appendix A), in this order: success; an invalid argument or configuration; an allocation
+ * failed; a context or mesh is not initialized; a kernel failed; a module has nothing for this device; the device
+ * cannot do this; participants disagree about a collective; the numerics policy was violated; work took longer than it
+ * may; a module is of another ABI version; the persistent cache is damaged.
+ */
 typedef enum {
-  TESS_OK = 0,                      /* success */
-  TESS_ERR_INVALID_VALUE,           /* an invalid argument or configuration */
-  TESS_ERR_OUT_OF_MEMORY,           /* an allocation failed */
-  TESS_ERR_NOT_INITIALIZED,         /* a context or mesh is not initialized */
-  TESS_ERR_LAUNCH_FAILED,           /* a kernel failed while it ran */
-  TESS_ERR_ARCH_MISMATCH,           /* a module has nothing for this device */
-  TESS_ERR_UNSUPPORTED,             /* the device cannot do this */
-  TESS_ERR_COLLECTIVE_MISMATCH,     /* participants disagree about a collective */
-  TESS_ERR_DETERMINISM_VIOLATION,   /* the numerics policy was violated */
-  TESS_ERR_TIMEOUT,                 /* work took longer than it may */
-  TESS_ERR_ABI_VERSION_MISMATCH,    /* a module is of another ABI version */
-  TESS_ERR_CACHE_CORRUPT            /* the persistent cache is damaged */
+  TESS_OK = 0,
+  TESS_ERR_INVALID_VALUE,
+  TESS_ERR_OUT_OF_MEMORY,
+  TESS_ERR_NOT_INITIALIZED,
+  TESS_ERR_LAUNCH_FAILED,
+  TESS_ERR_ARCH_MISMATCH,
+  TESS_ERR_UNSUPPORTED,
+  TESS_ERR_COLLECTIVE_MISMATCH,
+  TESS_ERR_DETERMINISM_VIOLATION,
+  TESS_ERR_TIMEOUT,
+  TESS_ERR_ABI_VERSION_MISMATCH,
+  TESS_ERR_CACHE_CORRUPT
 } tessStatus_t;
 
 /*
@@ -161,10 +166,8 @@ tessStatus_t tessStreamSynchronize(tessStream_t stream);
 
 /* 4.4 Memory */
 
-typedef enum {
-  TESS_MEM_GLOBAL,     /* memory of a device, which tessMalloc makes */
-  TESS_MEM_PINNED_HOST /* memory of the host that copies are fastest with */
-} tessMemKind;
+/* Memory of a device, which tessMalloc makes; memory of the host that copies are fastest with */
+typedef enum { TESS_MEM_GLOBAL, TESS_MEM_PINNED_HOST } tessMemKind;
 
 /*
  * Allocates global memory, as much on every rank of a mesh, under one pointer. The host must not follow it.
@@ -201,11 +204,8 @@ tessStatus_t tessHostAlloc(size_t bytes, void** hostPtr, tessMemKind kind);
  */
 tessStatus_t tessHostFree(void* hostPtr);
 
-typedef enum {
-  TESS_COPY_H2D, /* from the host to every rank */
-  TESS_COPY_D2H, /* from rank 0 to the host */
-  TESS_COPY_D2D  /* on every rank */
-} tessCopyKind;
+/* From the host to every rank; from rank 0 to the host; on every rank */
+typedef enum { TESS_COPY_H2D, TESS_COPY_D2H, TESS_COPY_D2D } tessCopyKind;
 
 /*
  * Queues a copy. Memory of the host, whether of tessHostAlloc or not, is read or written when the copy runs: until the

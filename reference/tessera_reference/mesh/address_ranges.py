@@ -2,7 +2,7 @@
 
 Addresses are given in ascending order and never twice, with a guard zone around each allocation: so an address past
 an end, or of memory that was freed, is recognised. Every address is below 2**53, and thus exact as a number
-in JSON. Device pointers are above all addresses that a process can have, so that none is taken for the other.
+in JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GUARD = 65536
 MOST_FREED = 8192
 """Freed allocations whose addresses are remembered, at least."""
 
-DEVICE = range(2**48, 2**51)
+DEVICE = range(2**44, 2**51)
 HOST = range(2**51, 2**52)
 
 

@@ -16,6 +16,7 @@ from .byte_views import BytesLike, byte_view
 from .capacity import Capacity
 from .findings import Findings
 from .pointer_diagnosis import Diagnosis, Wanted, diagnose, diagnose_free
+from .process_memory import DEVICE as DEVICE_BESIDE_PROCESS
 from .process_memory import ProcessMemory, ProgramMemory
 from .topology import Topology
 
@@ -31,7 +32,7 @@ class AddressSpaceMemory:
     def __init__(self, topology: Topology, process: ProcessMemory | None = None) -> None:
         self.findings = Findings()
         self.capacity = Capacity(topology)
-        self._device = AddressRange("device", DEVICE)
+        self._device = AddressRange("device", DEVICE if process is None else DEVICE_BESIDE_PROCESS)
         self._host = AddressRange("host", HOST if process is None else process.reserved)
         self._process = process
         self._program = None if process is None else ProgramMemory(process)
@@ -97,7 +98,7 @@ class AddressSpaceMemory:
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
         """
         if type(address) is int and type(bytes) is int and bytes >= 0:
-            held = self._device if address in DEVICE else self._host
+            held = self._device if address in self._device.addresses else self._host
             at = held.at(address)
             if at and not at.freed and address + bytes <= at.stop and (space == "any" or at.space == space):
                 return Region(at, address - at.address)

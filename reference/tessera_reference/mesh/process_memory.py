@@ -10,10 +10,13 @@ from typing import Protocol
 
 from .allocations import Allocation, Region
 
-__all__ = ["ADDRESSES", "ProcessMemory", "ProgramMemory"]
+__all__ = ["ADDRESSES", "DEVICE", "ProcessMemory", "ProgramMemory"]
 
 ADDRESSES = range(2**12, 2**48)
-"""Where memory of a process can lie: not on the first page, and below every device pointer."""
+"""Where memory of a process can lie: not on the first page."""
+
+DEVICE = range(2**48, 2**51)
+"""The device pointers of a machine with a process, so that none is taken for an address of the process."""
 
 
 class ProcessMemory(Protocol):
