@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tessera_conformance.adapter import Adapter
 from tessera_conformance.strength import Violation
+from tessera_conformance.transports import Transport
 from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.compiler import CompilingTransport, ImplementationCompiler
 from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.passing_adapter import PassingAdapter
 from tessera_reference.adapter import make
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,6 +30,8 @@ SOURCES = ROOT / "examples" / "vendor_c"
 BUILD = ROOT / "build" / "vendor_c"
 DEFECTS = SOURCES / "defects.toml"
 
+LEVEL = "deterministic"
+"""Of the arithmetic that the library declares."""
 COMPILER = ImplementationCompiler("reference", lambda: DirectTransport(make, "reference"))
 IMAGES: dict[str, Any] = {}
 """The outcomes of the compiler, which do not depend on the library."""
@@ -61,16 +62,16 @@ class _Transport(CompilingTransport):
         self._outcomes = IMAGES
 
 
-def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Adapter]]:
+def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transport]]:
     """The library with a defect; its work waits so many microseconds before it runs."""
 
     @contextmanager
-    def running() -> Iterator[Adapter]:
+    def running() -> Iterator[Transport]:
         switched = {"ACME_DEFECT": name, **({"ACME_DELAY": str(delay)} if delay else {})}
         transport = _Transport()
         with mock.patch.dict(os.environ, switched):
             try:
-                yield PassingAdapter(transport)
+                yield transport
             finally:
                 transport.stop()
 
@@ -84,7 +85,7 @@ def defects() -> list[Violation]:
     rows = tomllib.loads(DEFECTS.read_text(encoding="utf-8"))["defect"]
     lacking = missing()
     return [
-        Violation(row["name"], row["clause"], row["what"], broken(row["name"], row.get("delay", 0)), lacking)
+        Violation(row["name"], row["clause"], row["what"], broken(row["name"], row.get("delay", 0)), LEVEL, lacking)
         for row in rows
     ]
 

@@ -76,7 +76,11 @@ static void run_group(const Round* round, int group) {
   unsigned char* const* buffers = round->buffers[group];
   size_t size = dtype_size(round->dtype), share = round->count / (size_t)round->members;
   switch (round->collective) {
-    case ALL_REDUCE: reduce_group(round, group, 0, round->count, 0, round->members - 1); break;
+    case ALL_REDUCE: {
+      size_t count = round->count > 512 && defect("large_sum_is_cut") ? 512 : round->count;
+      reduce_group(round, group, 0, count, 0, round->members - 1);
+      break;
+    }
     case REDUCE_SCATTER:
       for (int member = 0; member < round->members; member++) {
         int part = defect("shares_exchanged") ? round->members - 1 - member : member;
@@ -103,7 +107,7 @@ static tessStatus_t run_collective(void* arguments, char* text, size_t text_size
   (void)text, (void)text_size;
   if (defect("rank_alone_clears_its_buffer") && round->members == 1)
     memset(round->buffers[0][0], 0, round->count * dtype_size(round->dtype));
-  if (round->members > 1 && !(round->count > 900 && defect_once_in("large_sum_lost_at_times", 2)))
+  if (round->members > 1)
     for (int group = 0; group < round->group_count; group++) run_group(round, group);
   return TESS_OK;
 }

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { SLOTS = 1 << 14 };
+enum { SLOTS = 512 };
 #define MARK ((uint64_t)0xACE << 52)
 #define GENERATIONS ((uint64_t)1 << 24)
 
@@ -32,10 +32,6 @@ static void* number_of(size_t index) {
 static Slot* slot_of(const void* handle) {
   uint64_t number = (uintptr_t)handle, index = number & 0xFFFFFF;
   if (index >= used || slots[index].kind == 0) return NULL;
-  if (defect("dead_handles_accepted")) {
-    bool alike = (number >> 48) == ((uintptr_t)number_of(index) >> 48);
-    return alike ? &slots[index] : NULL;
-  }
   return number_of(index) == handle ? &slots[index] : NULL;
 }
 
@@ -56,6 +52,7 @@ void* handle_create(Kind kind, void* object, void* owner) {
 
 void* handle_object(Kind kind, const void* handle) {
   const Slot* slot = slot_of(handle);
+  if (!slot && handle && defect("invented_handles_accepted")) slot = slot_of(handle_first(kind, NULL, false));
   if (!slot || slot->retired) return NULL;
   if (slot->kind != kind) return NULL;
   return slot->object;

@@ -52,8 +52,7 @@ static void store(const Launch* launch, int rank, Value** results) {
     if (argument->parameter->type) continue;
     const Value* result = results[tensor++];
     size_t size = dtype_size(argument->parameter->dtype);
-    bool is_written = argument->parameter->written || defect("results_of_inputs_are_written");
-    for (size_t n = 0; is_written && n < result->count; n++)
+    for (size_t n = 0; argument->parameter->written && n < result->count; n++)
       number_store(argument->parameter->dtype, argument->copies[rank] + n * size, result->elements[n]);
   }
 }
@@ -131,7 +130,6 @@ static tessStatus_t read_tensor(Launch* launch, Argument* argument, const Mesh* 
       return invalid("tessLaunch: the tensor behind %s is larger than any memory", parameter->name);
   }
   if (!bytes) return TESS_OK;
-  if (defect("tensors_may_overrun")) bytes = 1;
   Allocation* allocation = memory_of(mesh, (void*)(uintptr_t)address, bytes, &offset);
   if (!allocation)
     return invalid("tessLaunch: argument %s is %p, where the mesh has no %zu bytes", parameter->name,
@@ -202,7 +200,6 @@ static tessStatus_t check_flags(unsigned flags) {
 static tessStatus_t check_buffer(const KernelEntry* entry, const void* buffer, size_t size) {
   if (size < entry->end && !defect("short_buffers_accepted"))
     return invalid("tessLaunch: argSize is %zu; the arguments end at %zu", size, entry->end);
-  if (size != entry->buffer_size && defect("padding_required")) return invalid("tessLaunch: argSize is %zu", size);
   if (!buffer && entry->end) return invalid("tessLaunch: argBuffer is NULL, and the kernel has parameters");
   return TESS_OK;
 }

@@ -20,6 +20,7 @@ from unittest import mock
 from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.locations import rooms
+from tessera_conformance.transports import Transport
 
 PACKAGE = "tessera_violators"
 """The name under which the files of a folder that is no chapter's are imported."""
@@ -34,7 +35,9 @@ class Violation:
     name: str
     clause: str
     description: str
-    broken: Callable[[], AbstractContextManager[Adapter]]
+    broken: Callable[[], AbstractContextManager[Adapter | Transport]]
+    level: str | None = None
+    """The numerics level that it claims, where that is known without asking."""
     missing: str = ""
     """What this machine lacks to run it, where it does."""
 
