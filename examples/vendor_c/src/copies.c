@@ -16,6 +16,7 @@ static tessStatus_t run_copy(void* arguments, char* text, size_t text_size) {
   size_t bytes = copy->bytes;
   (void)text, (void)text_size;
   if (defect("copy_tail_lost") && bytes > 256) bytes -= bytes % 64;
+  if (defect("copy_reads_one_byte_more") && copy->count) (void)*(const volatile unsigned char*)(copy->from[0] + bytes);
   for (int rank = 0; rank < copy->count; rank++) memmove(copy->to[rank], copy->from[rank], bytes);
   if (defect("copy_writes_one_byte_more") && copy->count && bytes > 1000) copy->to[0][bytes] ^= 0xFF;
   return TESS_OK;

@@ -60,6 +60,7 @@ static void perform(Stream* stream, Work* work) {
   uint64_t start = now();
   tessStatus_t status = work->run(work->arguments, text, sizeof text);
   uint64_t stop = now();
+  if (defect("error_noted_without_the_lock")) stream->error = status;
   runtime_lock();
   work->started = start > stream->last_stop ? start : stream->last_stop;
   work->stopped = stop > work->started ? stop : work->started + 1;
@@ -134,6 +135,7 @@ tessStatus_t tessStreamCreate(tessMesh_t mesh, int priority, tessStream_t* outSt
   runtime_lock();
   tessStatus_t status = mesh_of(mesh, "tessStreamCreate", &stream->mesh);
   if (!status && !outStream) status = invalid("tessStreamCreate: outStream is NULL");
+  if (defect("priority_overflows")) numbers += 2 * priority != 0;
   if (!status && priority < 0 && defect("negative_priority_refused"))
     status = invalid("tessStreamCreate: priority is %d", priority);
   if (!status) {
@@ -194,7 +196,7 @@ tessStatus_t tessStreamSynchronize(tessStream_t stream) {
   tessStatus_t status = stream_of(stream, "tessStreamSynchronize", &found);
   if (!status) {
     uint64_t limit = tickets;
-    bool skips = defect("synchronize_returns_at_once") || defect_once_in("synchronize_returns_early_at_times", 7);
+    bool skips = defect("synchronize_returns_at_once") || defect_once_in("synchronize_returns_early_at_times", 2);
     if (!skips)
       while ((found = handle_object(STREAM, stream)) && has_older(found, limit)) progress_wait();
     status = found ? reported(found) : invalid("tessStreamSynchronize: the stream was destroyed meanwhile");
