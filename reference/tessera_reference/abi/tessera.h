@@ -296,10 +296,10 @@ typedef enum { TESS_COLL_SUM, TESS_COLL_MAX, TESS_COLL_MIN } tessCollOp;
  *   count   how many elements
  *   dtype   their dtype
  *   op      how they are combined
- *   axis    "tp", "pp", "dp" or "ep": a group are the ranks along it; NULL: all ranks of the mesh
+ *   axis    "tp", "pp", "dp" or "ep": a group are the ranks along it
  *   stream  a stream of the mesh
- * TESS_ERR_INVALID_VALUE also for a dtype that is none, an axis that the mesh does not have and a buffer that is too
- * short or not aligned, TESS_ERR_UNSUPPORTED for an operator that the dtype does not have,
+ * TESS_ERR_INVALID_VALUE also for a dtype or an axis that is none, and a buffer that is too short or not aligned,
+ * TESS_ERR_UNSUPPORTED for an operator that the dtype does not have,
  * TESS_ERR_DETERMINISM_VIOLATION for what the context's policy forbids. Disagreement of the participants is reported by
  * tessStreamSynchronize: TESS_ERR_COLLECTIVE_MISMATCH.
  * RT-04.6-04, RT-04.6-08 to RT-04.6-10, RT-13-01

@@ -221,4 +221,4 @@ def _of_the_program(address: int, bytes: int, wanted: Wanted) -> Diagnosis:
     if wanted == "device":
         text = f"{address:#x}, memory of the program where a device pointer is wanted"
         return Diagnosis(text, "host_device_mixup")
-    return Diagnosis(f"{address:#x}, from where the program has less than {shown(bytes)} bytes")
+    return Diagnosis(f"{address:#x}, from where the program has less than {shown(bytes)} bytes", "overrun")

@@ -96,3 +96,21 @@ def test_what_no_answer_can_be_made_of_is_a_protocol_error(build, opened, monkey
     assert observation.kind == "protocol_error"
     assert said in observation.detail
     assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+@pytest.mark.parametrize("count", [1, 16, 4096, 5000])
+def test_an_access_far_behind_host_memory_is_a_crash(build, opened, count):
+    """At most 16 bytes lie between what was asked for and a page that is not mapped."""
+    session = opened(build("steady"))
+    found = session.call("runtime.tessxHostMemory", {"bytes": count})
+    assert isinstance(found, Returned)
+    pointer = found.value["hostPtr"]
+    assert pointer % 16 == 0
+    assert session.call("runtime.tessxHostRead", {"hostPtr": pointer, "bytes": count}) == Returned(
+        {"data": "00" * count}
+    )
+    source = session.call("runtime.tessxHostMemory", {"bytes": 1 << 16}).value["hostPtr"]
+    copy = {"dst": pointer, "src": source, "bytes": count + 16, "kind": 0, "stream": 1}
+    observation = session.call("runtime.tessMemcpyAsync", copy)
+    assert isinstance(observation, Fault)
+    assert observation.detail.endswith("signal SIGSEGV in tessMemcpyAsync")

@@ -29,7 +29,7 @@ class CabiAdapter:
         self._library, self._name, self._header = library, name, header
         self._description = dict(description)
         self._devices = self._description.pop("devices", None)
-        self._memory = HostMemory(library.ffi)
+        self._memory = HostMemory()
         self._contexts: dict[int, None] = {}
         self._methods: dict[str, Callable[..., Any]] = {
             method.replace(".", "_", 1): CMethod(library, function)
