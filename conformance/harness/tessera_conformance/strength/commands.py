@@ -66,6 +66,10 @@ def strength(arguments: argparse.Namespace) -> int:
         return 2
     if arguments.mutants is not None:
         return judge_mutants(arguments, suite, registry)
+    left_out = Counter(entry.missing for entry in chosen if entry.missing)
+    for reason, count in left_out.items():
+        print(f"{count} violators are left out: {reason}", file=sys.stderr)
+    chosen = [entry for entry in chosen if not entry.missing]
     known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
     matrix = kill_matrix(
