@@ -64,10 +64,6 @@ class Unanswered(Exception):
         self.observation = observation
 
 
-class Inapplicable(Exception):
-    """The case asks for what this run leaves out; says what."""
-
-
 class Check:
     """The assertions of one case."""
 

@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
     try:
         config.stash[RUN] = SuiteRun(
-            locate(options.impl),
+            locate(options.impl, options.compiler),
             load_registry(clauses_directory()),
             profile=options.profile,
             level=options.level,
@@ -204,7 +204,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
-            write_script(item.config.option.report_dir, run.session.label, case)
+            option = item.config.option
+            write_script(option.report_dir, run.session.label, case, option.compiler)
         case.forget()
     return report
 
@@ -225,7 +226,7 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
         report.wasxfail = f"{case.disposition}: {deviation}"
     elif judgement.verdict == "inapplicable":
         report.outcome = "skipped"
-        report.longrepr = (case.id, 0, f"inapplicable: {judgement.reason}")
+        report.longrepr = (case.id, 0, f"inapplicable: {plain(judgement.reason)}")
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tessera_conformance.check import Inapplicable
 from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
-from tessera_conformance.transports import Transport, TransportFault
+from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
 START_DEADLINE = 60.0
 START_ATTEMPTS = 2
@@ -48,6 +47,11 @@ class Session:
     def label(self) -> str:
         """How the implementation was named on the command line."""
         return self.transport.label
+
+    @property
+    def compiler(self) -> str | None:
+        """What makes the images, where the implementation itself does not."""
+        return getattr(self.transport, "compiler", None)
 
     def open(self) -> Hello | Fault:
         """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not tried again."""
