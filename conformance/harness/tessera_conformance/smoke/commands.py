@@ -13,7 +13,7 @@ from tessera_conformance.session import Implementation, Session
 from tessera_conformance.smoke.questions import Question, questions
 from tessera_conformance.suite_run import strange_claims
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import FORMS, locate
+from tessera_conformance.transports.locate import COMPILERS, FORMS, locate
 from tessera_conformance.verdicts import DOORS, after_running
 
 SOUND, UNSOUND, UNUSABLE = 0, 1, 2
@@ -25,6 +25,7 @@ def configure_smoke(parser: argparse.ArgumentParser) -> None:
     """The command `smoke`."""
     parser.add_argument("implementation", nargs="?", metavar="IMPL", help=FORMS)
     parser.add_argument("--impl", metavar="IMPL", help="the same, as the other commands take it")
+    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument(
         "--door", choices=DOORS, default="programs", help="as of the run: by operations asks no program"
     )
@@ -42,7 +43,7 @@ def smoke(arguments: argparse.Namespace) -> int:
         print(f"name one implementation, --impl=IMPL: {FORMS}", file=sys.stderr)
         return UNUSABLE
     try:
-        session = Session(locate(named[0]), arguments.deadline, arguments.deadline)
+        session = Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)
     except ImplementationUnavailable as error:
         print(error, file=sys.stderr)
         return UNUSABLE

@@ -34,6 +34,8 @@ from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 
 CLOSED_DOOR = "--door=operations"
+FOREIGN_IMAGE = "the reference's compiler"
+"""What the reasons say of cases that ran and say nothing of the implementation."""
 
 
 def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputation:
@@ -118,19 +120,24 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
             case.clauses, case.features, case.levels, hello, selection["profile"], selection["level"]
         )
         if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
-            _judge_left_out(line, before.verdict if before else None, selection.get("door", "programs"), found)
+            expected = before.verdict if before else None
+            told_by_run = _says_nothing(line, header, _vector(item) is not None)
+            if line["verdict"] not in (expected, "not_run") and not (expected is None and told_by_run):
+                found.problems.append(
+                    f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is "
+                    f"{expected or 'that of a case that ran'}"
+                )
         elif line["verdict"] != "not_run":
             found.judge(line, _vector(item), selection["level"])
 
 
-def _judge_left_out(line: Mapping[str, Any], verdict: str | None, door: str, found: Recomputation) -> None:
-    """A case that was not run, by the claims and the selection, or for want of programs."""
-    by_door = line["verdict"] == "inapplicable" and door == "operations" and CLOSED_DOOR in line["reason"]
-    if line["verdict"] not in (verdict, "not_run") and not (verdict is None and by_door):
-        expected = verdict or "that of a case that ran"
-        found.problems.append(
-            f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is {expected}"
-        )
+def _says_nothing(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool) -> bool:
+    """Whether a case that ran may be inapplicable: it asked for a program by operations, or for a foreign image."""
+    clean = all(check["passed"] for check in line["checks"])
+    clean = clean and not any("fault" in exchange["observation"] for exchange in line["exchanges"])
+    by_door = header["selection"].get("door") == "operations" and CLOSED_DOOR in line["reason"] and not is_vector
+    by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
+    return line["verdict"] == "inapplicable" and clean and (by_door or by_compiler)
 
 
 def _hello(header: Mapping[str, Any]) -> Hello | Fault:
