@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tessera_conformance import __version__
+from tessera_conformance.interruptions import Interrupted, interrupt_once
 
 COMMANDS = {
     "run": ("commands.run", "run the conformance suite"),
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest and not getattr(parsed, "takes_rest", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     parsed.rest = rest
+    restore = interrupt_once()
     try:
         code = int(parsed.handler(parsed))
         sys.stdout.flush()
@@ -56,9 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         print(f"error: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except Interrupted as signal_:
         print("interrupted", file=sys.stderr)
-        return 130
+        return signal_.exit_code
+    finally:
+        restore()
     return code
 
 

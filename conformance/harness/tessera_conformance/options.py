@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import DOORS, LEVELS
 
@@ -27,8 +28,14 @@ def add_options(add: Callable[..., Any]) -> None:
     add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")
     add("--report-dir", default="report", metavar="DIR", type=Path, help="where the report goes (default: report)")
     add("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
-    add("--deadline", default=30.0, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
-    add("--start-deadline", default=60.0, type=_seconds, metavar="SECONDS", help="for session.open (default: 60)")
+    add("--deadline", default=DEADLINE, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
+    add(
+        "--start-deadline",
+        default=START_DEADLINE,
+        type=_seconds,
+        metavar="SECONDS",
+        help="for session.open (default: 60)",
+    )
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")
 

@@ -16,6 +16,7 @@ from tessera_conformance.observations import Fault, Observation, Returned, Unsup
 from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
 from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
+DEADLINE = 30.0
 START_DEADLINE = 60.0
 START_ATTEMPTS = 2
 
@@ -33,11 +34,13 @@ class Exchange:
 class Session:
     """One implementation behind a transport."""
 
-    def __init__(self, transport: Transport, deadline: float = 30.0, start_deadline: float = START_DEADLINE) -> None:
+    def __init__(
+        self, transport: Transport, deadline: float = DEADLINE, start_deadline: float = START_DEADLINE
+    ) -> None:
         self.transport = transport
         self.deadline = deadline
         self.exchanges: list[Exchange] = []
-        self._start_deadline = start_deadline
+        self.start_deadline = start_deadline
         self._hello: Hello | None = None
         self._running = False
         self._failed_starts = 0
@@ -60,7 +63,7 @@ class Session:
         if self._failed_starts >= START_ATTEMPTS:
             return self._start_fault
         try:
-            self._hello = read_hello(self.transport.start(self._start_deadline))
+            self._hello = read_hello(self.transport.start(self.start_deadline))
         except TransportFault as stop:
             return self._start_failed(stop.fault)
         except (ProtocolViolation, ValueError, RecursionError) as error:

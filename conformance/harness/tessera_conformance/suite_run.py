@@ -20,6 +20,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.session import Exchange, Session
@@ -36,6 +37,8 @@ class Case:
     clauses: Sequence[Clause]
     levels: Sequence[str]
     features: Sequence[str] = ()
+    judges: Sequence[str] = ()
+    """What the test says that it judges; where it says nothing, its checks tell."""
     check: Check = field(default_factory=Check)
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
@@ -48,6 +51,16 @@ class Case:
     def clause_ids(self) -> list[str]:
         """The ids of the clauses it is tagged with."""
         return [clause.id for clause in self.clauses]
+
+    @property
+    def needs(self) -> list[str]:
+        """The features, other than core, that are to be claimed for it to run."""
+        return sorted({*self.features, *(clause.feature for clause in self.clauses)} - {"core"})
+
+    @property
+    def judged(self) -> list[str]:
+        """What it has judged: an effect, an acceptance, a refusal."""
+        return list(self.judges or judged_by_checks(record.kind for record in self.check.records))
 
     def forget(self) -> None:
         """Let go of what the report has by now: the messages of a whole run are large."""
@@ -118,6 +131,30 @@ class SuiteRun:
         case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
         return reason
 
+    def musts(self) -> dict[str, dict[str, Any]]:
+        """Every testable MUST clause of the documents that are claimed, with its profile and what carries it."""
+        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
+        return {
+            clause.id: {
+                "document": clause.document,
+                "profile": clause.profile,
+                "by": self.registry.carried_by(clause),
+                **({"as": clause.duplicate_of} if clause.duplicate_of else {}),
+                **({"excused": clause.reason} if clause.reason else {}),
+            }
+            for clause in self.registry.clauses.values()
+            if clause.active and clause.testable and clause.level == "MUST" and clause.document in documents
+        }
+
+    def profiles(self) -> dict[str, dict[str, Any]]:
+        """The document and the features of each named profile of the documents that are claimed."""
+        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
+        return {
+            row.id: {"document": row.document, "features": list(row.features)}
+            for row in self.registry.profiles
+            if row.document in documents
+        }
+
     def header(self, complete: bool) -> dict[str, Any]:
         """The report's header line."""
         lock = (clauses_directory() / "clauses.lock").read_bytes()
@@ -137,6 +174,7 @@ class SuiteRun:
                 "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
                     {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries
@@ -169,7 +207,13 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 def planned_line(case: Case) -> dict[str, Any]:
     """What is known of a case before it runs; enough to report it if its process dies."""
-    return {"case": case.id, "title": case.title, "clauses": case.clause_ids, "levels": list(case.levels)}
+    return {
+        "case": case.id,
+        "title": case.title,
+        "clauses": case.clause_ids,
+        "levels": list(case.levels),
+        "needs": case.needs,
+    }
 
 
 def observation(case: Case) -> ObservedLine:
@@ -181,6 +225,7 @@ def observation(case: Case) -> ObservedLine:
     left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
     head = {
         **planned_line(case),
+        "judges": case.judged,
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": judgement.reason,

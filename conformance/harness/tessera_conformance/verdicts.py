@@ -72,11 +72,11 @@ def after_running(error: BaseException | None, records: Sequence[CheckRecord], f
     `fault` is the first one among its calls and the reset after it: no case passes over it, judged or not. Nor does a
     case pass that swallowed a failed check.
     """
-    if isinstance(error, Inapplicable) and fault is None and all(record.passed for record in records):
-        return Judgement("inapplicable", str(error))
     match error:
         case CheckFailed():
             return Judgement("fail", str(error))
+        case Inapplicable() if fault is None and all(record.passed for record in records):
+            return Judgement("inapplicable", str(error))
         case Unanswered(observation=Fault() as unanswered):
             return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered(observation=observation):

@@ -12,7 +12,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from tessera_conformance.deviations import Deviation
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.claim import Line, counts_against
+from tessera_conformance.reports.journal import Report
 
 LONGEST_REASON = 160
 MODE = "must_fail"

@@ -25,10 +25,10 @@ def configure_smoke(parser: argparse.ArgumentParser) -> None:
     """The command `smoke`."""
     parser.add_argument("implementation", nargs="?", metavar="IMPL", help=FORMS)
     parser.add_argument("--impl", metavar="IMPL", help="the same, as the other commands take it")
-    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument(
         "--door", choices=DOORS, default="programs", help="as of the run: by operations asks no program"
     )
+    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
     parser.set_defaults(handler=smoke)
 

@@ -38,7 +38,7 @@ def contents(report: Report, implementation: str) -> dict[str, bytes]:
     """The files of a submission but its manifest, by path."""
     texts = {
         "statement.json": _json(statement(report)),
-        "plan.txt": "".join(f"{case}\n" for case in report.plan),
+        "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
         "deviations.toml": deviations_text(report),
         "environment.json": _json(_environment()),
         "REPEAT.md": _repeat(report, implementation),
@@ -70,7 +70,7 @@ def statement(report: Report) -> dict[str, Any]:
         "features": sorted(name for name, state in hello.get("capabilities", {}).items() if state != "unsupported"),
         "selection": selection,
         "claim": report.claim,
-        "cases": len(report.plan),
+        "cases": len(report.plan["cases"]),
         "verdicts": dict(sorted(Counter(line["verdict"] for line in report.observations).items())),
         "dispositions": dict(sorted(Counter(line["disposition"] for line in report.observations).items())),
         "report": digest(report.path.read_bytes()),

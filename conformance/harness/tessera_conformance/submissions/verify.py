@@ -19,6 +19,8 @@ from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
+from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.submissions.contents import (
     CLAUSES_LOCK,
@@ -29,7 +31,8 @@ from tessera_conformance.submissions.contents import (
     statement,
 )
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
-from tessera_conformance.suite_run import Case
+from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 
@@ -53,7 +56,7 @@ def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputati
     found.problems += _made_from(directory, report)
     selection = report.header["selection"]
     complete = selection["complete"] and selection["shard"] is None
-    found.problems += unaccounted(report.observations, report.plan, suite.keys(), complete)
+    found.problems += unaccounted(report.observations, report.plan["cases"], suite.keys(), complete)
     _recompute(report, suite, found)
     return found
 
@@ -92,7 +95,7 @@ def _made_from(directory: Path, report: Report) -> Iterator[str]:
     """Whether what is made from the report still says what the report says."""
     expected = {
         "statement.json": json.dumps(statement(report), indent=1) + "\n",
-        "plan.txt": "".join(f"{case}\n" for case in report.plan),
+        "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
         "deviations.toml": deviations_text(report),
     }
     for path, text in expected.items():
@@ -103,6 +106,7 @@ def _made_from(directory: Path, report: Report) -> Iterator[str]:
 def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
     hello = _hello(header)
+    found.problems += _plan(report, hello)
     deviations = Deviations([_entry(each) for each in selection["deviations"]])
     for line in report.observations:
         item = suite.get(line["case"])
@@ -111,6 +115,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
         case: Case = item.stash[CASE]
         if line["verdict"] != "not_run" and (line["clauses"] != case.clause_ids or line["levels"] != [*case.levels]):
             found.problems.append(f"{line['case']}: has other clauses or levels than in this suite")
+        if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
+            found.problems.append(f"{line['case']}: is told to have judged {line.get('judges')}, and has not")
         disposition, _ = deviations.disposition(line["case"], case.clause_ids, line["verdict"])
         if disposition != line["disposition"]:
             found.problems.append(
@@ -129,6 +135,20 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
                 )
         elif line["verdict"] != "not_run":
             found.judge(line, _vector(item), selection["level"])
+
+
+def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
+    """What a case has judged, by its test or its checks."""
+    return list(case.judges or judged_by_checks(check["kind"] for check in line["checks"]))
+
+
+def _plan(report: Report, hello: Hello | Fault) -> Iterator[str]:
+    """Whether the clauses and profiles that the plan counts are those of the registry for these claims."""
+    run = SuiteRun(DirectTransport(object, "report"), load_registry(clauses_directory()))
+    run.hello = hello
+    for name, expected in (("musts", run.musts()), ("profiles", run.profiles())):
+        if report.plan.get(name, {}) != expected:
+            yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
 
 
 def _says_nothing(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool) -> bool:
