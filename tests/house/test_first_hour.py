@@ -13,11 +13,10 @@ import pytest
 
 from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
 from tessera_conformance.interface import interface
-from tessera_conformance.interface.core_methods import core_methods
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.core_methods import core_methods
 from tessera_conformance.reports.journal import read
-from tessera_conformance.transports.locate import FORMS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -35,8 +34,6 @@ def test_a_block_runs_and_ends_in_a_report(block: str, tmp_path: Path) -> None:
     for program, package in PACKAGES.items():
         if re.search(rf"(^|:){re.escape(program)} ", block, re.MULTILINE) and shutil.which(program) is None:
             pytest.skip(f"{program} is not there: apt-get install {package}")
-    if "--impl=cabi:" in block and "cabi:" not in FORMS:
-        pytest.skip("this version loads no C libraries")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-euc", block],

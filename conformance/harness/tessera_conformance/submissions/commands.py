@@ -76,7 +76,7 @@ def _make(path: Path, implementation: str, output: Path) -> int:
 
 def _require_same_hello(report: Report, implementation: str) -> None:
     """The implementation that is named answers as the one of the report did."""
-    session = Session(locate(implementation))
+    session = Session(locate(implementation, report.header["implementation"].get("compiler")))
     try:
         hello = session.open()
         if isinstance(hello, Fault):

@@ -111,6 +111,8 @@ def _repeat(report: Report, implementation: str) -> str:
     chosen = report.header["selection"]
     words = ["tessera-conformance", "run", f"--impl={implementation}", f"--profile={chosen['profile']}"]
     words += [f"--level={chosen['level']}", "--deviations=deviations.toml"]
+    compiler = report.header["implementation"].get("compiler")
+    words += [f"--compiler={compiler}"] if compiler else []
     words += [f"--door={chosen['door']}"] if chosen.get("door", "programs") != "programs" else []
     words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
     words += [f"--today={chosen['today']}"] if chosen["today"] else []

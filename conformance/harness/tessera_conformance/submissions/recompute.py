@@ -68,7 +68,7 @@ def _passed(check: Line) -> bool | None:
     """Whether a check holds, as far as the line shows what was expected and found."""
     expected, actual = check["expected"], check["actual"]
     match check["kind"]:
-        case "returns":
+        case "returns" | "accepts":
             return bool(actual == "returned a result")
         case "status":
             return f" with {expected}:" in str(actual)

@@ -19,6 +19,8 @@ from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
+from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.submissions.contents import (
     CLAUSES_LOCK,
@@ -29,11 +31,14 @@ from tessera_conformance.submissions.contents import (
     statement,
 )
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
-from tessera_conformance.suite_run import Case
+from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 
 CLOSED_DOOR = "--door=operations"
+FOREIGN_IMAGE = "the reference's compiler"
+"""What the reasons say of cases that ran and say nothing of the implementation."""
 
 
 def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputation:
@@ -101,6 +106,7 @@ def _made_from(directory: Path, report: Report) -> Iterator[str]:
 def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
     hello = _hello(header)
+    found.problems += _plan(report, hello)
     deviations = Deviations([_entry(each) for each in selection["deviations"]])
     for line in report.observations:
         item = suite.get(line["case"])
@@ -109,6 +115,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
         case: Case = item.stash[CASE]
         if line["verdict"] != "not_run" and (line["clauses"] != case.clause_ids or line["levels"] != [*case.levels]):
             found.problems.append(f"{line['case']}: has other clauses or levels than in this suite")
+        if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
+            found.problems.append(f"{line['case']}: is told to have judged {line.get('judges')}, and has not")
         disposition, _ = deviations.disposition(line["case"], case.clause_ids, line["verdict"])
         if disposition != line["disposition"]:
             found.problems.append(
@@ -118,19 +126,38 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
             case.clauses, case.features, case.levels, hello, selection["profile"], selection["level"]
         )
         if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
-            _judge_left_out(line, before.verdict if before else None, selection.get("door", "programs"), found)
+            expected = before.verdict if before else None
+            told_by_run = _says_nothing(line, header, _vector(item) is not None)
+            if line["verdict"] not in (expected, "not_run") and not (expected is None and told_by_run):
+                found.problems.append(
+                    f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is "
+                    f"{expected or 'that of a case that ran'}"
+                )
         elif line["verdict"] != "not_run":
             found.judge(line, _vector(item), selection["level"])
 
 
-def _judge_left_out(line: Mapping[str, Any], verdict: str | None, door: str, found: Recomputation) -> None:
-    """A case that was not run, by the claims and the selection, or for want of programs."""
-    by_door = line["verdict"] == "inapplicable" and door == "operations" and CLOSED_DOOR in line["reason"]
-    if line["verdict"] not in (verdict, "not_run") and not (verdict is None and by_door):
-        expected = verdict or "that of a case that ran"
-        found.problems.append(
-            f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is {expected}"
-        )
+def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
+    """What a case has judged, by its test or its checks."""
+    return list(case.judges or judged_by_checks(check["kind"] for check in line["checks"]))
+
+
+def _plan(report: Report, hello: Hello | Fault) -> Iterator[str]:
+    """Whether the clauses and profiles that the plan counts are those of the registry for these claims."""
+    run = SuiteRun(DirectTransport(object, "report"), load_registry(clauses_directory()))
+    run.hello = hello
+    for name, expected in (("musts", run.musts()), ("profiles", run.profiles())):
+        if report.plan.get(name, {}) != expected:
+            yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
+
+
+def _says_nothing(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool) -> bool:
+    """Whether a case that ran may be inapplicable: it asked for a program by operations, or for a foreign image."""
+    clean = all(check["passed"] for check in line["checks"])
+    clean = clean and not any("fault" in exchange["observation"] for exchange in line["exchanges"])
+    by_door = header["selection"].get("door") == "operations" and CLOSED_DOOR in line["reason"] and not is_vector
+    by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
+    return line["verdict"] == "inapplicable" and clean and (by_door or by_compiler)
 
 
 def _hello(header: Mapping[str, Any]) -> Hello | Fault:
