@@ -11,6 +11,7 @@ import sys
 
 import attention
 import c_library
+import cabi_call
 import clauses_check
 import collectives
 import elementary
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "wsp": wsp.measure,
     "rpc_call": rpc_call.measure,
     "c_library": c_library.measure,
+    "cabi_call": cabi_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,
     "harness_recomputation": harness_overhead.measure_recomputation,

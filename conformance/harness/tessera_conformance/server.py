@@ -17,6 +17,8 @@ from tessera_conformance.observations import Unsupported
 from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: `json.dumps` would make an encoder for each of many small answers."""
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 
 
@@ -32,7 +34,7 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryI
                 if request["method"] == "session.open" and request["params"].get("exchange"):
                     exchange = Path(request["params"]["exchange"])
                 answer = _answer(adapter, request, exchange)
-            responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+            responses.write(_encoded(answer).encode() + b"\n")
             responses.flush()
             if request.get("method") == "session.close":
                 break

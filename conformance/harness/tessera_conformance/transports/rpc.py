@@ -26,6 +26,8 @@ from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PRO
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: `json.dumps` would make an encoder for each of many small requests."""
 MESSAGE_LIMIT = 256 * 1024 * 1024
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
@@ -139,7 +141,7 @@ class _Process:
         self._refuse_unsolicited(method)
         self._last_id += 1
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(json.dumps(message, separators=(",", ":")).encode() + b"\n", method, limit, deadline)
+        self._send(_encoded(message).encode() + b"\n", method, limit, deadline)
         line = self._receive(method, limit, deadline)
         return self._result(method, line)
 
