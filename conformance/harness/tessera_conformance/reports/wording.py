@@ -122,6 +122,17 @@ def scope(report: Report, registry: Registry) -> list[str]:
     return lines
 
 
+def images(report: Report) -> list[str]:
+    """Which compiler made the images, where the implementation did not, and what that left unjudged, by reason."""
+    compiler = report.header["implementation"].get("compiler")
+    if compiler is None:
+        return []
+    reasons = Counter(line["reason"] for line in observed(report) if "--compiler" in line["reason"])
+    kinds = Counter(reason.partition(":")[0] for reason in reasons.elements())
+    made = f"made by {'the reference' if compiler == 'reference' else compiler}"
+    return [made, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
+
+
 def reason_with_verdict(observation: Line) -> str:
     """The reason of an observation in one line, led by the verdict where that is not plain from it."""
     if observation["disposition"] == "unexpected_pass":
