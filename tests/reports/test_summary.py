@@ -150,4 +150,4 @@ def test_it_says_who_made_the_images_and_what_that_left_unjudged(build, registry
         build([observation("abi/a", "fail", reason="no")], header={"implementation": own}), registry
     )
     assert "images     made by acmec {input} -o {output}" in text
-    assert "--impl=cabi:libacme.so '--compiler=acmec {input} -o {output}'" in text
+    assert "--impl=cabi:libacme.so --compiler='acmec {input} -o {output}'" in text
