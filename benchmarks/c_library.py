@@ -1,4 +1,4 @@
-"""Calls of libtessera from C, against an empty function of C and against a callback of ctypes, which enters Python too."""
+"""Calls of libtessera from C, against an empty function of C and a callback of ctypes, which enters Python as well."""
 
 from __future__ import annotations
 
