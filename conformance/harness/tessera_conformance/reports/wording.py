@@ -24,7 +24,7 @@ from tessera_conformance.reports.claim import (
 from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.session import DEADLINE, START_DEADLINE
-from tessera_conformance.terminal_text import escaped
+from tessera_conformance.terminal.text import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4
