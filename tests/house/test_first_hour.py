@@ -13,9 +13,9 @@ import pytest
 
 from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
 from tessera_conformance.interface import interface
+from tessera_conformance.interface.core_methods import core_methods
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.core_methods import core_methods
 from tessera_conformance.reports.journal import read
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour.md"

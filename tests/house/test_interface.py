@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tessera_conformance.interface import interface
+from tessera_conformance.interface.generated import made_files, wrong_clauses
 from tessera_conformance.interface.types import Enumeration
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.interface_files import made_files, wrong_clauses
 
 
 def test_what_is_made_from_the_interface_is_current(root: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tessera_conformance import __version__
-from tessera_conformance.interruptions import Interrupted, interrupt_once
+from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
 
 COMMANDS = {
     "run": ("commands.run", "run the conformance suite"),
@@ -27,7 +27,7 @@ COMMANDS = {
     "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
     "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
     "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
-    "interface": ("registry.interface_files", "check or renew what is made from the interface.toml files"),
+    "interface": ("interface.generated", "check or renew what is made from the interface.toml files"),
 }
 """Each command with its module and its help; the module's `configure_NAME` declares the arguments and the handler."""
 

@@ -17,7 +17,6 @@ import pytest
 from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
-from tessera_conformance.interruptions import interrupt_once
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
@@ -27,7 +26,8 @@ from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
-from tessera_conformance.terminal_text import visible
+from tessera_conformance.terminal.interruptions import interrupt_once
+from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, compare
@@ -24,7 +23,8 @@ from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import terminal_summary
-from tessera_conformance.terminal_text import visible
+from tessera_conformance.terminal.errors import reporting_errors
+from tessera_conformance.terminal.text import visible
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}

@@ -6,11 +6,11 @@ import argparse
 import datetime
 from pathlib import Path
 
-from tessera_conformance.case_index import cases_by_clause
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.commands.cli_errors import reporting_errors
+from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.reports.baseline import NoBaseline, as_toml, baseline
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read
+from tessera_conformance.terminal.errors import reporting_errors
 
 DAYS = 90
 """How long a deviation lasts where no day is given."""

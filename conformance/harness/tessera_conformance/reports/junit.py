@@ -16,7 +16,7 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.terminal_text import escaped
+from tessera_conformance.terminal.text import escaped
 from tessera_conformance.verdicts import BAD_VERDICTS
 
 COUNTED = ("tests", "failures", "errors", "skipped")

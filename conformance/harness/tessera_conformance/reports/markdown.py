@@ -23,7 +23,7 @@ from tessera_conformance.reports.clause_results import (
 from tessera_conformance.reports.failures import failures, last_stderr, tail
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.summary import START_LINES, STDERR_LINES
-from tessera_conformance.terminal_text import HIDDEN, escaped
+from tessera_conformance.terminal.text import HIDDEN, escaped
 
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""

@@ -41,6 +41,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
         *_row("scope", wording.scope(report)),
+        *_row("images", wording.images(report)),
         *_problems(report, registry),
         *_stderr_of_the_start(report),
         *_failures(found),

@@ -24,7 +24,7 @@ from tessera_conformance.reports.claim import (
 from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.session import DEADLINE, START_DEADLINE
-from tessera_conformance.terminal_text import escaped
+from tessera_conformance.terminal.text import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4
@@ -173,6 +173,17 @@ def scope(report: Report) -> list[str]:
         if found:
             lines.append(f"{document}: {'; '.join([*first, _told(found)])}")
     return lines
+
+
+def images(report: Report) -> list[str]:
+    """Which compiler made the images, where the implementation did not, and what that left unjudged, by reason."""
+    compiler = report.header["implementation"].get("compiler")
+    if compiler is None:
+        return []
+    reasons = Counter(line["reason"] for line in observed(report) if "--compiler" in line["reason"])
+    kinds = Counter(reason.partition(":")[0] for reason in reasons.elements())
+    made = f"made by {'the reference' if compiler == 'reference' else compiler}"
+    return [made, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
 
 
 def _told(found: Counter[Outcome]) -> str:

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.commands.cli_errors import print_problems, reporting_errors
 from tessera_conformance.deviations import MalformedDeviations
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.registry import RegistryError
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
+from tessera_conformance.terminal.errors import print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 

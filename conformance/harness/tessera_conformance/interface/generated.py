@@ -10,14 +10,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_conformance.commands.cli_errors import print_problems
+from tessera_conformance.interface.core_methods import page_with_core_methods
 from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
 from tessera_conformance.locations import clauses_directory, schemas_directory
 from tessera_conformance.registry import RegistryError, load_registry
-from tessera_conformance.registry.core_methods import page_with_core_methods
 from tessera_conformance.registry.coverage import wrong_tags
+from tessera_conformance.terminal.errors import print_problems
 
 __all__ = ["configure_interface", "made_files", "wrong_clauses"]
 
