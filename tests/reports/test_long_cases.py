@@ -81,6 +81,7 @@ class Word(str):
         *("", 'a"b\\', "\ud800", "\U0001f600", "<" * 8192, b"bytes", Word("word")),
         *(Fraction(1, 3), complex(1, 2), range(3), (1, "x"), MappingProxyType({"a": Fraction(1)}), {1: 2}),
         *({"$tensor": "x" * 8193}, ["y" * 8193, 1], ["z" * 5000, "z" * 5000], {"k" * 9000: 1}),
+        *(["a"] * 5000, ["\\", "w" * 8193, "\\"], ['\\"' * 4096, '"'], ['\\"' * 4097], list(range(5000))),
         *(Tensor("int8", (4,), bytes(4)), [Tensor("int8", (4096,), bytes(4096))]),
         {"nested": {"tensors": (Tensor("bool", (), b"\1"),)}},
     ],

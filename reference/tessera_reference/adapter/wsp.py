@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -28,6 +29,9 @@ class WspMethods(RuntimeMethods):
     def __init__(self) -> None:
         super().__init__()
         self._runs: dict[int, Run] = {}
+        self._load = lru_cache(16)(
+            load
+        )  # a package runs under many seeds, and to read it takes longer than a short run
 
     def session_reset(self, **given: Any) -> dict[str, Any]:
         """No runs, too."""
@@ -69,7 +73,7 @@ class WspMethods(RuntimeMethods):
         seed: int | None = None,
     ) -> dict[str, Any]:
         """A run to its end."""
-        return _prepared("run", package, symbols, tensors, resources, seed).finish().result()
+        return self._prepared("run", package, symbols, tensors, resources, seed).finish().result()
 
     @checked
     def wsp_start(
@@ -83,7 +87,7 @@ class WspMethods(RuntimeMethods):
     ) -> dict[str, Any]:
         """A run that has not begun."""
         number = len(self._runs) + 1
-        self._runs[number] = _prepared("start", package, symbols, tensors, resources, seed)
+        self._runs[number] = self._prepared("start", package, symbols, tensors, resources, seed)
         return {"run": number}
 
     @checked
@@ -116,6 +120,13 @@ class WspMethods(RuntimeMethods):
         """The architecture model of a target."""
         return dict(_target("architecture", target).architecture)
 
+    def _prepared(self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None) -> Run:
+        given = {name: _number(method, name, each) for name, each in _by_name(method, "symbols", symbols)}
+        data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
+        sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
+        with _refusals():
+            return prepared(self._load(_bytes(package)), given, data, sizes, seed)
+
     def _run(self, method: str, number: int) -> Run:
         if number not in self._runs:
             raise _refused(method, "run", number, "a run that wsp.start gave")
@@ -127,14 +138,6 @@ def _target(method: str, name: str) -> Target:
     if found is not None:
         return found
     raise _refused(method, "target", name, f"one of {', '.join(NAMES)}")
-
-
-def _prepared(method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None) -> Run:
-    given = {name: _number(method, name, each) for name, each in _by_name(method, "symbols", symbols)}
-    data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
-    sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
-    with _refusals():
-        return prepared(load(_bytes(package)), given, data, sizes, seed)
 
 
 def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:

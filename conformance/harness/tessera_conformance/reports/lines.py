@@ -83,8 +83,15 @@ def encoded(value: Any) -> str:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError):
         text = ""
-    unusual = not text or len(text) > WHOLE_TEXT or "\\ud" in text or (len(text) > 3000 and _LONG_NUMBER.search(text))
-    return _ENCODER.encode(plain(value)) if unusual else text
+    unusual = not text or "\\ud" in text or (len(text) > 3000 and _LONG_NUMBER.search(text))
+    return _ENCODER.encode(plain(value)) if unusual or _has_long_text(text) else text
+
+
+def _has_long_text(encoded_text: str) -> bool:
+    """Whether JSON may hold a text to be shortened: more characters than are shown between two quotation marks."""
+    if len(encoded_text) <= WHOLE_TEXT:
+        return False
+    return max(map(len, encoded_text.replace('\\"', "__").split('"'))) > WHOLE_TEXT
 
 
 def plain(value: Any) -> Any:
