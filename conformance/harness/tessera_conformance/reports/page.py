@@ -20,16 +20,16 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
-    OUTCOMES,
     ClauseResult,
     clause_results,
     observed,
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
-from tessera_conformance.reports.journal import Line, Report, counts_against
-from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.journal import Report
+from tessera_conformance.reports.observed_line import LONG, ObservedLine
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
 
@@ -94,7 +94,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "claim": report.claim,
         "badge": wording.claim_title(report),
         "reason": wording.claim_reason(report, registry),
-        "scope": wording.scope(report, registry),
+        "scope": wording.scope(report),
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
         "facts": _facts(report),
@@ -166,7 +166,8 @@ def _long_fields(observation: Line, longest: int) -> str:
         text = observation.long_text
         if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
             return _safe(text)
-    return _island({key: _trimmed(observation[key], longest) for key in ("checks", "exchanges")})[1:-1]
+        return _island(_trimmed(observation.long_fields(), longest))[1:-1]
+    return _island({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:
