@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.collectives.groups import share_of
@@ -43,6 +43,7 @@ def test_which_dtypes_are_added_by_numpy() -> None:
 
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("kind", ADDABLE)
+@settings(max_examples=40)
 @given(st.integers(0, 40), st.integers(0, 99))
 def test_bits_are_those_of_the_tree(tree: str, kind: str, count: int, seed: int) -> None:
     """Of 13 rows; the rows stay as they were."""

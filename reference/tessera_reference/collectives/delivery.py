@@ -216,7 +216,9 @@ def _contributions(flat: Values) -> Values:
 
 def _joined(own: Values, value: Values) -> Values:
     """What one of two ranks knows."""
-    return np.where(value["known"], value, own)
+    known = own.copy()  # np.where works out the common type of records anew each time
+    np.copyto(known, value, where=value["known"])
+    return known
 
 
 def _reduced(first: Array, reduce: Reduce) -> Result:

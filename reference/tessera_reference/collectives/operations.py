@@ -102,13 +102,15 @@ def run(
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
+        travelling = _sent(operation, used, group, root or 0, count, chunk)
         if seed is not None:
-            moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
+            whole = list(group) == list(range(len(group)))
+            moved = travelling if whole else _sent(operation, used, range(len(group)), root or 0, count, chunk)
             reduce = OPERATORS[op][1] if op else None
             collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
         results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
         outputs.update(zip(group, results, strict=True))
-        sent += _sent(operation, used, group, root or 0, count, chunk)
+        sent += travelling
     return Result([outputs[rank] for rank in range(len(buffers))], sorted(sent, key=lambda each: each.step))
 
 
