@@ -80,6 +80,7 @@ class SuiteRun:
         level: str | None = None,
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
+        door: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
         today: datetime.date | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class SuiteRun:
         self.profile = profile
         self.deviations = deviations or Deviations()
         self.shard = shard
+        self.door = door
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
@@ -113,19 +115,15 @@ class SuiteRun:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
         reset_fault = self.session.reset()
+        if reset_fault is not None:
+            case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         return after_running(error, case.check.records, faults[0] if faults else reset_fault)
 
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
-        claimed = self.hello.capabilities if isinstance(self.hello, Hello) else {}
-        known = self.registry.features
-        strange = [name for name in claimed if name not in known]
-        return self.deviations.expired(self.today) + [
-            f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
-            "`tessera-conformance clauses features` lists them"
-            for name in strange
-        ]
+        strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
+        return self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
@@ -166,14 +164,17 @@ class SuiteRun:
             "registry": {"clauses": len(self.registry.clauses), "sha256": hashlib.sha256(lock).hexdigest()},
             "implementation": {
                 "label": self.session.label,
+                **({"compiler": self.session.compiler} if self.session.compiler else {}),
                 "hello": plain(hello.message) if isinstance(hello, Hello) else None,
                 "fault": hello.detail if isinstance(hello, Fault) else None,
             },
             "selection": {
                 "profile": self.profile,
                 "level": self.level,
+                "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
                     {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries
@@ -186,6 +187,17 @@ class SuiteRun:
                 **({"stderr": hello.stderr} if isinstance(hello, Fault) and hello.stderr else {}),
             },
         }
+
+
+def strange_claims(hello: Hello, registry: Registry) -> list[str]:
+    """One sentence for each claim of what is no feature."""
+    known = registry.features
+    return [
+        f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
+        "`tessera-conformance clauses features` lists them"
+        for name in hello.capabilities
+        if name not in known
+    ]
 
 
 def _hint(name: str, known: Sequence[str]) -> str:

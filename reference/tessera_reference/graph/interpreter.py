@@ -28,8 +28,8 @@ Frame: TypeAlias = dict[Value, Array]
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Called for every executed instruction with its results; those of regions before their owner."""
 
-MOST_STEPS = 10_000_000
-"""Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
+MOST_STEPS = 400_000
+"""Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
 
 
 class _Returned(Exception):  # no error: how a return leaves the regions around it

@@ -6,12 +6,12 @@ rely on and raises `InvalidRegistry` otherwise.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tessera_conformance.documents import read_toml
 from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
 from tessera_conformance.registry.model import (
@@ -91,8 +91,8 @@ class _Reader:
     def _content(self, file: str) -> Mapping[str, Any]:
         """The parsed file; nothing, and a problem, of one that cannot be read or is refused."""
         try:
-            content = tomllib.loads((self.directory / file).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            content = read_toml((self.directory / file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             self.problems.append(UnreadableFile(file, error))
             return {}
         violations = schema_violations(file, content) if self.by_schema else []

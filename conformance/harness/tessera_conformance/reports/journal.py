@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import Line, claimed, counts_against, outcomes_of_musts, tallies
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
@@ -159,7 +160,7 @@ def read(path: Path) -> Report:
         raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
     lines, problem = _parse(raw)
     if not lines or lines[0].get("record") != "header":
-        raise UnreadableReport(f"{path}: line 1 is not the header of a report")
+        raise UnreadableReport(f"{path}: line 1 is not the header of a report{f' ({problem})' if problem else ''}")
     by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
     for line in lines[1:]:
         by_record[line["record"]].append(line)
@@ -173,13 +174,15 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
     lines: list[Line] = []
     for number, text in enumerate(raw, start=1):
         try:
-            line = json.loads(text)
+            line = read_json(text)
             record = line.get("record")
         except (ValueError, AttributeError):
             return lines, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
         if record not in ("header", "plan", "observation", "footer"):
             return lines, f"line {number} has an unknown record {record!r}"
         wrong = first_problem("tessera:report/lines", record, line)
+        if wrong is None and record == "header" and line["implementation"]["hello"] is not None:
+            wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
         if wrong is not None:
             return lines, f"line {number}: {wrong}"
         lines.append(line)

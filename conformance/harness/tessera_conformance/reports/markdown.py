@@ -23,6 +23,7 @@ from tessera_conformance.reports.clause_results import (
 from tessera_conformance.reports.failures import failures, last_stderr, tail
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.summary import START_LINES, STDERR_LINES
+from tessera_conformance.terminal_text import HIDDEN, escaped
 
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
@@ -34,7 +35,7 @@ _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))
 _BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
 """What makes the beginning of a line a list, or a whole line a rule."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 
 
 def markdown(report: Report, registry: Registry) -> str:
@@ -57,6 +58,7 @@ def _header(report: Report) -> str:
     rows = [
         ("implementation", wording.implementation_name(report)),
         ("named on the command line", report.header["implementation"]["label"]),
+        ("images made by", report.header["implementation"].get("compiler", "")),
         ("selection", wording.selection(report)),
         ("time", wording.duration(report)),
         ("started", run.get("started", "")),
@@ -180,4 +182,4 @@ def _one_line(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return wording.escaped(_CONTROL, value)
+    return escaped(_CONTROL, value)

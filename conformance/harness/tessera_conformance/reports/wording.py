@@ -23,6 +23,8 @@ from tessera_conformance.reports.claim import (
 )
 from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
 from tessera_conformance.reports.journal import Report
+from tessera_conformance.session import DEADLINE, START_DEADLINE
+from tessera_conformance.terminal_text import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4
@@ -45,7 +47,13 @@ def selection(report: Report) -> str:
     """Profile and level, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{shard}"
+    door = ", by operations" if _by_operations(report) else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+
+
+def _by_operations(report: Report) -> bool:
+    """Whether arithmetic was asked for operation by operation, without programs."""
+    return bool(report.header["selection"].get("door") == "operations")
 
 
 def duration(report: Report) -> str:
@@ -80,7 +88,9 @@ def claim_reason(report: Report, registry: Registry) -> str:
     if report.claim == "partial":
         selection = report.header["selection"]
         whole = selection["complete"] and selection["shard"] is None
-        left_out = [*_unsupported(report), *(_unjudged(report) if whole else ["part of the suite was left out"])]
+        left_out = [*_unsupported(report), *(["part of the suite was left out"] * (not whole))]
+        left_out += ["programs were left out, since the run went by operations"] * _by_operations(report)
+        left_out += _unjudged(report) if whole and not _by_operations(report) else []
         return f"nothing failed, but {' and '.join([*left_out, *unjudged])}{_profiles(report)}"
     return f"no case counts against it{_profiles(report)}"
 
@@ -196,10 +206,19 @@ def reproduce_command(report: Report, case: str) -> str:
     implementation, chosen = report.header["implementation"], report.header["selection"]
     hello = implementation["hello"] or {}
     words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
+    if "compiler" in implementation:
+        words.append(f"--compiler={shlex.quote(implementation['compiler'])}")
     if chosen["profile"] != "extended":
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
+    if _by_operations(report):
+        words.append("--door=operations")
+    deadlines = chosen.get("deadlines", {})
+    if deadlines.get("call", DEADLINE) != DEADLINE:
+        words.append(f"--deadline={deadlines['call']:g}")
+    if deadlines.get("start", START_DEADLINE) != START_DEADLINE:
+        words.append(f"--start-deadline={deadlines['start']:g}")
     return " ".join(words)
 
 
@@ -237,11 +256,6 @@ def start_stderr(report: Report) -> str:
 def printable(text: str) -> str:
     """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
     return escaped(_NOT_PRINTABLE, " ".join(text.split()))
-
-
-def escaped(unwanted: re.Pattern[str], text: str) -> str:
-    """The text with each character that a rendering cannot show written as Python escapes it."""
-    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def count(number: int) -> str:
