@@ -8,7 +8,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices, refused
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, judges
 
 SOURCE = """module listing {
   kernel scaled(X: tensor<4x8xfp32>, Y: tensor<4x8xfp32>, O: tensor<4x8xfp32>, B: int32, L: int32, scale: fp32) {
@@ -83,6 +83,7 @@ def test_axes_that_do_not_fit_the_devices_are_refused(impl, check, axes):
 
 
 @clause("RT-05-03")
+@judges("effect", "refusal")
 def test_a_module_is_loaded_from_the_bytes_of_a_fatbin(impl, check):
     """And bytes that are none are TESS_ERR_INVALID_VALUE (AMB-RT-43)."""
     check.true(bool(run(impl, check)["kernels"]), "the module has kernels")

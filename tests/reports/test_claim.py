@@ -47,6 +47,7 @@ def claim(build: Callable[..., Report], observation: Callable[..., dict[str, Any
             for name, fields in cases.items()
         ]
         hello = {
+            "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "acme", "version": "1"},
             "documents": ["language_ir", "runtime_abi"],
             "capabilities": dict.fromkeys(features, "enforced"),

@@ -70,6 +70,12 @@ def test_clauses_verdict_and_disposition_are_properties(root):
     assert "rounds twice (owner ada, until 2027-01-01)" in case.find("skipped").get("message")
 
 
+def test_what_a_case_judged_is_a_property(build, registry, observation):
+    report = build([observation("abi/a", judges=["effect", "refusal"])])
+    (case,) = ElementTree.fromstring("".join(junit(report, registry))).iter("testcase")
+    assert [value for name, value in properties(case) if name == "judges"] == ["effect", "refusal"]
+
+
 def test_what_xml_forbids_is_escaped_and_markup_stays_text(root):
     nasty = next(case for case in root.iter("testcase") if case.get("name") == "nasty")
     assert nasty.find("failure").get("message") == "<script>alert(1)</script> ]]> & \\x00\\x1b\ud7ff\\ufffe"

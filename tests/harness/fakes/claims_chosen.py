@@ -30,7 +30,9 @@ class LanguageAlone(WithoutFeatures):
     documents = ("language_ir",)
 
     def language_lower(self, **params: Any) -> Any:
-        raise NotSupported("language.lower")
+        if params["to"] != "graph":
+            raise NotSupported(f"lowering to {params['to']}")
+        return super().language_lower(**params)
 
     def language_verify_ir(self, **params: Any) -> Any:
         return super().language_verify_ir(**_at_graph(params))

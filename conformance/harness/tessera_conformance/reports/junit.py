@@ -84,6 +84,7 @@ def _case(report: Report, observation: Line) -> ElementTree.Element:
     properties = ElementTree.SubElement(case, "properties")
     fields = [("case", observation["case"]), ("title", observation["title"])]
     fields += [("clause", clause) for clause in observation["clauses"]]
+    fields += [("judges", judged) for judged in observation["judges"]]
     fields += [("verdict", observation["verdict"]), ("disposition", observation["disposition"])]
     for key, value in fields:
         ElementTree.SubElement(properties, "property", name=key, value=_legal(value))
