@@ -52,7 +52,7 @@ def script(tmp_path):
             judging(case.check, observation)
         except (CheckFailed, Unanswered) as error:
             case.judgement = Judgement("fail", str(error))
-        return write_script(tmp_path / "new" / "place", "rpc:no-such-program-anywhere", case, deadlines)
+        return write_script(tmp_path / "new" / "place", "rpc:no-such-program-anywhere", case, deadlines=deadlines)
 
     return make
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.session import DEADLINE, START_DEADLINE
-from tessera_conformance.transports.locate import FORMS
+from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import LEVELS
 
 
 def add_options(add: Callable[..., Any]) -> None:
     """Declare every option through `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
     add("--impl", default="reference", metavar="IMPL", help=FORMS)
+    add("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     add("--profile", default="extended", choices=("core", "extended"), help="which clauses the claim covers")
     add("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
     add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")

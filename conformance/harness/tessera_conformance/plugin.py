@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
     try:
         config.stash[RUN] = SuiteRun(
-            locate(options.impl),
+            locate(options.impl, options.compiler),
             load_registry(clauses_directory()),
             profile=options.profile,
             level=options.level,
@@ -209,8 +209,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
-            deadlines = (run.session.start_deadline, run.session.deadline)
-            write_script(item.config.option.report_dir, run.session.label, case, deadlines)
+            option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
+            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
         case.forget()
     return report
 
@@ -229,6 +229,9 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     elif case.disposition in ("known_deviation", "waived"):
         report.outcome = "skipped"
         report.wasxfail = f"{case.disposition}: {deviation}"
+    elif judgement.verdict == "inapplicable":
+        report.outcome = "skipped"
+        report.longrepr = (str(report.location[0]), report.location[1] or 0, f"inapplicable: {plain(judgement.reason)}")
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""

@@ -13,12 +13,14 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tessera_conformance.adapter import Adapter, invoke
+from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
 from tessera_conformance.interface import interface
 from tessera_conformance.observations import Unsupported
-from tessera_conformance.protocol import METHOD_NOT_FOUND, write_outcome
+from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: `json.dumps` would make an encoder for each of many small answers."""
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 
 
@@ -34,7 +36,7 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryI
                 if request["method"] == "session.open" and request["params"].get("exchange"):
                     exchange = Path(request["params"]["exchange"])
                 answer = _answer(adapter, request, exchange)
-            responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+            responses.write(_encoded(answer).encode() + b"\n")
             responses.flush()
             if request.get("method") == "session.close":
                 break
@@ -67,6 +69,8 @@ def _answer(adapter: Adapter, request: dict[str, Any], exchange: Path | None) ->
         return _result(identifier, to_wire(write_outcome(outcome), exchange))
     except MalformedTensor as error:
         return _error(identifier, INVALID_PARAMS, str(error))
+    except MalformedAnswer as error:
+        return _error(identifier, MALFORMED_ANSWER, str(error))
     except Exception as error:
         traceback.print_exc()
         return _error(identifier, INTERNAL_ERROR, f"{type(error).__name__}: {error}")

@@ -51,6 +51,11 @@ class Session:
         """How the implementation was named on the command line."""
         return self.transport.label
 
+    @property
+    def compiler(self) -> str | None:
+        """What makes the images, where the implementation itself does not."""
+        return getattr(self.transport, "compiler", None)
+
     def open(self) -> Hello | Fault:
         """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not tried again."""
         if self._running and self._hello is not None:

@@ -129,6 +129,7 @@ class SuiteRun:
             "registry": {"clauses": len(self.registry.clauses), "sha256": hashlib.sha256(lock).hexdigest()},
             "implementation": {
                 "label": self.session.label,
+                **({"compiler": self.session.compiler} if self.session.compiler else {}),
                 "hello": plain(hello.message) if isinstance(hello, Hello) else None,
                 "fault": hello.detail if isinstance(hello, Fault) else None,
             },

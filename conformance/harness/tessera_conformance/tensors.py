@@ -214,6 +214,8 @@ def shape_of(values: Any) -> tuple[int, ...]:
 
 def to_wire(value: Any, exchange: Path | None = None) -> Any:
     """`value` with every `Tensor` replaced by its message."""
+    if value is None or isinstance(value, _SCALARS):
+        return value
     if isinstance(value, Tensor):
         return value.to_message(exchange)
     if isinstance(value, dict):
@@ -242,4 +244,5 @@ def from_wire(value: Any) -> Any:
     raise MalformedTensor(f"{type(value).__name__} is no JSON value")
 
 
-_AS_THEY_ARE = (str, int, float, Tensor)
+_SCALARS = (str, int, float)
+_AS_THEY_ARE = (*_SCALARS, Tensor)

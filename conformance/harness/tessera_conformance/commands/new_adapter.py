@@ -10,7 +10,7 @@ from tessera_conformance.observations import Fault, Observation, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import FORMS, locate
+from tessera_conformance.transports.locate import COMPILERS, FORMS, locate
 
 TEMPLATE = Path(__file__).with_name("adapter_template.py")
 
@@ -39,6 +39,7 @@ def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
 def configure_smoke(parser: argparse.ArgumentParser) -> None:
     """The command `smoke`."""
     parser.add_argument("implementation", metavar="IMPL", help=FORMS)
+    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
     parser.set_defaults(handler=smoke)
 
@@ -58,7 +59,7 @@ def new_adapter(arguments: argparse.Namespace) -> int:
 def smoke(arguments: argparse.Namespace) -> int:
     """0 where every answer follows the protocol, whatever it says; 1 where one does not; 2 where nothing answers."""
     try:
-        session = Session(locate(arguments.implementation), arguments.deadline, arguments.deadline)
+        session = Session(locate(arguments.implementation, arguments.compiler), arguments.deadline, arguments.deadline)
     except ImplementationUnavailable as error:
         print(error, file=sys.stderr)
         return 2

@@ -29,6 +29,7 @@ RUN_EXAMPLES = """
   tessera-conformance run --impl=reference
   tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
   tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
+  tessera-conformance run --impl=cabi:build/libacme.so --compiler="acmec {input} -o {output}"
   tessera-conformance run --impl=hostio:unix:acme.sock,description=acme.toml
 """
 REPRODUCE_EXAMPLES = """

@@ -58,6 +58,7 @@ def _header(report: Report) -> str:
     rows = [
         ("implementation", wording.implementation_name(report)),
         ("named on the command line", report.header["implementation"]["label"]),
+        ("images made by", report.header["implementation"].get("compiler", "")),
         ("selection", wording.selection(report)),
         ("time", wording.duration(report)),
         ("started", run.get("started", "")),

@@ -32,10 +32,14 @@ _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: a
 
 
 def write_script(
-    directory: Path, implementation: str, case: Case, deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE)
+    directory: Path,
+    implementation: str,
+    case: Case,
+    compiler: str | None = None,
+    deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
 ) -> Path:
     """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call."""
-    content = json.dumps(_content(implementation, case, deadlines), indent=1, default=repr)
+    content = json.dumps(_content(implementation, case, compiler, deadlines), indent=1, default=repr)
     template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
@@ -51,15 +55,16 @@ def script_name(case: str) -> str:
     return f"reproduce-{slug(case).replace('/', '-')}.py"
 
 
-def start_command(implementation: str) -> list[str]:
-    """What starts the implementation as a process that speaks the line protocol."""
+def start_command(implementation: str, compiler: str | None = None) -> list[str]:
+    """What starts the implementation as a process that speaks the line protocol, with another compiler where wanted."""
     form, _, rest = implementation.partition(":")
-    return (
-        shlex.split(rest) if form == "rpc" else [sys.executable, "-m", "tessera_conformance", "serve", implementation]
-    )
+    if form == "rpc" and compiler is None:
+        return shlex.split(rest)
+    served = [sys.executable, "-m", "tessera_conformance", "serve", implementation]
+    return served if compiler is None else [*served, f"--compiler={compiler}"]
 
 
-def _content(implementation: str, case: Case, deadlines: tuple[float, float]) -> dict[str, Any]:
+def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
     judgement = case.judgement
     return {
         "case": case.id,
@@ -67,7 +72,7 @@ def _content(implementation: str, case: Case, deadlines: tuple[float, float]) ->
         "clauses": case.clause_ids,
         "verdict": judgement.verdict if judgement else "not run",
         "reason": judgement.reason if judgement else "",
-        "command": start_command(implementation),
+        "command": start_command(implementation, compiler),
         "directory": os.getcwd(),
         "deadlines": deadlines,
         "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],

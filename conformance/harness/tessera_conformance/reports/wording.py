@@ -146,6 +146,8 @@ def reproduce_command(report: Report, case: str) -> str:
     implementation, chosen = report.header["implementation"], report.header["selection"]
     hello = implementation["hello"] or {}
     words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
+    if "compiler" in implementation:
+        words.append(f"--compiler={shlex.quote(implementation['compiler'])}")
     if chosen["profile"] != "extended":
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):

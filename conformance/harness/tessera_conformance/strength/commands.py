@@ -19,6 +19,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
+from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -41,6 +42,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     )
     known_help = "a kill-matrix.json: what caught a violator comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
+    configure_mutants(parser)
     parser.set_defaults(handler=strength)
 
 
@@ -58,6 +60,8 @@ def strength(arguments: argparse.Namespace) -> int:
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    if arguments.mutants is not None:
+        return judge_mutants(arguments, suite, registry)
     only = arguments.only or ""
     chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
     if not chosen:

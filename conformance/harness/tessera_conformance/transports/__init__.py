@@ -23,6 +23,10 @@ class TransportFault(Exception):
         self.fault = Fault(kind, detail, stderr)
 
 
+class Inapplicable(Exception):
+    """The answer to a call would say nothing of the implementation; says why, and what would make it say something."""
+
+
 class Transport(Protocol):
     """One way to reach an implementation. A stopped or faulted transport can be started again."""
 
