@@ -10,8 +10,8 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.deviations import Deviations, MalformedDeviations
-from tessera_conformance.documents import NoDocument, read_json, read_toml
-from tessera_conformance.terminal_text import visible
+from tessera_conformance.untrusted.documents import NoDocument, read_json, read_toml
+from tessera_conformance.untrusted.terminal_text import visible
 
 TEXTS = {
     "deep": "[" * 100_000 + "]" * 100_000,

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.schemas import first_problem
+from tessera_conformance.untrusted.documents import NoDocument, read_toml
 from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
 
 

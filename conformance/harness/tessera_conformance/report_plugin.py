@@ -67,7 +67,7 @@ class ReportKeeper:
         with _writing():
             self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
             self._writer.header(header)
-            self._writer.plan(cases)
+            self._writer.plan(cases, self._run.musts(), self._run.profiles())
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
@@ -103,7 +103,7 @@ class ReportKeeper:
                 self._write(ObservedLine(*line))
             elif name == PLANNED:
                 clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
-                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])
+                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"], line["needs"])
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
             died = self._planned.get(lost) or Case(lost, lost, [], [])

@@ -14,7 +14,7 @@ from typing import Any
 
 from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
-from tessera_conformance.transports import Transport, TransportFault
+from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
 DEADLINE = 30.0
 START_DEADLINE = 60.0
@@ -141,13 +141,31 @@ class Area:
         return call
 
 
-class Implementation:
-    """The implementation under test, as the tests see it; `level` is the numerics level of the run."""
+class ClosedArea:
+    """An area that this run does not ask: a case that would is inapplicable."""
 
-    def __init__(self, session: Session, level: str = "strict") -> None:
+    def __init__(self, name: str, reason: str) -> None:
+        self._name = name
+        self._reason = reason
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        raise Inapplicable(f"asks for {self._name}.{method}: {self._reason}")
+
+
+class Implementation:
+    """The implementation under test, as the tests see it.
+
+    `level` is the numerics level of the run; `door` says whether arithmetic is asked for in programs or by operations.
+    """
+
+    def __init__(self, session: Session, level: str = "strict", door: str = "programs") -> None:
         self._session = session
         self.level = level
-        self.language = Area(session, "language")
+        self.door = door
+        without_programs = "this run goes through --door=operations, which has no programs"
+        self.language = Area(session, "language") if door == "programs" else ClosedArea("language", without_programs)
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
         self.binding = Area(session, "binding")

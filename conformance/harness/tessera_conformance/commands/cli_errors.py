@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from tessera_conformance.terminal_text import visible
+from tessera_conformance.untrusted.terminal_text import visible
 
 Handler = Callable[[argparse.Namespace], int]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.interruptions import Interrupted
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.report_plugin import SEAL
+from tessera_conformance.transports.interruptions import Interrupted
 from tessera_conformance.transports.locate import FORMS
 from tessera_conformance.transports.process_family import ProcessFamily
 

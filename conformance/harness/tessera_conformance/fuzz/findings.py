@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.documents import read_json
 from tessera_conformance.fuzz.properties import Problem
 from tessera_conformance.fuzz.trials import Trial, trial_from, trial_message
 from tessera_conformance.tensors import MalformedTensor
+from tessera_conformance.untrusted.documents import read_json
 
 FORMAT = 1
 

@@ -11,19 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera_conformance.documents import read_toml
 from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
 from tessera_conformance.registry.model import (
     DOCUMENTS,
     INTERPRETATIONS,
+    PROFILES,
     Chapter,
     Clause,
     Document,
     Interpretation,
+    NamedProfile,
     Registry,
 )
 from tessera_conformance.registry.schema import schema_violations
+from tessera_conformance.untrusted.documents import read_toml
 
 CHAPTERS = "chapters.toml"
 
@@ -82,7 +84,8 @@ class _Reader:
         for row in self._content(INTERPRETATIONS).get("interpretation", ()):
             self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
         enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
-        registry = Registry(documents, clauses, interpretations, enforced)
+        profiles = tuple(NamedProfile(**_with_tuples(row)) for row in self._content(PROFILES).get("profile", ()))
+        registry = Registry(documents, clauses, interpretations, enforced, profiles)
         return Reading(registry, tuple(self.problems))
 
     def _content(self, file: str) -> Mapping[str, Any]:

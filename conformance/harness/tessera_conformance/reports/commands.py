@@ -24,7 +24,7 @@ from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import terminal_summary
-from tessera_conformance.terminal_text import visible
+from tessera_conformance.untrusted.terminal_text import visible
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.clause_results import observed
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.journal import Report
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
 TOLD_ONE_BY_ONE = 3

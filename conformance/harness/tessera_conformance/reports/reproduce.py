@@ -107,7 +107,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
     match record.kind:
         case "bits" | "equal":
             return _tied(record, exchanges)
-        case "returns" | "rejects" | "status":
+        case "returns" | "accepts" | "rejects" | "status":
             exchange = _exchange_of(record, exchanges)
             return None if exchange is None else _about_refusal(record, exchange)
     return None
@@ -156,7 +156,7 @@ def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | No
 
 
 def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
-    if record.kind == "returns":
+    if record.kind in ("returns", "accepts"):
         return {"how": "returned", "exchange": exchange}
     if record.kind == "status":
         return {"how": "status", "exchange": exchange, "expected": record.expected}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.documents import read_json, read_toml
 from tessera_conformance.schemas import first_problem
+from tessera_conformance.untrusted.documents import read_json, read_toml
 
 __all__ = ["LEAST", "BadDescription", "Description", "read_description"]
 

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_conformance.documents import read_json
 from tessera_conformance.schemas import first_problem
+from tessera_conformance.untrusted.documents import read_json
 from tessera_conformance.vectors.errors import DamagedFile
 from tessera_conformance.vectors.lines import FORMAT, RESTORE, SCHEMA, Read, digest, tensor_files
 

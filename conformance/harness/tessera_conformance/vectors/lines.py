@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from tessera_conformance.documents import read_json
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import MalformedTensor, Tensor
+from tessera_conformance.untrusted.documents import read_json
 from tessera_conformance.vectors.errors import DamagedFile
 from tessera_conformance.vectors.model import Call, Check, Provenance, Vector, VectorFile
 
