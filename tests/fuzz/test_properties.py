@@ -88,6 +88,8 @@ def found(trial: Trial, **answers: Observation | list[Observation]) -> str | Non
         (ILLEGAL, {"verify": refused(phase="execute")}, "refused in another phase"),
         (variant(), {"execute": [ONE, ONE]}, None),
         (variant(), {"execute": [ONE, TWO]}, "two texts of one meaning, two answers"),
+        (variant(), {"execute": [ONE, Unsupported("x")]}, None),
+        (legal(), {"execute": [Unsupported("x"), ONE]}, None),
         (variant(), {"execute": [ONE, refused()]}, "two texts of one meaning, two answers"),
         (variant(), {"execute": [refused(), refused("shapes")]}, "two texts of one meaning, two answers"),
         (variant(), {"execute": [refused(line=1, column=1), refused(line=1, column=2)]}, None),

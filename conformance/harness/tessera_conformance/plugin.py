@@ -34,6 +34,8 @@ from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
+WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
+"""Whatever `filterwarnings` the configuration has: in this process a warning of the vendor's code would be a crash."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -103,6 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if identifier in seen:
             problems.append(f"{item.nodeid}: case id {identifier} is also that of {seen[identifier]}: rename one")
         seen[identifier] = item.nodeid
+        item.add_marker(WARNINGS_ARE_NO_ERRORS)
         try:
             item.stash[CASE] = _case(run, identifier, item)
         except (RegistryError, ValueError) as error:

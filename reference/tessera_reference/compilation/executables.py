@@ -60,8 +60,10 @@ def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mappi
 
 def code_digest(fatbin: Fatbin, target_name: str) -> str:
     """The SHA-256 of the IR that `specialise` reads, whatever hash the header of the image claims."""
-    section = fatbin.section("graph-ir") or fatbin.section("target-ir", target_name)
-    return hashlib.sha256(b"" if section is None else section.kind.encode() + b"\0" + section.data).hexdigest()
+    source, made = fatbin.section("graph-ir"), fatbin.section("target-ir", target_name)
+    if source is not None:
+        return hashlib.sha256(source.data).hexdigest()
+    return hashlib.sha256(b"target-ir\0" + (b"" if made is None else made.data)).hexdigest()
 
 
 def executable_from(payload: bytes, entry: KernelEntry, target_name: str) -> Executable:
