@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 import attention
+import c_library
 import cabi_call
 import clauses_check
 import collectives
@@ -48,6 +49,7 @@ BENCHMARKS = {
     "host_io": host_io.measure,
     "wsp": wsp.measure,
     "rpc_call": rpc_call.measure,
+    "c_library": c_library.measure,
     "cabi_call": cabi_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,

@@ -36,6 +36,7 @@ AMONG_THE_REPORTS = {
     "engines",
     "kill-matrix.json",
     "kill-matrix.md",
+    "libtessera",
     "probes",
     "reference",
     "vendor_c",

@@ -107,8 +107,8 @@ def test_success_says_what_deviations_excuse_and_what_the_cases_speak_of(build, 
     lines = [observation(f"ir/known/{number}", "fail", disposition="known_deviation") for number in range(1463)]
     text = terminal_summary(build([observation("abi/a"), *lines]), registry)
     assert "claim      SUCCESS, with 1 463 cases excused by deviations: no case counts against it" in text
-    assert "scope      runtime_abi: 1 of 3 testable MUST clauses have cases" in text
-    assert "language_ir: 0 of 4 testable MUST clauses have cases" in text
+    told = "0 passed, 0 unsupported, 1 untested, 1 known deviation of 2 testable MUST clauses"
+    assert f"scope runtime_abi: 1 judged, {told}" in " ".join(text.split())
     assert "excused" not in terminal_summary(build([observation("abi/a")]), registry)
 
 
@@ -133,3 +133,21 @@ def test_a_run_that_judged_nothing_says_why(build, registry, observation):
     lines += [observation("abi/a", "unsupported"), observation("ir/a", "unsupported", ["LANG-05-01"])]
     assert "no case was judged: because of unsupported (2 cases)" in terminal_summary(build(lines), registry)
     assert "this run has no cases for language_ir" in terminal_summary(build(lines[:2], complete=False), registry)
+
+
+def test_it_says_who_made_the_images_and_what_that_left_unjudged(build, registry, observation):
+    implementation = {"label": "cabi:libacme.so", "hello": None, "fault": None, "compiler": "reference"}
+    reason = "judges an image, and images are made by the reference's compiler: name the compiler with --compiler"
+    lines = [
+        observation("abi/a"),
+        *(observation(f"abi/image/{number}", "inapplicable", reason=reason) for number in "bc"),
+    ]
+    text = terminal_summary(build(lines, header={"implementation": implementation}), registry)
+    words = " ".join(text.split())
+    assert "images made by the reference 2 cases inapplicable: judges an image, and images are made by" in words
+    own = implementation | {"compiler": "acmec {input} -o {output}"}
+    text = terminal_summary(
+        build([observation("abi/a", "fail", reason="no")], header={"implementation": own}), registry
+    )
+    assert "images     made by acmec {input} -o {output}" in text
+    assert "--impl=cabi:libacme.so --compiler='acmec {input} -o {output}'" in text

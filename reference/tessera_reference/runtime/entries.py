@@ -52,7 +52,7 @@ def _answering(function: Callable[..., Any], outputs: tuple[str, ...]) -> Callab
         try:
             if null:
                 _require_places(outputs, null)
-            answer = function(state, *arguments, **named)
+            answer = function(state, *arguments, **named) if named else function(state, *arguments)
         except Failure as failure:
             return failed(state, failure.status, str(within(failure, name)))
         except NumericsFailure as failure:

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 from tessera_conformance.cases import parse_shard
-from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.fuzz.findings import Finding, MalformedFinding, load, save
 from tessera_conformance.fuzz.properties import Tally
 from tessera_conformance.fuzz.run import Outcome, Plan, run, tried
@@ -21,6 +20,7 @@ from tessera_conformance.fuzz.trials import KINDS, Trial
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session
+from tessera_conformance.terminal.errors import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tessera_conformance.commands.cli_errors import reporting_errors
 from tessera_conformance.probe.algorithms import RANKS, Row, as_table, probe_algorithms
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
 from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
@@ -20,6 +19,7 @@ from tessera_conformance.probe.run import Finding, probe
 from tessera_conformance.probe.tree_svg import drawing
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
+from tessera_conformance.terminal.errors import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 

@@ -13,15 +13,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tessera_conformance import locations
-from tessera_conformance.case_index import cases_by_clause
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.commands.cli_errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.registry import emit, lock, source
+from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
+from tessera_conformance.terminal.errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 
 SOUND, PROBLEMS = 0, 1
 

@@ -209,7 +209,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     if judgement is not None:
         return judgement
     with _folder(item) as folder:
-        fixtures = {"impl": Implementation(run.session, run.level), "check": case.check, "tmp_path": folder}
+        fixtures = {"impl": Implementation(run.session, run.level, run.door), "check": case.check, "tmp_path": folder}
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
         error: BaseException | None = None

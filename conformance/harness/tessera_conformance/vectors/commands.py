@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_conformance import locations
-from tessera_conformance.commands.cli_errors import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.session import Session
+from tessera_conformance.terminal.errors import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import check as checks
