@@ -3,6 +3,7 @@
  *
  * usage: threads IMAGE, a fatbin with a kernel `digit(int32 v, int32 x[2])`
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void* run(void* argument) {
   size_t number = (size_t)argument;
   for (int round = 0; round < ROUNDS; round++) {
     tessStream_t stream, other;
-    REQUIRE(tessStreamCreate(mesh, (int)number, &stream));
+    REQUIRE(tessStreamCreate(mesh, INT_MAX - (int)number, &stream));
     REQUIRE(tessStreamCreate(mesh, 0, &other));
     work(stream, other);
     tessStreamSynchronize(shared[(number + 1) % THREADS]); /* which its owner may have destroyed: any status will do */

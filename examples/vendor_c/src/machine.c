@@ -7,7 +7,7 @@
 static const char hello[] =
     "{\"implementation\":{\"name\":\"acme-tessera\",\"version\":\"1.0.3\"},"
     "\"documents\":[\"runtime_abi\"],"
-    "\"capabilities\":{\"c-abi\":\"enforced\",\"checked-handles\":\"enforced\",\"last-error\":\"enforced\","
+    "\"capabilities\":{\"c-abi\":\"enforced\",\"checked-handles\":\"enforced\",\"last-error\":\"enforced\",\"low-latency-launch\":\"enforced\","
     "\"rank-memory\":\"enforced\",\"reductions\":\"enforced\",\"fused-attention\":\"enforced\",\"ir-pack\":\"enforced\",\"trace-export\":\"enforced\"},"
     "\"arithmetic\":{\"level\":\"deterministic\","
     "\"trees\":{\"matmul\":\"fold\",\"sum\":\"fold\",\"all_reduce\":\"ring(1)\"},"

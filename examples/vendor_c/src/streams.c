@@ -10,6 +10,7 @@
 #include <string.h>
 
 static uint64_t tickets;
+static uint64_t performed; /* of trials */
 
 tessStatus_t stream_of(tessStream_t handle, const char* function, Stream** out) {
   *out = handle_object(STREAM, handle);
@@ -60,7 +61,7 @@ static void perform(Stream* stream, Work* work) {
   uint64_t start = now();
   tessStatus_t status = work->run(work->arguments, text, sizeof text);
   uint64_t stop = now();
-  if (defect("error_noted_without_the_lock")) stream->error = status;
+  if (defect("work_counted_without_the_lock")) performed++;
   runtime_lock();
   work->started = start > stream->last_stop ? start : stream->last_stop;
   work->stopped = stop > work->started ? stop : work->started + 1;
@@ -135,7 +136,8 @@ tessStatus_t tessStreamCreate(tessMesh_t mesh, int priority, tessStream_t* outSt
   runtime_lock();
   tessStatus_t status = mesh_of(mesh, "tessStreamCreate", &stream->mesh);
   if (!status && !outStream) status = invalid("tessStreamCreate: outStream is NULL");
-  if (defect("priority_overflows")) numbers += 2 * priority != 0;
+  volatile int urgency = defect("priority_overflows") ? 2 * priority : priority; /* which no result depends on */
+  (void)urgency;
   if (!status && priority < 0 && defect("negative_priority_refused"))
     status = invalid("tessStreamCreate: priority is %d", priority);
   if (!status) {
