@@ -83,8 +83,14 @@ def encoded(value: Any) -> str:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError):
         text = ""
-    unusual = not text or len(text) > WHOLE_TEXT or "\\ud" in text or (len(text) > 3000 and _LONG_NUMBER.search(text))
+    unusual = not text or "\\ud" in text or (len(text) > 3000 and _LONG_NUMBER.search(text))
+    unusual = unusual or (len(text) > WHOLE_TEXT and _longest_between_quotes(text) > WHOLE_TEXT)
     return _ENCODER.encode(plain(value)) if unusual else text
+
+
+def _longest_between_quotes(text: str) -> int:
+    """No string of a JSON text is longer; what is escaped in it only makes it longer."""
+    return max(map(len, text.replace('\\"', "__").split('"')))
 
 
 def plain(value: Any) -> Any:
