@@ -105,3 +105,11 @@ def test_the_text_without_run_is_that_of_the_object_without_run() -> None:
     assert len(line) == len(read)
     assert json.loads(line.text_without_run) == without_run(read)
     assert without_run(read)["exchanges"][0]["params"] == {"run": {"seconds": 1}, "text": ',"run":{'}
+
+
+def test_a_long_text_is_shortened_whatever_is_escaped_in_it() -> None:
+    """And a long list of short texts is kept, whatever the length of both together."""
+    for text in ('"' * 9000, "\\" * 9000, "\n" * 9000, "x" * 9000):
+        assert "(9000 characters, SHA-256" in encoded({"a": ['"', text, '\\"'], "b": 1})
+    short = [{"name": f'"{number}\\', "at": number} for number in range(2000)]
+    assert json.loads(encoded(short)) == short
