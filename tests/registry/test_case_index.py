@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import case_index, collection, locations
+from tessera_conformance import collection, locations
+from tessera_conformance.registry import case_index
 
 TESTS = """
 import json
