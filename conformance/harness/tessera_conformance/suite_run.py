@@ -147,12 +147,12 @@ class SuiteRun:
         }
 
     def profiles(self) -> dict[str, dict[str, Any]]:
-        """The document and the features of each named profile of the documents that are claimed."""
+        """The document and the features of each named profile that has clauses of the documents that are claimed."""
         documents = self.hello.documents if isinstance(self.hello, Hello) else ()
         return {
             row.id: {"document": row.document, "features": list(row.features)}
             for row in self.registry.profiles
-            if row.document in documents
+            if not {row.document, *(self.registry.clauses[name].document for name in row.clauses)}.isdisjoint(documents)
         }
 
     def header(self, complete: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ REQUIRED = {
     "duplicate_of": "an active clause that is no duplicate",
     "interpretations": "an active interpretation whose affects names this clause",
     "affects": "a clause whose interpretations name this one",
-    "clauses": "an active testable core MUST clause of the profile's document",
+    "clauses": "an active testable core MUST clause",
 }
 """What each field that names another row must name."""
 
@@ -111,8 +111,6 @@ def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[
             problem = MISSING
         elif not (clause.active and clause.testable) or (clause.level, clause.profile) != ("MUST", "core"):
             problem = "is no testable core MUST"
-        elif clause.document != profile.document:
-            problem = f"is of {clause.document}"
         yield from _bad_reference(profile, "clauses", name, problem, registry.clauses)
 
 
