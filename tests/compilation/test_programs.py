@@ -10,7 +10,8 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import compile_module, executable_from, executables_of, specialise
+from tessera_reference.compilation import compile_module, executable_from, executables_of, programs, specialise
+from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 
 SCALED = """module m {
@@ -168,3 +169,34 @@ def test_one_executable_runs_again_and_again_alike(build: Any) -> None:
     given = {"X": build.array("fp32", np.zeros(9))}
     first = made.run(given)["X"].to_bits()
     assert made.run(given)["X"].to_bits() == first != bytes(36)
+
+
+def test_a_launch_on_other_bits_computes_anew(build: Any) -> None:
+    """Results of small launches are kept: by bits, dtype and shape, so that what is equal but not the same is apart."""
+    fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = 1.0 / X; } }")
+    made = executables_of(fatbin, "k", "sm_90")
+
+    def quotients(*values: float) -> list[float]:
+        given = {"X": build.array("fp32", values), "Y": build.array("fp32", [0, 0])}
+        return list(made.run(given)["Y"].values.tolist())
+
+    for _ in range(2):
+        assert quotients(0.0, 2.0) == [np.inf, 0.5]
+        assert quotients(-0.0, 2.0) == [-np.inf, 0.5]
+        assert quotients(4.0, 2.0) == [0.25, 0.5]
+
+
+def test_what_is_kept_of_launches_is_bounded(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = X + X; } }")
+    made = executables_of(fatbin, "k", "sm_90")
+    runs = []
+    monkeypatch.setattr(programs, "execute", lambda *given: runs.append(given) or execute(*given))
+
+    def doubled(number: float) -> float:
+        given = {"X": build.array("fp32", [number, 0.0]), "Y": build.array("fp32", [0, 0])}
+        return float(made.run(given)["Y"].values[0])
+
+    assert [doubled(each) for each in (*range(programs.MOST_KEPT), 0)] == [*range(0, 2 * programs.MOST_KEPT, 2), 0]
+    assert len(runs) == programs.MOST_KEPT
+    assert [doubled(programs.MOST_KEPT), doubled(0)] == [2 * programs.MOST_KEPT, 0]
+    assert len(runs) == programs.MOST_KEPT + 2  # the oldest made room

@@ -24,14 +24,23 @@ def case_id(node_id: str) -> str | None:
     `conformance/ir/test_matmul.py::test_k_tail[bf16]` is `ir/matmul/k-tail/bf16`.
     """
     place, _, test = node_id.partition("::")
-    parts = PurePosixPath(place).parts
-    positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in ABOVE]
-    if not positions or not test:
+    folders = _folders(place)
+    if folders is None or not test:
         return None
     name, _, parameters = test.replace("::", "-").partition("[")
+    slugs = [name.removeprefix("test_"), *([parameters.removesuffix("]")] if parameters else [])]
+    return "/".join([folders, *map(slug, slugs)])
+
+
+@cache
+def _folders(place: str) -> str | None:
+    """What the ids of a file's cases begin with, or None where it is no file of the suite."""
+    parts = PurePosixPath(place).parts
+    positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in ABOVE]
+    if not positions:
+        return None
     folders = [*parts[positions[-1] : -1], parts[-1].removesuffix(".py").removeprefix("test_")]
-    slugs = [*folders, name.removeprefix("test_"), *([parameters.removesuffix("]")] if parameters else [])]
-    return "/".join(slug(part) for part in slugs)
+    return "/".join(map(slug, folders))
 
 
 def slug(text: str) -> str:

@@ -76,7 +76,14 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
     Raises:
         ValueError: the rows differ in length, or a value is not one of the dtype's.
     """
-    return Tensor.from_words(dtype, shape_of(values), [_word(dtype, value) for value in _leaves(values)])
+    words: dict[str, int] = {}  # of each number once, by its text, which tells 0.0 from -0.0
+    every = []
+    for value in _leaves(values):
+        text = repr(value)
+        if text not in words:
+            words[text] = _word(dtype, value)
+        every.append(words[text])
+    return Tensor.from_words(dtype, shape_of(values), every)
 
 
 def integers(**values: Values) -> dict[str, Tensor]:

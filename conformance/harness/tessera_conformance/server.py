@@ -1,6 +1,7 @@
 """Serves a Python adapter over the line protocol: one JSON-RPC 2.0 message a line on standard input and output.
 
-Anything the adapter prints goes to standard error, so that it cannot break the stream.
+Only methods that the interface declares reach the adapter: its other attributes are no business of who asks. Anything
+the adapter prints goes to standard error, so that it cannot break the stream.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
+from tessera_conformance.interface import interface
 from tessera_conformance.observations import Unsupported
 from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
@@ -60,7 +62,8 @@ def _answer(adapter: Adapter, request: dict[str, Any], exchange: Path | None) ->
             return _result(identifier, dict(adapter.hello()))
         if method == "session.close":
             return _result(identifier, {"returned": {}})
-        outcome = invoke(adapter, method, from_wire(request["params"]))
+        declared = method in interface().methods
+        outcome = invoke(adapter, method, from_wire(request["params"])) if declared else Unsupported(method)
         if outcome == Unsupported(method):
             return _error(identifier, METHOD_NOT_FOUND, f"this adapter does not implement {method}")
         return _result(identifier, to_wire(write_outcome(outcome), exchange))

@@ -17,10 +17,13 @@ Verdict = Literal[
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass"]
 Level = Literal["fast", "deterministic", "strict"]
+Door = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
 LEVELS: tuple[Level, ...] = get_args(Level)
+DOORS: tuple[Door, ...] = get_args(Door)
+"""How arithmetic is asked for: in programs of the language, or operation by operation."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,11 @@ def after_running(error: BaseException | None, records: Sequence[CheckRecord], f
     `fault` is the first one among its calls and the reset after it: no case passes over it, judged or not. Nor does a
     case pass that swallowed a failed check.
     """
-    if isinstance(error, Inapplicable) and fault is None and all(record.passed for record in records):
-        return Judgement("inapplicable", str(error))
     match error:
         case CheckFailed():
             return Judgement("fail", str(error))
+        case Inapplicable() if fault is None and all(record.passed for record in records):
+            return Judgement("inapplicable", str(error))
         case Unanswered(observation=Fault() as unanswered):
             return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered(observation=observation):

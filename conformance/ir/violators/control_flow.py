@@ -95,8 +95,12 @@ def _no_turn_by_zero(self: For, start: Array, stop: Array, step: Array, *carried
 
 
 def _body_first(self: While, *carried: Array, env: Any) -> Any:
-    carried = yield from env.region(1, carried)
-    return (yield from _while(self, *carried, env=env))
+    for _ in range(MOST_TURNS):
+        carried = yield from env.region(1, carried)
+        (holds,) = yield from env.region(0, carried)
+        if not holds.values:
+            break
+    return carried
 
 
 def _once(self: While, *carried: Array, env: Any) -> Any:
@@ -108,6 +112,9 @@ def _as_before(self: While, *carried: Array, env: Any) -> Any:
     after = yield from _while(self, *carried, env=env)
     return (*after[:1], *carried[1:])
 
+
+MOST_TURNS = 100
+"""Where a condition was to hold in no turn, it may hold in all from the second on: the deadline is not to end that."""
 
 _for, _while = For.steps, While.steps
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -122,24 +122,40 @@ class Topology:
 
 def read(document: Any, file: str = "topology") -> Topology:
     """The topology in a JSON document. Raises `InvalidDocument`."""
+    _require_form(document, file)
+    return _with_meaning(document, file)
+
+
+def _require_form(document: Any, file: str) -> None:
     schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
     try:
         require_form(document, schema, file)
     except InvalidDocument as problem:
         raise _naming_the_link(problem, document) from None
+
+
+def _with_meaning(document: Any, file: str) -> Topology:
     _require_meaning(document, file)
     return _made(document)
+
+
+@lru_cache(maxsize=64)
+def _of_form(text: str, file: str) -> Any:
+    """The document of a text, which nobody changes: a validator takes milliseconds, and callers name few machines."""
+    document = parse(text, file)
+    _require_form(document, file)
+    return document
 
 
 def load(source: str | Path) -> Topology:
     """The topology of a JSON text, or of a file. Raises `InvalidDocument` naming the file and the place in it."""
     if isinstance(source, str):
-        return read(parse(source, "topology"))
+        return _with_meaning(_of_form(source, "topology"), "topology")
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # no such file, no UTF-8
         raise InvalidDocument(str(source), "$", f"cannot be read ({error})", "a readable file in UTF-8") from None
-    return read(parse(text, str(source)), str(source))
+    return _with_meaning(_of_form(text, str(source)), str(source))
 
 
 @cache

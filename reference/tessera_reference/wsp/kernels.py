@@ -205,8 +205,8 @@ def _value_of(
 
 def _element(value: int, dtype: np.dtype[Any]) -> Any:
     """A u64 as an element: integers wrap, floats round to nearest even, bool is whether it is not 0."""
-    number = np.array([value], dtype=np.uint64)
-    return (number != 0)[0] if dtype.kind == "b" else number.astype(dtype)[0]
+    number = np.uint64(value)
+    return number != 0 if dtype.kind == "b" else number.astype(dtype)
 
 
 def _settled(values: Values) -> None:

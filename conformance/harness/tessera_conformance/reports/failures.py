@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.clause_results import observed
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.journal import Report
 
 _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "not_run")
 """A pass that counts is an unexpected one."""
@@ -45,8 +46,10 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 
 def missing_feature(observation: Line) -> str | None:
     """The feature whose lack alone failed the case: it was claimed, and answered as unsupported."""
+    if observation["verdict"] != "fail" or _wrong(observation):
+        return None  # asked of every case: the exchanges of one that passed are not to be parsed for it
     exchanges = observation["exchanges"]
-    if observation["verdict"] != "fail" or not exchanges or _wrong(observation):
+    if not exchanges:
         return None
     lacking = exchanges[-1]["observation"].get("unsupported")
     return None if lacking is None else str(lacking["feature"])

@@ -91,15 +91,17 @@ def plain(value: Any) -> Any:
     """`value` as JSON: tensors shortened where they are long, and anything unknown by its repr."""
     if isinstance(value, Tensor):
         return shortened(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # to ask for a Mapping alone takes ten times as long
         return {plain(str(key)): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
-    if isinstance(value, Fraction):
-        return str(value)
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
     if isinstance(value, str):
         text = value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
         return text if len(text) <= WHOLE_TEXT else _beginning(text)
+    if isinstance(value, list | Sequence) and not isinstance(value, bytes):
+        return [plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return str(value)
     if value is None or (isinstance(value, int) and value.bit_length() < 10_000):
         return value
     if isinstance(value, float) and value - value == 0:

@@ -64,6 +64,11 @@ class ObservedLine(Mapping[str, Any]):
         start, end = self._long
         return self.text[start:end]
 
+    def long_fields(self) -> dict[str, Any]:
+        """Checks and exchanges, parsed together."""
+        found: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
+        return found
+
     @cached_property
     def _short(self) -> dict[str, Any]:
         (start, end), text = self._long, self.text
@@ -71,7 +76,7 @@ class ObservedLine(Mapping[str, Any]):
         return {intern(key): _shared(value) for key, value in short.items()}
 
     def __getitem__(self, key: str) -> Any:
-        return json.loads(f"{{{self.long_text}}}")[key] if key in LONG else self._short[key]
+        return self.long_fields()[key] if key in LONG else self._short[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._short, *LONG])

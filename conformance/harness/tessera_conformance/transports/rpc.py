@@ -1,7 +1,8 @@
 """The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.
 
 Every request has an id that the answer must repeat, and a deadline. Standard error is drained all the time and its tail
-kept. A process that dies, hangs or speaks nonsense is killed with its whole group; the caller may start it again.
+kept. A process that dies, hangs or speaks nonsense is killed, with all that it has started; the caller may start it
+again.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from tessera_conformance import __version__
 from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PROTOCOL
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
+from tessera_conformance.transports.process_family import ProcessFamily
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 """Made once: `json.dumps` would make an encoder for each of many small requests."""
 MESSAGE_LIMIT = 256 * 1024 * 1024
+MOST_VALUES = 2_000_000
+"""Values in one answer; it takes some 10 s to read so many, and half a gigabyte."""
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
 LAST_WORDS_GRACE = 0.5
@@ -117,14 +121,17 @@ class _Process:
     """A running implementation: its pipes, its unread bytes and the tail of its standard error."""
 
     def __init__(self, arguments: list[str]) -> None:
+        self._family = ProcessFamily()
         self._popen = subprocess.Popen(
             arguments,
+            env=self._family.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
         )
+        self._family.begins_with(self._popen.pid)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin, self._stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
         os.set_blocking(self._stdin, False)
@@ -143,7 +150,16 @@ class _Process:
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
         self._send(_encoded(message).encode() + b"\n", method, limit, deadline)
         line = self._receive(method, limit, deadline)
-        return self._result(method, line)
+        self._refuse_excess(method, line)
+        result = self._result(method, line)
+        if time.monotonic() > limit:
+            raise TransportFault("hang", f"{method}: no answer that could be read within {deadline:g} s")
+        return result
+
+    def _refuse_excess(self, method: str, line: bytes) -> None:
+        """Refuse what takes too long, and too much memory, to be read: each value follows one of these signs."""
+        if sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
+            raise self._violation(f"{method}: an answer of more than {MOST_VALUES} values: {_excerpt(line)}")
 
     def _refuse_unsolicited(self, method: str) -> None:
         self._read_available()
@@ -258,9 +274,8 @@ class _Process:
         return bytes(self._stderr).decode(errors="replace")
 
     def kill(self) -> None:
-        """End the process and everything in its group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        """End the process and everything that it has started."""
+        self._family.end()
         self._popen.wait()
         self._drain.join(timeout=1.0)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):

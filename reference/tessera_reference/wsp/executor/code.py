@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from ..expressions import Expression
 from ..kernels import bound
@@ -26,14 +27,36 @@ from .machine import Machine
 from .states import CallSite
 from .steps import Step, Steps
 
-__all__ = ["Code"]
+__all__ = ["CallForm", "CallForms", "Code"]
+
+
+class CallForm(NamedTuple):
+    """What is the same of a call in every execution of a package: all but values and memory."""
+
+    call: RunKernel | Task
+    tensors: Mapping[str, int]
+    scalars: Sequence[Expression]
+    cycles: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    heap: int
+
+
+CallForms: TypeAlias = dict[int, CallForm]
+"""The forms of the calls of a package, by the identity of the statement, which the form holds.
+
+They belong to one run and to the trials that it makes of its package: a search for mitigations executes a package a
+dozen times, and making the code anew was half of its time.
+"""
 
 
 class Code:
-    """The steps of a process, and the path of the statement of each."""
+    """The steps of a process, and the path of the statement of each; `scopes`: whether scopes begin and end."""
 
-    def __init__(self, machine: Machine, body: Body) -> None:
+    def __init__(self, machine: Machine, body: Body, forms: CallForms, scopes: bool = True) -> None:
         self.machine = machine
+        self.forms = forms
+        self.scopes = scopes
         self.make = Steps(machine)
         self.steps: list[Step] = []
         self.statements: list[str] = []
@@ -66,10 +89,12 @@ class Code:
                 self._loop(path, body, lambda at_end: make.take(here, channel, into, at_end))
             case Close(channel):
                 self._add(path, make.close(here, channel))
-            case Scope(body):
+            case Scope(body) if self.scopes:
                 self._add(path, make.begin_scope(here))
                 self._body(body, f"{path}/body")
                 self._add(path, make.end_scope(self.here))
+            case Scope(body):
+                self._body(body, f"{path}/body")
             case Cond():
                 self._cond(statement, path)
             case Repeat(count, body, index):
@@ -103,26 +128,39 @@ class Code:
         self._body(cond.otherwise, f"{path}/otherwise")
         self.steps[skip] = self.make.jump(self.here)
 
-    def _site(self, call: RunKernel | Task, path: str) -> CallSite:
+    def _form(self, call: RunKernel | Task) -> CallForm:
         package = self.machine.package
         kernel = package.kernels[call.kernel]
         given = dict(zip(kernel.parameters, call.arguments, strict=True))
         tensors = {name: each.tensor for name, each in given.items() if isinstance(each, TensorArgument)}
-        scalars: list[Expression] = [each for each in given.values() if not isinstance(each, TensorArgument)]
         writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
-        reads = tuple(dict.fromkeys(each for each in tensors.values() if each not in writes))
-        form = (call.kernel, *tensors.values())
-        if form not in self._effects:
-            self._effects[form] = bound(kernel, {name: self.machine.tensors[each] for name, each in tensors.items()})
+        return CallForm(
+            call,
+            tensors,
+            [each for each in given.values() if not isinstance(each, TensorArgument)],
+            kernel.cycles([package.tensors[each].count for each in tensors.values()]),
+            tuple(dict.fromkeys(each for each in tensors.values() if each not in writes)),
+            writes,
+            sum(package.tensors[each].nbytes for each in writes),
+        )
+
+    def _site(self, call: RunKernel | Task, path: str) -> CallSite:
+        form = self.forms.get(id(call))
+        if form is None:
+            form = self.forms[id(call)] = self._form(call)
+        effect = call.kernel, *form.tensors.values()
+        if effect not in self._effects:
+            memory = {name: self.machine.tensors[each] for name, each in form.tensors.items()}
+            self._effects[effect] = bound(self.machine.package.kernels[call.kernel], memory)
         waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
         return CallSite(
             call.kernel,
-            kernel.cycles([package.tensors[each].count for each in tensors.values()]),
-            self._effects[form],
-            tuple(self.make.value(each) for each in scalars),
-            reads,
-            writes,
-            sum(package.tensors[each].nbytes for each in writes),
+            form.cycles,
+            self._effects[effect],
+            tuple([self.make.value(each) for each in form.scalars]),
+            form.reads,
+            form.writes,
+            form.heap,
             path,
             waits,
             signals,

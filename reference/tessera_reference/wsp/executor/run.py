@@ -15,7 +15,7 @@ from ..knobs import applied
 from ..mitigations import Knobs, Trial, mitigations
 from ..package import Package
 from .agenda import Agenda
-from .code import Code
+from .code import CallForms, Code
 from .machine import Machine
 from .states import ProcessState
 from .statistics import statistics
@@ -28,7 +28,8 @@ class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
     `symbols`, `tensors` (bytes) and `resources` (sizes, as `knobs.py` names them) are by name; what is left out is as
-    the package has it. Raises `ArgumentRefused` for what does not fit the package.
+    the package has it; `forms` are those of another run of the package. Raises `ArgumentRefused` for what does not fit
+    the package.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Run:
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
         agenda: Agenda | None = None,
+        forms: CallForms | None = None,
     ) -> None:
         package = applied(package, resources or {})
         self._symbols = _symbols(package, symbols or {})
@@ -48,8 +50,9 @@ class Run:
         self.outcome = "running"
         self.error: RunError | None = None
         self.deadlock: dict[str, Any] | None = None
+        self._forms: CallForms = {} if forms is None else forms
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
-            code = Code(self.machine, stated.body)
+            code = Code(self.machine, stated.body, self._forms, not stated.without_scopes)
             process.code, process.statements = code.steps, code.statements
             self.machine.agenda.make_runnable(process)
 
@@ -96,7 +99,7 @@ class Run:
         package = self.machine.package
         symbols = {each.name: value for each, value in zip(package.symbols, self._symbols, strict=True)}
         tensors = {each.name: data for each, data in zip(package.tensors, self._tensors, strict=True)}
-        trial = Run(package, symbols, tensors, knobs)
+        trial = Run(package, symbols, tensors, knobs, forms=self._forms)
         steps.count(trial.machine)
         with suppress(StepsSpent):
             trial.finish()

@@ -18,9 +18,12 @@ class Waiting(NamedTuple):
     statement: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CallSite:
-    """A `run` or `task` statement as it is executed; tensors by id, each once; `heap` is the bytes of those written."""
+    """A `run` or `task` statement as it is executed; tensors by id, each once; `heap` is the bytes of those written.
+
+    Nothing changes one; it is not frozen since it is made for every call of every execution, in a third of the time.
+    """
 
     kernel: int
     cycles: int
