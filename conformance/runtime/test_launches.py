@@ -165,7 +165,7 @@ LAUNCHES = 600
 
 @clause("RT-04.5-17", "RT-04.4-14")
 def test_launches_leave_nothing_behind(impl, check):
-    """After six hundred, two fifths of the device and a handle of each kind are still to be had (AMB-RT-126)."""
+    """When six hundred are done, two fifths of the device are to be had, and a handle of each kind (AMB-RT-126)."""
     session = opened(impl, check)
     module, pointer = session.load(), session.upload(bytes(BYTES))
     kernel, arguments = session.kernel_of(module, "fill"), packed(("int32", 3), ("ptr", pointer))
