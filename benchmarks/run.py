@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 import attention
+import cabi_call
 import clauses_check
 import collectives
 import elementary
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "host_io": host_io.measure,
     "wsp": wsp.measure,
     "rpc_call": rpc_call.measure,
+    "cabi_call": cabi_call.measure,
     "clauses_check": clauses_check.measure,
     "harness_overhead": harness_overhead.measure,
     "harness_recomputation": harness_overhead.measure_recomputation,

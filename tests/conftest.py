@@ -1,8 +1,16 @@
-"""How much of the tests runs: a quick selection by default, what is named by path or keyword, or all with `--slow`."""
+"""How much of the tests runs: a quick selection by default, what is named by path or keyword, or all with `--slow`.
+
+And the C library, which is built once for all tests.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 from types import FunctionType
 
 import pytest
@@ -63,3 +71,20 @@ def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
 def in_sample(function: str) -> bool:
     """Whether a test function, by its node id, is in the quick selection: every fourth is."""
     return zlib.crc32(function.encode()) % 4 == 0
+
+
+@pytest.fixture(scope="session")
+def libtessera(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a libtessera, which all processes that share the tests have in common."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libtessera"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "lib/libtessera.so").exists():
+            command = [sys.executable, "-m", "tessera_reference", "build-c-library", "--output", str(folder)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode == 2:
+                pytest.skip(f"needs libtessera: {done.stderr.strip()}")
+            assert done.returncode == 0, done.stderr
+    return folder

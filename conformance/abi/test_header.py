@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.abi.kit.c_header import UnreadableHeader, read_header
+from tessera_conformance.chapters.abi.kit.c_header import Linkage, UnreadableHeader, linkages, read_header
 from tessera_conformance.chapters.abi.kit.c_names import (
     COLLECTIVE_OPERATORS,
     COPY_KINDS,
@@ -135,6 +135,15 @@ def test_a_function_returns_a_status(impl, check, name):
     header = header_of(impl, check)
     found, wanted = header.prototype(name), header.expected(f"tessStatus_t {name}(void);")
     check.equal(None if found is None else found.result, wanted.result, f"the result of {name}")
+
+
+@feature("c-abi")
+@clause("LANG-16-07")
+@pytest.mark.parametrize("name", PROTOTYPES)
+def test_a_function_is_called_as_c_calls(impl, check, name):
+    """Also from C++: its name is not mangled there, and no keyword or attribute asks for another calling convention."""
+    text = check.returns(impl.abi.header())["text"]
+    check.equal(linkages(text).get(name), Linkage(is_c=True), f"how {name} is linked and called")
 
 
 @feature("c-abi")

@@ -198,11 +198,43 @@ def test_an_image_has_code_for_each_of_its_targets(impl, check):
     ],
 )
 def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, target, kind):
-    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode or what it is compiled to for AMD."""
+    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode for AMD."""
     sections = said(impl, check, targets=[target])["sections"]
     found = [each for each in sections if each["kind"] == kind]
     check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
     check.true(found[0]["bytes"] > 0, "the section has bytes", found[0]["bytes"])
+
+
+BITCODE = ("4243c0de", "dec0170b")
+"""How LLVM bitcode begins, and how it does within a wrapper."""
+
+
+def defined(data):
+    """The functions that bitcode defines and its triple, as LLVM reads them; None where llvmlite is not installed."""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return None
+    try:
+        module = llvm.parse_bitcode(data)
+    except RuntimeError as error:
+        return str(error), []
+    return module.triple, [each.name for each in module.functions if not each.is_declaration]
+
+
+@feature("target-amdgcn")
+@clause("RT-08.1-06")
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_rocdl_is_bitcode_that_llvm_reads(impl, check, target):
+    """For the vendor's triple, with the kernels defined; without llvmlite beside the suite by its first bytes alone."""
+    (section,) = [each for each in said(impl, check, targets=[target])["sections"] if each["kind"] == "rocdl"]
+    data = bytes.fromhex(section.get("data", ""))
+    check.equal(len(data), section["bytes"], "the bytes of the section")
+    check.true(data[:4].hex() in BITCODE, "it begins as bitcode does", data[:4].hex())
+    read = defined(data)
+    if read is not None:
+        check.true(read[0].startswith("amdgcn"), "it is read back, and for AMD", read[0])
+        check.true(any(name.startswith("tss_kernel_") for name in read[1]), "it defines a kernel", read[1])
 
 
 @feature("target-nvptx", "target-amdgcn")

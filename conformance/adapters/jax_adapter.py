@@ -60,9 +60,12 @@ class JaxAdapter(EngineAdapter):
         raise NotSupported(f"numerics.evaluate {operation}")
 
     def require(self, request: Request, dtype: str) -> None:
-        """The virtual devices; its ppermute sends to one rank alone."""
-        if request.operation == "send_recv":
-            raise NotSupported("send_recv in JAX")
+        """The virtual devices; its ppermute sends what a rank has to one other at most."""
+        senders = [source for source, _ in request.pairs]
+        if len(set(senders)) < len(senders):
+            raise NotSupported(
+                "send_recv in JAX where a rank sends to several: the pairs of ppermute are a permutation"
+            )
         if len(jax.devices()) < RANKS:  # JAX was started before this file could ask for them
             raise NotSupported(f"collectives in a process whose JAX has {len(jax.devices())} devices, {RANKS} needed")
 

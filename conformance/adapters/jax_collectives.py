@@ -30,6 +30,8 @@ def carried_out(request: Request, arrays: Rows) -> Rows:
     combining = request.operation in COMBINING
     brought = arrays if combining else [each.view(np.uint8) for each in arrays]
     outputs: dict[int, Any] = {}
+    if request.operation == "send_recv":
+        return [row.view(each.dtype) for row, each in zip(_exchanged(request, brought), arrays, strict=True)]
     for group in request.groups:
         rows = [brought[rank] for rank in group]
         results = _of_group(request, group, rows, request.chunk * (1 if combining else width))
@@ -64,23 +66,35 @@ def _of_group(request: Request, group: tuple[int, ...], rows: Rows, chunk: int) 
     return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
 
+def _exchanged(request: Request, rows: Rows) -> Rows:
+    """What each rank has after sends that are a permutation; who receives nothing keeps its own.
+
+    A rank that takes no part may have a buffer of another size: rows are filled up to the longest.
+    """
+    targets = {target for _, target in request.pairs}
+    filled = _filled(rows, max(row.size for row in rows))
+    received = _run("send_recv", "", request.groups[0], filled, request.pairs)
+    return [received[rank][: row.size] if rank in targets else row for rank, row in enumerate(rows)]
+
+
 def _filled(rows: Sequence[Any], size: int) -> Rows:
     """Rows of one size, as JAX needs them."""
     return [np.concatenate([row, np.zeros(size - row.size, row.dtype)]) for row in rows]
 
 
-def _run(operation: str, op: str, group: tuple[int, ...], rows: Rows) -> Rows:
-    compiled, sharding = _compiled(operation, op, group)
+def _run(operation: str, op: str, group: tuple[int, ...], rows: Rows, pairs: tuple[tuple[int, int], ...] = ()) -> Rows:
+    compiled, sharding = _compiled(operation, op, group, pairs)
     return list(np.asarray(compiled(jax.device_put(np.stack(rows), sharding))))
 
 
 @cache
-def _compiled(operation: str, op: str, group: tuple[int, ...]) -> tuple[Any, Any]:
+def _compiled(operation: str, op: str, group: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> tuple[Any, Any]:
     """The collective over the devices of these ranks, in this order, of an array whose rows are what each has."""
     local: dict[str, Callable[[Any], Any]] = {
         "all_reduce": lambda row: REDUCTIONS[op](row, AXIS),
         "reduce_scatter": lambda row: lax.psum_scatter(row[0], AXIS, tiled=True)[None],
         "all_gather": lambda row: lax.all_gather(row[0], AXIS, tiled=True)[None],
+        "send_recv": lambda row: lax.ppermute(row, AXIS, pairs),
         "all_to_all": lambda row: lax.all_to_all(row[0], AXIS, 0, 0, tiled=True)[None],
     }
     mesh = Mesh(np.array([jax.devices()[rank] for rank in group]), (AXIS,))

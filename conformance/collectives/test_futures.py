@@ -116,6 +116,17 @@ def test_the_stated_type_is_the_one_that_results(impl, check, stated):
     check.rejects(impl.language.verify_ir(text=other), category=("types", "shapes"), at_line=FIRST_LINE)
 
 
+@clause("COLL-03.2-04")
+@pytest.mark.parametrize("algorithm", ["tree", "halving_doubling", "hierarchical"])
+def test_an_all_to_all_by_an_algorithm_that_it_does_not_have_is_refused(impl, check, algorithm):
+    """Blocks go directly or around a ring (AMB-COLL-34); an all_reduce has the others."""
+    check.accepts(impl.language.verify_ir(text=awaited(f'{SUM}, algo="{algorithm}"')))
+    for known in ("auto", "ring", "direct"):
+        check.accepts(impl.language.verify_ir(text=awaited(f'algo="{known}"', "all_to_all")))
+    text = awaited(f'algo="{algorithm}"', "all_to_all")
+    check.rejects(impl.language.verify_ir(text=text), category="distributed", at_line=FIRST_LINE)
+
+
 @clause("COLL-02.1-04")
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter"])
 def test_a_reduction_says_what_it_computes(impl, check, collective):

@@ -114,6 +114,19 @@ def test_blocks_of_different_sizes_are_refused(impl, check):
             check.returns(observed)
 
 
+@feature("operation-access", "all-to-all", "algorithm-control")
+@clause("COLL-07.2-02")
+@pytest.mark.parametrize("algorithm", ["tree", "halving_doubling", "hierarchical"])
+def test_an_algorithm_that_an_all_to_all_does_not_have_is_unsupported(impl, check, algorithm):
+    """Blocks go directly or around a ring (AMB-COLL-34); an all_reduce of the same buffers has the others."""
+    inputs = [tensor_of("int32", list(range(4))) for _ in range(4)]
+    check.returns(
+        impl.collectives.run(operation="all_reduce", op="sum", inputs=inputs, algorithm=algorithm, per_node=2)
+    )
+    observed = impl.collectives.run(operation="all_to_all", inputs=inputs, algorithm=algorithm, per_node=2)
+    check.status(observed, "TESS_ERR_UNSUPPORTED")
+
+
 GROUPS = {
     "neighbours": [[0, 1, 2], [3, 4]],
     "other_order": [[4, 2, 0], [1, 3]],

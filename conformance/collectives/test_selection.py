@@ -164,6 +164,17 @@ def test_a_hint_that_the_ranks_cannot_follow_is_unsupported(impl, check):
     refused(check, answer, "TESS_ERR_UNSUPPORTED", "hierarchical", "ring", "tree", "direct")
 
 
+@clause("COLL-03.2-04", "COLL-03.2-06")
+@pytest.mark.parametrize("name", ["tree", "halving_doubling", "hierarchical"])
+def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, check, name):
+    """As a hint it is refused; from the environment, a table or the autotuner it is passed over (AMB-COLL-34)."""
+    answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, topology=text(), algorithm=name)
+    refused(check, answer, "TESS_ERR_UNSUPPORTED", name, "ring", "direct")
+    for given in ({"environment": {ALGO: name}}, {"environment": {TABLE: f":{name}"}}, {"tuned": name}):
+        found = chosen(check, impl, LARGE, "all_to_all", topology=text(), **given)
+        check.equal((found["algorithm"], found["source"]), ("direct", "default"), f"the choice with {given}")
+
+
 @feature("topology")
 @clause("COLL-01-03")
 def test_more_ranks_than_devices_are_refused(impl, check):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.dsl import returning
+from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
@@ -32,6 +32,22 @@ def test_products_are_added_as_declared(impl, check, dtype, terms):
     judge_declared(impl, check, Question("matmul", [a, b], {}), found)
     for _ in range(RUNS):
         check.bits(value_of(impl, check, source, A=a, B=b), found, "deterministic: the same bits on another run")
+
+
+@clause("LANG-10-05")
+@level("strict", "deterministic")
+@pytest.mark.parametrize("terms", TERMS)
+def test_a_deterministic_function_adds_its_products_as_declared(impl, check, terms):
+    """A func with the attribute, under a strict run too: the order of its products is not another one."""
+    a, b = counted("fp32", (4, terms), seed=424, exponents=SPREAD), counted("fp32", (terms, 4), seed=425)
+    source = program(
+        "return A @ B;",
+        parameters=f"A: tensor<4x{terms}xfp32>, B: tensor<{terms}x4xfp32>",
+        result="tensor<4x4xfp32>",
+        attributes='{numerics_profile="deterministic"}',
+    )
+    found = value_of(impl, check, source, A=a, B=b)
+    judge_declared(impl, check, Question("matmul", [a, b], {}), found)
 
 
 @clause("LANG-10-05")

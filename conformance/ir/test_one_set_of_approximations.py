@@ -65,6 +65,24 @@ def test_an_element_gives_the_same_bits_in_a_tensor_of_any_length(impl, check, n
     check.bits(values(impl, check, name, x), whole, f"{name} of the same elements again")
 
 
+@clause("LANG-10-07", "LANG-10-11")
+@level("deterministic", "strict")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_has_the_same_probabilities_alone_and_among_others(impl, check, dtype):
+    """The exponentials of a softmax do not depend on what else is computed with them, nor on how often."""
+    x = counted(dtype, (9, 13), seed=412, exponents=(-3, 1))
+
+    def probabilities(rows):
+        extents = "x".join(map(str, rows.shape))
+        return value_of(impl, check, returning("op.softmax(X)", f"X: tensor<{extents}x{dtype}>"), X=rows)
+
+    whole = probabilities(x)
+    for row in range(9):
+        check.bits(probabilities(part(x, 13 * row, (1, 13))), part(whole, 13 * row, (1, 13)), f"row {row} alone")
+    check.bits(probabilities(part(x, 13, (7, 13))), part(whole, 13, (7, 13)), "seven of the rows")
+    check.bits(probabilities(x), whole, "all rows again")
+
+
 @clause("LANG-10-07", "LANG-10-08")
 @level("deterministic", "fast")
 @feature("elementary-functions")

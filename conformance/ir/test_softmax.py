@@ -60,7 +60,7 @@ def test_probabilities_add_up_to_one(impl, check, dtype):
     check.true(abs(sum(values) - 1) <= len(values) * unit(dtype), "the sum is 1", float(sum(values)))
 
 
-@clause("LANG-10-03", "LANG-15-07", "LANG-05.4-03")
+@clause("LANG-10-03", "LANG-15-07", "LANG-05.4-03", "LANG-02-04")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_would_overflow_without_the_maximum_does_not(impl, check, dtype):
     """Two elements of 2048 share evenly, though the exponential of either is beyond every type."""

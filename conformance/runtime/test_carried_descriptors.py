@@ -20,6 +20,8 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle.randomness import uniform
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 
 STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}
@@ -51,6 +53,63 @@ def carried(session):
 def set_descriptor(session, **descriptor):
     """What later work carries."""
     session.ask("tessxSetDescriptor", context=session.context, descriptor=descriptor)
+
+
+DRAWING = """module drawing {
+  kernel both(x: tensor<8xfp32>, y: tensor<8xfp32>) {
+    x = op.uniform(shape=[8]);
+    y = op.uniform(shape=[8]);
+  }
+  kernel told(x: tensor<8xfp32>) { x = op.uniform(shape=[8], seed=3, stream=5); }
+}
+"""
+
+
+def drawn(session, kernel, *pointers):
+    """What a launch leaves in its tensors of eight numbers, once it has run."""
+    session.launch(kernel, packed(*(("ptr", each) for each in pointers)))
+    return [Tensor("fp32", (8,), session.download(each, 32)) for each in pointers]
+
+
+@level("strict")
+@feature("random-ops", "philox", "descriptor-access")
+@clause("RT-11-03", "RT-11-04")
+@pytest.mark.parametrize(("seed", "stream"), [(0, 0), (9, 0), (0, 7), ((1 << 63) + 1, 1 << 40), (2, (1 << 64) - 1)])
+def test_random_numbers_of_a_launch_begin_where_its_descriptor_says(impl, check, seed, stream):
+    """Two operations that name neither draw from the seed, the first from the stream and the second from the next."""
+    session = opened(impl, check)
+    kernel, pointers = session.kernel("both", DRAWING), [session.allocate(32) for _ in range(2)]
+    set_descriptor(session, seed=seed, stream=stream)
+    for number, found in enumerate(drawn(session, kernel, *pointers)):
+        wanted = uniform(seed=seed, stream=(stream + number) % (1 << 64), shape=(8,))
+        check.bits(found, wanted, f"the numbers of operation {number}")
+
+
+@level("strict")
+@feature("random-ops", "philox", "descriptor-access")
+@clause("RT-11-03", "RT-11-04")
+def test_an_operation_that_names_seed_and_stream_draws_from_these(impl, check):
+    """Whatever the descriptor says (AMB-RT-175)."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("told", DRAWING), session.allocate(32)
+    set_descriptor(session, seed=9, stream=7)
+    check.bits(drawn(session, kernel, pointer)[0], uniform(seed=3, stream=5, shape=(8,)), "the numbers")
+
+
+@level("strict")
+@feature("random-ops", "philox", "descriptor-access")
+@clause("RT-11-03", "RT-11-04")
+def test_a_launch_draws_by_the_descriptor_that_it_was_queued_with(impl, check):
+    """One that is set later is that of later launches, also where the first has not run yet."""
+    session = opened(impl, check)
+    kernel, pointers = session.kernel("both", DRAWING), [session.allocate(32) for _ in range(4)]
+    for seed, (one, other) in ((4, pointers[:2]), (6, pointers[2:])):
+        set_descriptor(session, seed=seed)
+        session.launch(kernel, packed(("ptr", one), ("ptr", other)))
+    set_descriptor(session, seed=8)
+    for seed, pointer in ((4, pointers[0]), (6, pointers[2])):
+        found = Tensor("fp32", (8,), session.download(pointer, 32))
+        check.bits(found, uniform(seed=seed, shape=(8,)), f"the numbers of seed {seed}")
 
 
 @clause("RT-11-01")

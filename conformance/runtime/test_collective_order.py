@@ -73,6 +73,20 @@ def test_sums_have_the_same_bits_on_every_run(impl, check, ranks, dtype):
             check.bits(each, first[0], f"what rank {rank} has on another run")
 
 
+@feature("rank-memory")
+@clause("RT-04.7-10", "RT-06-04")
+def test_a_later_policy_leaves_queued_sums_alone(impl, check):
+    """Sums are queued behind others, then the policy changes: theirs is that of their calls (AMB-RT-48)."""
+    session = deterministic(gathered(impl, check, dp=5))
+    inputs = spread(5, 16, 530)
+    pointers = [filled(session, inputs) for _ in range(4)]
+    for pointer in pointers:
+        done(session, "all_reduce", pointer, 16, "fp32", op=SUM, axis="dp")
+    session.set_policy(LEVELS["fast" if impl.level == "strict" else "strict"])
+    for pointer in pointers:
+        judge_reduced(impl, check, held(session, pointer, inputs)[0], inputs, SUM, "the sum over the ranks")
+
+
 @seeded
 @feature("rank-memory")
 @clause(*ORDERED, "RT-06-04")

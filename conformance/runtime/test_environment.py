@@ -94,6 +94,48 @@ def test_the_environment_asks_for_determinism(impl, check):
     check.equal(policy["deterministic"], 1, "the policy of the context")
 
 
+NUMERICS = {
+    "strict": {"stableReductions": 1, "deterministic": 1, "allowFastMath": 0},
+    "promote": {"deterministic": 1, "allowFastMath": 0},
+    "downcast": {"deterministic": 0, "allowFastMath": 1},
+}
+"""The switches that a value of TESS_NUMERICS sets (AMB-RT-31)."""
+
+
+def switches(policy, of):
+    """Those of a policy that are asked for."""
+    return {name: policy[name] for name in of}
+
+
+@clause("RT-19.C-01")
+@pytest.mark.parametrize("value", NUMERICS)
+@pytest.mark.parametrize("deterministic", [None, "0", "1"], ids=["alone", "not-deterministic", "deterministic"])
+def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, deterministic):
+    """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force."""
+    beside = {} if deterministic is None else {"TESS_DETERMINISTIC": deterministic}
+    wanted = NUMERICS[value] | ({} if deterministic is None else {"deterministic": int(deterministic)})
+    session = under(impl, check, TESS_NUMERICS=value, **beside)
+    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(switches(found, wanted), wanted, "the policy of the context")
+    session.set_policy(LOOSE)
+    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(found, LOOSE, "the policy that was set")
+
+
+@feature("descriptor-access")
+@clause("RT-19.C-01")
+@pytest.mark.parametrize("value", NUMERICS)
+@pytest.mark.parametrize("module", [None, LOOSE, STRICT], ids=["plain", "loose-module", "strict-module"])
+def test_launches_are_under_the_policy_of_the_environment_unless_their_module_has_one(impl, check, value, module):
+    """What a launch carries is the policy that governs it (AMB-RT-46)."""
+    session = under(impl, check, TESS_NUMERICS=value)
+    options = {} if module is None else {"policy": module}
+    session.launch(session.kernel("nothing", SOURCE, **options))
+    (carried,) = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
+    wanted = module or NUMERICS[value]
+    check.equal(switches(carried["policy"], wanted), wanted, "the policy of the launch")
+
+
 @feature("descriptor-access")
 @clause("RT-19.C-02")
 @pytest.mark.parametrize("environment", [None, "1"], ids=["unset", "1"])

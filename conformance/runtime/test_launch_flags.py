@@ -20,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
@@ -182,6 +183,29 @@ def test_reductions_are_the_same_on_every_run(impl, check, stable):
         check.bits(first, sum_(given, 1), "strict: the canonical tree")
     if impl.level == "deterministic" and not stable:
         judge_declared(impl, check, Question("sum", [given], {"axis": 1}), first)
+
+
+MULTIPLYING = """module m {
+  kernel product(a: tensor<7x33xfp32>, b: tensor<33x5xfp32>, c: tensor<7x5xfp32>) { c = a @ b; }
+}
+"""
+
+
+@clause("RT-06-04", "RT-03-01")
+def test_a_launched_product_has_the_declared_order(impl, check):
+    """With deterministic at 1 every element is added in the order that is declared for a product, on every run."""
+    session = opened(impl, check)
+    under(session, deterministic=1, allowFastMath=0)
+    given = [counted("fp32", shape, seed=403, exponents=(-8, 8)) for shape in ((7, 33), (33, 5))]
+    pointers, kernel = [session.upload(each.data) for each in given], session.kernel("product", MULTIPLYING)
+    for _ in range(2):
+        result = session.upload(bytes(4 * 35))
+        session.launch(kernel, packed(*(("ptr", each) for each in (*pointers, result))))
+        found = Tensor("fp32", (7, 5), session.download(result, 4 * 35))
+        if impl.level == "fast":
+            check.enclosed(found, bounds.enclose("oracle.matmul", given, {}), "the product")
+        else:
+            judge_declared(impl, check, Question("matmul", given, {}), found)
 
 
 @feature("descriptor-access")

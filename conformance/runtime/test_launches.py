@@ -160,6 +160,26 @@ def test_a_pointer_may_lead_into_an_allocation(impl, check):
     check.equal(found, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
 
 
+LAUNCHES = 600
+
+
+@clause("RT-04.5-17", "RT-04.4-14")
+def test_launches_leave_nothing_behind(impl, check):
+    """When six hundred are done, two fifths of the device are still to be had, and a handle of each kind (AMB-RT-126)."""
+    session = opened(impl, check)
+    module, pointer = session.load(), session.upload(bytes(BYTES))
+    kernel, arguments = session.kernel_of(module, "fill"), packed(("int32", 3), ("ptr", pointer))
+    for turn in range(LAUNCHES):
+        session.launch(kernel, arguments)
+        if turn % 100 == 99:
+            session.synchronize()
+    session.allocate(session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2)
+    other = session.another_stream()
+    other.record(other.event())
+    session.kernel_of(session.load(), "digit")
+    check.equal(session.integers(pointer), [3] * COUNT, "what the launches left")
+
+
 # When a launch runs, and how its failure is reported
 
 

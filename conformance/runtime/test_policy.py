@@ -32,7 +32,6 @@ def evaluate(impl, check, operation, inputs, attributes, **under):
     return outputs[0]
 
 
-@feature("operation-access")
 @clause("RT-04.7-08", "RT-04.7-10")
 @pytest.mark.parametrize("bits", range(16))
 def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
@@ -42,7 +41,6 @@ def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], policy, "the policy")
 
 
-@feature("operation-access")
 @clause("RT-04.7-08")
 def test_the_last_policy_counts_and_only_for_its_context(impl, check):
     """A second policy replaces the first; another context keeps its own."""
@@ -52,7 +50,6 @@ def test_the_last_policy_counts_and_only_for_its_context(impl, check):
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=second))["policy"], FAST, "another context's")
 
 
-@feature("operation-access")
 @clause("RT-04.7-10")
 @pytest.mark.parametrize("name", POLICY_FIELDS)
 @pytest.mark.parametrize("value", [-1, 2, 255])

@@ -115,6 +115,20 @@ def test_the_sample_program_computes(impl, check, shape):
     sample.end()
 
 
+@clause("RT-18-01")
+def test_the_sample_program_takes_scores_of_any_size(impl, check):
+    """Scores of 2 to the 15, whose exponential no format holds: a softmax subtracts the largest score first."""
+    shape = (1, 2, 4, 8)
+    sample = Sample(impl, check, shape)
+    for name, value in zip("QKVO", (64.0, 64.0, 3.0, -1.0), strict=True):
+        sample.fill(name, value)
+    sample.run()
+    found = Tensor("fp32", shape, sample.session.download(sample.tensors["O"], 4 * 64))
+    inputs = [Tensor.from_words("fp32", shape, [word] * 64) for word in (0x42800000, 0x42800000, 0x40400000)]
+    judge(impl, check, found, inputs, "what rank 0 has")
+    sample.end()
+
+
 @feature("rank-memory", "fused-attention")
 @clause("RT-18-01")
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))

@@ -148,6 +148,20 @@ def test_a_profile_holds_what_was_done_meanwhile(impl, check, tmp_path):
     check.equal(len(slices(events, "nothing")), 0, "the launches of another context")
 
 
+@clause("RT-17-04", "RT-04.8-05")
+def test_a_later_profiler_of_a_context_profiles_too(impl, check, tmp_path):
+    """What is done between its start and its stop, and nothing of what the first one saw."""
+    session = opened(impl, check)
+    for name in ("nothing", "fill"):
+        arguments = packed(("int32", 1), ("ptr", session.allocate(BYTES))) if name == "fill" else b""
+        kernel, profiler = session.kernel(name), started(session)
+        session.launch(kernel, arguments)
+        session.synchronize()
+        events = stopped(session, profiler, tmp_path / f"{name}.json")
+        found = [len(slices(events, each)) for each in ("nothing", "fill")]
+        check.equal(found, [int(name == each) for each in ("nothing", "fill")], "the launches of each kernel")
+
+
 @clause("RT-17-06")
 @pytest.mark.parametrize("kind", ["h2d", "d2h", "d2d"])
 @pytest.mark.parametrize("size", [BYTES, 1 << 20])

@@ -383,3 +383,38 @@ def test_processes_of_different_drivers_never_see_each_others_entries(store: Cac
     writers = [process(CHANGING_DRIVERS, str(store.directory), f"driver {number}") for number in range(3)]
     assert [writer.communicate()[1] for writer in writers] == [""] * 3
     assert len(names(store)) <= 1
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+def test_a_directory_that_others_may_write_is_refused(tmp_path: Path, mode: int, refused: Any) -> None:
+    """What somebody else puts there would be run."""
+    directory = tmp_path / "shared"
+    directory.mkdir()
+    directory.chmod(mode)
+    refused(lambda: CacheStore(directory))
+    directory.chmod(0o700)
+    CacheStore(directory)
+
+
+def test_a_directory_that_is_made_is_its_users_alone(store: CacheStore) -> None:
+    assert store.directory.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("kind", ["a link", "a pipe", "a device"])
+def test_an_entry_that_is_no_plain_file_is_corruption(store: CacheStore, kind: str, tmp_path: Path) -> None:
+    """A link would let another folder's files in; a pipe would never end."""
+    store.put("binary", KEY, TAGS, b"x")
+    path = store.path("binary", KEY)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    if kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(elsewhere if kind == "a link" else "/dev/zero")
+    corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(store: CacheStore, tmp_path: Path, refused: Any) -> None:
+    (store.directory / ".lock").unlink()
+    (store.directory / ".lock").symlink_to(tmp_path / "elsewhere")
+    refused(lambda: store.put("binary", KEY, TAGS, b"x"))
+    assert not (tmp_path / "elsewhere").exists()

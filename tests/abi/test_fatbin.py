@@ -201,7 +201,7 @@ def test_which_sections_go_together(small_module: Fatbin, surgeon: Any, refused:
         ([], "the first section is 'none'"),
         ([graph], "the first section"),
         ([graph, metadata], "the first section"),
-        ([metadata], "one at least of graph-ir, target-ir, ptx, amdgcn"),
+        ([metadata], "one at least of graph-ir, target-ir, ptx, amdgcn, rocdl"),
         ([metadata, (SIGNATURE, NO_TARGET, b"")], "one at least of"),
         ([metadata, graph, metadata], "the metadata stands apart"),
         ([metadata, graph, graph], "each kind once for each target"),

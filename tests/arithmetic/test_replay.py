@@ -26,6 +26,7 @@ MODELS = [
         ("fp32", "fp64"), ("rounded", "fused"), ROUNDINGS, (24,), ("kept", "flushed")
     )
 ]
+MODELS += [model.but(start="none") for model in MODELS]
 
 
 def hard(numbers: Any, scale: float) -> Any:
@@ -175,3 +176,17 @@ def test_operands_that_do_not_fit(call: Callable[[Tensor, Tensor], Tensor], argu
     with pytest.raises(replay.ReplayError, match=f"^{argument}: ") as caught:
         call(x, i)
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_a_product_may_start_from_its_first_term(tree: Tree, tensor: Callable[[Any], Tensor]) -> None:
+    """A sum of negative zeros is then negative, but one of no terms is +0; a C operand enters all the same."""
+    model = canonical("fp32").but(start="none")
+    a, b = tensor(np.full((1, 8), -0.0, np.float32)), tensor(np.ones((8, 1), np.float32))
+    assert replay.matmul(a, b, tree, canonical("fp32")).bits() == "00000000"
+    assert replay.matmul(a, b, tree, model).bits() == "80000000"
+    assert replay.matmul(a, b, tree, model.but(product="fused")).bits() == "80000000"
+    c = tensor(np.ones((1, 1), np.float32))
+    assert replay.matmul(a, b, tree, model, start=c).bits() == "3f800000"
+    nothing = tensor(np.ones((1, 0), np.float32)), tensor(np.ones((0, 1), np.float32))
+    assert replay.matmul(*nothing, FOLD, model).bits() == "00000000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.abi.kit.c_header import UnreadableHeader, read_header
+from tessera_conformance.chapters.abi.kit.c_header import Linkage, UnreadableHeader, linkages, read_header
 
 HEADER = """
 #ifndef VENDOR_H
@@ -219,3 +219,53 @@ def test_what_the_preprocessor_leaves_is_read() -> None:
     )
     header = read_header(text)
     assert header.prototype("tessMalloc") == header.expected("tessStatus_t tessMalloc(tessMesh_t, size_t, void**);")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\n", "\r\n"),
+        ("tessStatus_t tessMalloc", '__attribute__((visibility("default"))) tessStatus_t tessMalloc'),
+        ("tessStatus_t tessMalloc", "extern tessStatus_t __cdecl tessMalloc"),
+        ('#ifdef __cplusplus\nextern "C" {\n#endif', ""),
+        (
+            '#ifdef __cplusplus\nextern "C" {\n#endif',
+            '#ifdef __cplusplus\n#define API extern "C"\n#else\n#define API\n#endif',
+        ),
+    ],
+    ids=["windows", "attribute", "cdecl", "only C", "each"],
+)
+def test_a_function_of_c(old: str, new: str) -> None:
+    text = changed(old, new)
+    if "define API" in new:
+        text = text.replace("tessStatus_t tessMalloc", "API tessStatus_t tessMalloc")
+    text = (
+        text.replace("#ifdef __cplusplus\n}\n#endif", "")
+        if 'extern "C" {' not in new and old.startswith("#if")
+        else text
+    )
+    assert linkages(text)["tessMalloc"] == Linkage(is_c=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "linkage"),
+    [
+        ('extern "C" {', 'extern "C++" {', Linkage(False)),
+        ("tessStatus_t tessMalloc", "tessStatus_t __stdcall tessMalloc", Linkage(True, ("__stdcall",))),
+        ("tessStatus_t tessMalloc", "__attribute__((ms_abi)) tessStatus_t tessMalloc", Linkage(True, ("ms_abi",))),
+        (
+            "tessStatus_t tessMalloc",
+            "#define CC __vectorcall\ntessStatus_t CC tessMalloc",
+            Linkage(True, ("__vectorcall",)),
+        ),
+        ("tessStatus_t tessMalloc", "#ifdef __cplusplus\n}\n#endif\ntessStatus_t tessMalloc", Linkage(False)),
+    ],
+    ids=["mangled", "stdcall", "ms_abi", "macro", "behind"],
+)
+def test_a_function_that_is_called_otherwise(old: str, new: str, linkage: Linkage) -> None:
+    assert linkages(changed(old, new))["tessMalloc"] == linkage
+
+
+def test_a_pointer_to_a_function_is_none() -> None:
+    text = "typedef struct { tessStatus_t (*tessInit)(void); } tessApi; tessApi* tessGet(void);"
+    assert set(linkages(text)) == {"tessGet"}

@@ -51,12 +51,21 @@ def test_an_image_holds_the_ir_and_the_code_of_every_target(build: Any) -> None:
         ("target-ir", "sm_90"),
         ("ptx", "sm_90"),
         ("target-ir", "gfx942"),
-        ("amdgcn", "gfx942"),
+        ("rocdl", "gfx942"),
     ]
     assert '"tessera.graph.add"' in text_of(fatbin, "graph-ir")
     assert '"tessera.target.kernel"' in text_of(fatbin, "target-ir", "gfx942")
     assert ".visible .entry tss_kernel_add_0(" in text_of(fatbin, "ptx", "sm_90")
-    assert ".amdhsa_kernel tss_kernel_add_0" in text_of(fatbin, "amdgcn", "gfx942")
+
+
+def test_rocdl_is_bitcode_that_llvm_reads_back(build: Any) -> None:
+    llvm = pytest.importorskip("llvmlite.binding", reason="pip install 'tessera-conformance[llvm]'")
+    section = build.compiled(ADD, ("gfx942",)).section("rocdl", "gfx942")
+    module = llvm.parse_bitcode(section.data)
+    module.verify()
+    assert module.triple == "amdgcn-amd-amdhsa"
+    assert "tss_kernel_add_0" in [each.name for each in module.functions if not each.is_declaration]
+    assert section.data[:4] == b"BC\xc0\xde"
 
 
 def test_without_the_compiler_of_machine_code_the_ir_stands_alone(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_the_skeleton_is_understood(
     assert main(["smoke", "py:skeleton_adapter:make"]) == 0
     printed = capsys.readouterr().out
     assert "my-implementation 0.1, claims language_ir" in printed
-    assert "language.execute   answered that it does not support language.execute" in printed
+    assert "language.execute       answered that it does not support language.execute" in printed
 
 
 def test_a_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -33,10 +33,15 @@ def test_a_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("fake", "code", "words"),
     [
-        ("claims_nothing", 1, "no answer within 1 s"),
+        ("claims_nothing", 1, "nothing was asked, since nothing is claimed"),
+        ("hangs", 1, "no answer within 1 s"),
         ("dies_at_start", 1, "| cannot find libacme.so.3"),
         ("sends_text", 1, "not JSON: 'INFO: compiling ...'"),
-        ("claims_what_it_lacks", 0, "language.parse     answered that it does not support language.parse"),
+        (
+            "claims_what_it_lacks",
+            0,
+            "language.parse         answered that it does not support language.parse: the core of language_ir",
+        ),
     ],
 )
 def test_smoke_says_what_the_harness_sees(

@@ -88,8 +88,33 @@ def test_a_level_at_which_cases_are_not_judged_is_only_partial(checkout):
     text = suite.read_text().split("@clause", 1)[0]
     one = '@clause("LANG-02-01")\n{mark}def test_{name}(check):\n    check.true(True, "x")\n\n\n'
     suite.write_text(text + one.format(mark="", name="any") + one.format(mark='@level("strict")\n', name="strict"))
-    assert checkout.run("--level=strict").report.claim == "success"
-    assert checkout.run("--level=fast").report.claim == "partial"
+    strict, fast = checkout.run("--level=strict"), checkout.run("--level=fast")
+    assert "1 case of numerics is not judged at level fast" in " ".join(fast.output.split())
+    assert "of numerics" not in strict.output
+    assert (strict.report.claim, fast.report.claim) == ("partial", "partial")
+
+
+def test_a_suite_that_judges_next_to_nothing_earns_no_success(checkout):
+    """One case passes and none fails; the other core MUST clauses of the claimed document were not judged."""
+    suite = checkout.directory / "conformance" / "ir" / "test_sample.py"
+    text = suite.read_text().split("@clause", 1)[0]
+    suite.write_text(text + '@clause("LANG-02-01")\ndef test_any(check):\n    check.true(True, "x")\n')
+    done = checkout.run()
+    assert (done.report.claim, done.exit_code) == ("partial", 0)
+    assert "core MUST clauses are not judged: LANG-" in " ".join(done.output.split())
+    assert "1 judged, 1 passed, 0 unsupported, " in " ".join(done.output.split())
+
+
+def test_a_test_says_what_it_judges_where_its_checks_tell_it_wrong(checkout):
+    suite = checkout.directory / "conformance" / "ir" / "test_sample.py"
+    text = suite.read_text().split("@clause", 1)[0].replace("import clause,", "import clause, judges,")
+    body = '@clause("LANG-02-01")\n{mark}def test_{name}(check):\n    check.equal(1, 1)\n\n\n'
+    suite.write_text(text + body.format(mark="", name="a") + body.format(mark='@judges("refusal")\n', name="b"))
+    done = checkout.run()
+    assert done.observation("a")["judges"] == ["effect"]
+    assert done.observation("b")["judges"] == ["refusal"]
+    suite.write_text(text + body.format(mark='@judges("refusals")\n', name="c"))
+    assert "unknown mark judges('refusals'): expected one of effect, acceptance, refusal" in checkout.run().output
 
 
 def test_a_claim_of_a_feature_that_does_not_exist_is_a_problem(shared_checkout):
@@ -192,7 +217,7 @@ def test_a_killed_run_leaves_a_readable_and_invalid_report(checkout, fake_comman
     assert "footer" in report.problem or "cut off" in report.problem
     assert report.claim == "invalid"
     assert len(report.observations) >= 1
-    assert len(report.plan) == len(EXPECTED)
+    assert len(report.plan["cases"]) == len(EXPECTED)
 
 
 def test_a_worker_that_dies_is_a_crash_of_its_case(shared_checkout):

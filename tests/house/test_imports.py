@@ -30,6 +30,7 @@ ROOMS = (
     "runtime",
     "binding",
     "adapter",
+    "c_library",
     "commands",
     "cli",
 )

@@ -277,3 +277,13 @@ def test_slices_leave_out_what_they_like(text: str, bounds: tuple[str | None, ..
     (found,) = index.slices
     assert isinstance(found, s.SliceRange)
     assert tuple(part and shape(part) for part in (found.start, found.stop, found.step)) == bounds
+
+
+@pytest.mark.parametrize(
+    "type_", ["tensor<2x3xfp32>", "tensor<2x3xfp32; layout=row_major>", "tensor</**/2x3xfp32/* >= */>"]
+)
+def test_a_type_may_end_beside_the_sign_of_a_declaration(type_: str) -> None:
+    """`>=` is one token between operands only."""
+    (module,) = parse(f"module m {{ func f(v: {type_}) {{ let s: {type_}=v; let b: bool=v[0]>=1; }} }}", "t").modules
+    (function,) = module.declarations
+    assert [type(each).__name__ for each in function.body.statements] == ["Let", "Let"]  # type: ignore[union-attr]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tessera_reference.ir.diagnostics import Diagnostic, Span, render
+import pytest
+
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection, Span, render
 from tessera_reference.language import Diagnostic as SameDiagnostic
+from tessera_reference.language import compile_source
 
 SOURCE = """module demo {
 
@@ -33,8 +36,8 @@ def test_a_shape_error_reads_like_the_sample(rejects: Callable[[str], Diagnostic
     )
 
 
-def test_no_remedy_is_offered_that_would_not_help(rejects: Callable[[str], Diagnostic]) -> None:
-    assert rejects(SOURCE).remedy == ""
+def test_no_transpose_is_offered_that_would_not_help(rejects: Callable[[str], Diagnostic]) -> None:
+    assert rejects(SOURCE).remedy == "K is the last dimension of Q and the last but one of K"
 
 
 def test_tabs_keep_the_caret_under_its_place() -> None:
@@ -53,3 +56,68 @@ def test_a_place_behind_the_text_is_still_shown() -> None:
 
 def test_the_language_hands_on_the_type() -> None:
     assert SameDiagnostic is Diagnostic
+
+
+MISTAKES = {
+    "types in a circle": (
+        "module m { type A = B; type B = A; func f() { } }",
+        "types in a circle: A = B = A",
+        "",
+    ),
+    "a tensor as the condition of an if": (
+        "module m { func f(x: tensor<4xbool>) { if (x) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a tensor as the condition of a while": (
+        "module m { func f(x: tensor<4xfp32>) { while (x > 1.0) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a comment in a comment": (
+        "module m { func f() { /* a /* b */ c */ return; } }",
+        "found '*', expected",
+        "comments do not nest (LANG-14.1-10): one ends at its first */",
+    ),
+    "another K": (
+        "module m { func f(x: tensor<4x5xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 5 and 6",
+        "K is the last dimension of x and the last but one of y",
+    ),
+    "a transposed first operand": (
+        "module m { func f(x: tensor<6x4xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 4 and 6",
+        "did you mean op.matmul(op.transpose(x), y)?",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_common_mistake_is_told_with_a_remedy(name: str) -> None:
+    source, message, remedy = MISTAKES[name]
+    with pytest.raises(Rejection) as caught:
+        compile_source(source, "t.tsr")
+    first = caught.value.diagnostics[0]
+    assert message in first.message
+    assert first.remedy == remedy
+
+
+@pytest.mark.parametrize("at", [0, 40, 500, 990])
+def test_of_a_long_line_160_columns_are_quoted(at: int) -> None:
+    line = "a" * at + "!bad!" + "a" * (995 - at)
+    text = render(Diagnostic("syntax", "lex", "no", Span(1, at + 1, 1, at + 6), "t.tsr"), line)
+    label = "   1 | "
+    (quoted,) = (each for each in text.split("\n") if each.startswith(label))
+    (carets,) = (each for each in text.split("\n") if each.startswith("     | "))
+    assert len(quoted) - len(label) == 160
+    start, stop = carets.index("^"), carets.rindex("^") + 1
+    assert quoted[start:stop] == "!bad!"
+
+
+def test_no_hidden_character_of_a_program_reaches_the_terminal() -> None:
+    """Each is shown as one sign, so that carets keep their places."""
+    acting = "\x1b[2J\x9b\u202e\u2066\u200b"
+    text = render(Diagnostic("types", "verify", f"no {acting}", Span(1, 9, 1, 12), f"{acting}.tsr"), f"{acting}!bad!")
+    assert not set("\x1b\x9b\u202e\u2066\u200b") & set(text)
+    quoted, carets = text.split("\n")[2:4]
+    assert quoted[carets.index("^") :][:3] == "!ba"

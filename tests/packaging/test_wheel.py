@@ -99,3 +99,17 @@ def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
     """That name belongs to the vendors' own binding."""
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tessera') is not None)"
     assert subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_the_skeletons_come_along(scripts: Path, tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\n"
+        "from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton\n"
+        "for language in LANGUAGES:\n"
+        "    for kind in KINDS:\n"
+        "        skeleton(language, kind, Path(language, kind)).write()\n"
+    )
+    done = subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "c" / "runtime" / "tessera.h").is_file()
+    assert (tmp_path / "rust" / "operations" / "protocol.rs").is_file()

@@ -112,6 +112,18 @@ def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Findin
     assert aspects(found) == ["start"]
 
 
+def test_a_product_that_starts_from_its_first_term_is_declared_so(
+    probed: Callable[..., Finding], orders: ModuleType
+) -> None:
+    started = {"start": "none"}
+    assert (
+        probed(PRODUCT, declared="fold", arithmetic=started, products=lambda a, b: orders.fold(a * b)).verdict
+        == "agrees"
+    )
+    wrong = probed(PRODUCT, declared="fold", arithmetic=started, products=orders.rounded_products)
+    assert aspects(wrong) == ["start"]
+
+
 @pytest.mark.parametrize(("operation", "shape"), [("sum", (40,)), ("all_reduce", (8, 2))])
 def test_an_order_that_leaves_no_trace_agrees_with_any_declared(
     operation: Any, shape: tuple[int, ...], probed: Callable[..., Finding], orders: ModuleType

@@ -22,7 +22,7 @@ def subject(dtype: str = "fp32", shape: tuple[int, ...] = (2, 16, 2), **options:
     [
         ("rounded_products", NodeArithmetic("fp32")),
         ("fused_products", NodeArithmetic("fp32", "fused")),
-        ("wide_products", NodeArithmetic("fp64")),
+        ("wide_products", NodeArithmetic("fp64", start="none")),
         ("flushed_products", NodeArithmetic("fp32", subnormals="flushed")),
     ],
 )

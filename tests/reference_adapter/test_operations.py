@@ -42,6 +42,9 @@ REFUSED: list[tuple[str, int, Mapping[str, Any], str]] = [
     ("quantize", 1, {"wire": "bf16", "block": 0}, "block is 0"),
     ("top_k", 1, {"k": 4}, "k is 4, allowed is an integer from 0 to 3"),
     ("dropout", 1, {"rate": 1.0}, "rate is 1.0"),
+    ("add", 1, {}, "number of operands is 1, allowed is 2"),
+    ("negate", 1, {"axis": 0}, "attribute is 'axis', allowed is none"),
+    ("transpose", 1, {"perm": "0) + f("}, "perm is '0) + f(', allowed is a number, a word or a list of them"),
 ]
 
 

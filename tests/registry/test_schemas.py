@@ -16,6 +16,7 @@ FILES = {
     "clauses": ("runtime_abi.toml", "clause"),
     "interpretations": ("interpretations.toml", "interpretation"),
     "chapters": ("chapters.toml", "enforced"),
+    "profiles": ("profiles.toml", "profile"),
 }
 CHAPTER = {"document": "runtime_abi", "section": "10.1", "topics": ["parameter-buffer"]}
 
@@ -36,6 +37,7 @@ WRONG = {
         "kind": ["rule", 1],
         "summary": TEXT,
         "verify": ["tests", 1],
+        "judged_by": ["effect", 1],
         "reason": TEXT,
         "area": ["wsp", 1],
         "topic": SLUG,
@@ -73,11 +75,19 @@ WRONG = {
         "section": SECTION,
         "topics": [[], ["UPPER"], ["x", "x"], "x"],
     },
+    ("profiles", "profile"): {
+        "id": SLUG,
+        "document": ["runtime", 1],
+        "summary": TEXT,
+        "features": [[], ["UPPER"], ["x", "x"], "x"],
+        "clauses": [[], ["RT-1"], ["RT-01-01", "RT-01-01"], "RT-01-01"],
+    },
 }
 OPTIONAL = {
-    "clauses": {"reason", "duplicate_of", "interpretations"},
+    "clauses": {"judged_by", "reason", "duplicate_of", "interpretations"},
     "interpretations": {"feature"},
     "chapters": {"section", "topics"},
+    "profiles": set(),
 }
 
 
@@ -153,5 +163,5 @@ def test_every_file_of_the_registry_has_a_schema():
     directory = locations.clauses_directory()
     schemas = locations.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
-    assert len(files) == 8
+    assert len(files) == 9
     assert all((schemas / f"{schema.schema_of(file)}.schema.json").is_file() for file in files)

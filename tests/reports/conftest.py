@@ -12,6 +12,14 @@ import pytest
 from tessera_conformance.registry import Clause, Document, Interpretation, Registry
 from tessera_conformance.reports.journal import JournalWriter, Report
 
+MUSTS: dict[str, dict[str, Any]] = {
+    "RT-10.1-01": {"document": "runtime_abi", "profile": "core", "by": "effect", "excused": "no case is due here"},
+    "RT-10.1-02": {"document": "runtime_abi", "profile": "extended", "by": "effect"},
+}
+"""What the runs of these tests are to tell of: nothing that keeps a claim from success, unless a test says more."""
+
+PROFILES: dict[str, dict[str, Any]] = {}
+
 NASTY = "<script>alert(1)</script>"
 
 HEADER: dict[str, Any] = {
@@ -88,6 +96,8 @@ def line(case: str, verdict: str = "pass", clauses: Sequence[str] = ("RT-10.1-01
         "title": f"What {case} is about",
         "clauses": list(clauses),
         "levels": ["fast", "deterministic", "strict"],
+        "needs": [],
+        "judges": ["effect"] if verdict == "pass" else [],
         "verdict": verdict,
         "disposition": "none",
         "reason": reason,
@@ -158,7 +168,10 @@ def observation() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """Writes a report file of the given lines and seals it; `selection` changes the header, `planned` adds cases."""
+    """Writes a report file of the given lines and seals it.
+
+    `selection` changes the header, `planned` adds cases, `musts` and `profiles` are what the claim is about.
+    """
 
     def make(
         lines: Sequence[dict[str, Any]],
@@ -167,9 +180,11 @@ def build(tmp_path: Path) -> Build:
         planned: Sequence[str] = (),
         problems: Sequence[str] = (),
         header: Mapping[str, Any] | None = None,
+        musts: Mapping[str, Any] = MUSTS,
+        profiles: Mapping[str, Any] = PROFILES,
         **selection: Any,
     ) -> Report:
-        writer = started(tmp_path / name, lines, planned, header, selection)
+        writer = started(tmp_path / name, lines, planned, header, selection, musts, profiles)
         return writer.finish(problems, {"seconds": 41.25})
 
     return make
@@ -181,13 +196,15 @@ def started(
     planned: Sequence[str] = (),
     header: Mapping[str, Any] | None = None,
     selection: Mapping[str, Any] | None = None,
+    musts: Mapping[str, Any] = MUSTS,
+    profiles: Mapping[str, Any] = PROFILES,
 ) -> JournalWriter:
     """A report as a run leaves it that has not ended yet."""
     head = copy.deepcopy(HEADER) | dict(header or {})
     head["selection"] |= selection or {}
     writer = JournalWriter(directory / "report.jsonl")
     writer.header(head)
-    writer.plan([*(one["case"] for one in lines), *planned])
+    writer.plan([*(one["case"] for one in lines), *planned], musts, profiles)
     for one in lines:
         writer.observation(one)
     return writer

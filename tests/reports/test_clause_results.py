@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tessera_conformance.reports.clause_results import (
@@ -57,9 +59,48 @@ def test_a_case_of_a_twin_judges_both(build, registry, observation):
     assert (results["LANG-15-01"].outcome, results["LANG-15-02"].outcome) == ("pass", "pass")
 
 
-def test_an_inspected_clause_that_a_case_judges_after_all_has_its_outcome(build, registry, observation):
-    results = clause_results(build([observation("abi/t", clauses=["RT-13-01"])]), registry)
-    assert results["RT-13-01"].outcome == "pass"
+@pytest.mark.parametrize("verdict", ["pass", "fail"])
+def test_the_number_of_testable_clauses_is_that_of_the_registry_in_every_run(build, registry, observation, verdict):
+    """A case that also speaks of an inspected clause leaves it apart; where it fails, the run fails."""
+    report = build([observation("abi/t", verdict, clauses=["RT-13-01"]), observation("abi/u")])
+    results = clause_results(report, registry)
+    assert results["RT-13-01"].outcome == "not_testable"
+    assert judgeable(tally(results.values())) == 10
+    assert report.claim == ("success" if verdict == "pass" else "failure")
+
+
+@pytest.mark.parametrize(
+    ("judges", "carried", "outcome"),
+    [
+        (["effect"], None, "pass"),
+        (["effect", "refusal"], None, "pass"),
+        (["refusal"], None, "untested"),
+        (["acceptance", "refusal"], None, "untested"),
+        ([], None, "untested"),
+        (["refusal"], "refusal", "pass"),
+        (["effect"], "refusal", "untested"),
+        (["acceptance"], "acceptance", "pass"),
+        (["effect"], "acceptance", "pass"),
+        (["refusal"], "acceptance", "untested"),
+    ],
+)
+def test_a_clause_passes_by_a_case_of_its_main_effect(build, registry, observation, judges, carried, outcome):
+    clauses = dict(registry.clauses)
+    clauses["RT-10.1-01"] = replace(clauses["RT-10.1-01"], judged_by=carried)
+    results = clause_results(build([observation("abi/a", judges=judges)]), replace(registry, clauses=clauses))
+    assert results["RT-10.1-01"].outcome == outcome
+
+
+def test_a_refusal_beside_effects_that_are_not_supported_is_unsupported(build, registry, observation):
+    lines = [observation("abi/a", judges=["refusal"]), observation("abi/b", "unsupported")]
+    assert clause_results(build(lines), registry)["RT-10.1-01"].outcome == "unsupported"
+
+
+def test_what_repeats_a_refusal_is_carried_by_refusals(build, registry, observation):
+    clauses = dict(registry.clauses)
+    clauses["LANG-15-01"] = replace(clauses["LANG-15-01"], judged_by="refusal")
+    report = build([observation("ir/a", clauses=["LANG-15-02"], judges=["refusal"])])
+    assert clause_results(report, replace(registry, clauses=clauses))["LANG-15-02"].outcome == "pass"
 
 
 def test_tables_add_up(build, registry, observations):

@@ -121,8 +121,7 @@ def test_the_counts_are_those_of_the_report(visit, build, registry, observations
     assert tab.locator("#claim").inner_text().split("\n") == [
         "FAILURE",
         "7 cases count against it and 1 problem with the run",
-        "runtime_abi: 3 of 3 testable MUST clauses have cases",
-        "language_ir: 4 of 4 testable MUST clauses have cases",
+        "runtime_abi: 2 judged, 2 passed, 0 unsupported, 0 untested of 2 testable MUST clauses",
     ]
     assert tab.locator("#problems li").all_inner_texts() == ["deviation 'x' expired"]
     counts = tally(clause_results(report, registry).values())
@@ -148,6 +147,75 @@ def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observ
     assert said == ["Communication: all-reduce: not asked; no case of this run measures it."]
     colour = "rgb(31, 92, 153)" if scheme == "light" else "rgb(125, 179, 232)"
     assert plots.locator("polyline").evaluate("line => getComputedStyle(line).stroke") == colour
+
+
+def deadlocked(**changes):
+    """A result: p waits in a scope for the window, a task for a token, q for a full channel; p and its scope cycle."""
+    use = {"size": 2, "used": 2, "high_water": 2}
+    report = {
+        "time": 20,
+        "window": use,
+        "resources": {"task_ring": use},
+        "channels": [{"name": "c", "state": "full", "capacity": 1, "tokens": 1, "closed": False}],
+        "waiting": [
+            {"process": "q", "reason": "CHANNEL_FULL_WAIT", "for": "c", "statement": "body/3"},
+            {"process": "p", "reason": "TASK_RING_FULL", "for": "task_ring", "statement": "body/0/body/2"},
+            {"task": 7, "process": "p", "reason": "TASK_WAIT", "for": "tasks", "statement": "body/0/body/1"},
+        ],
+        "cycle": ["process p", "resource task_ring", "scope of p"],
+        "scopes": [{"process": "p", "depth": 1, "held": 2}],
+        "held_by_scopes": True,
+        "mitigations": [],
+    }
+    return {"outcome": "deadlock", "statistics": {}, "deadlock": report | changes}
+
+
+def showing(build, observation, *returned):
+    sent = [{"method": "wsp.run", "params": {}, "observation": {"returned": each}, "run": {}} for each in returned]
+    return build([observation("runtime/wsp/a", exchanges=sent)])
+
+
+@needs_browser
+def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
+    """Who waits with what the report says of it, arrows with reasons, and the cycle in the colour of failures."""
+    tab = visit(showing(build, observation, deadlocked(), {"outcome": "completed"}))
+    open_case(tab, "runtime/wsp/a")
+    graph = tab.locator("#detail svg.deadlock")
+    assert graph.count() == 1
+    assert graph.get_attribute("aria-label") == "deadlock at 20: 3 wait, a cycle of 3"
+    assert graph.locator("> text:not(.reason)").evaluate_all("all => all.map((each) => each.lastChild.data)") == [
+        "process p, body/0/body/2",
+        "process q, body/3",
+        "task 7, body/0/body/1",
+        "resource task_ring, 2 of 2",
+        "channel c, full, 1 of 1",
+        "scope of p, depth 1, holds 2",
+    ]
+    assert graph.locator(".reason").all_text_contents() == ["TASK_RING_FULL", "CHANNEL_FULL_WAIT"]
+    assert graph.locator("line.cycle, path.cycle").count() == 3
+    assert graph.locator("line.wait, path.wait").count() == 1
+    red = tab.locator("#detail").evaluate("each => getComputedStyle(each).getPropertyValue('--fail')")
+    box = graph.locator("rect.cycle").first
+    probe = f"each => (each.style.color = '{red}', getComputedStyle(each).color)"
+    assert box.evaluate("each => getComputedStyle(each).stroke") == tab.locator("#detail h2").evaluate(probe)
+
+
+@needs_browser
+@pytest.mark.parametrize("changes", [{"cycle": 3}, {"waiting": [{}]}, {"resources": {}}, {"channels": None}])
+def test_a_report_of_a_deadlock_that_cannot_be_read_is_shown_as_text(visit, build, observation, changes):
+    tab = visit(showing(build, observation, deadlocked(**changes)))
+    open_case(tab, "runtime/wsp/a")
+    assert tab.locator("#detail svg").count() == 0
+    assert '"outcome"' in tab.locator("#detail").inner_text()
+
+
+@needs_browser
+def test_names_in_a_drawn_deadlock_cannot_break_the_page(visit, build, observation):
+    waits = [{"process": NASTY, "reason": "CHANNEL_EMPTY_WAIT", "for": NASTY, "statement": NASTY}]
+    tab = visit(showing(build, observation, deadlocked(waiting=waits, cycle=[], channels=[])))
+    open_case(tab, "runtime/wsp/a")
+    assert tab.locator("#detail svg.deadlock > text").count() == 3
+    assert tab.locator("#detail script").count() == 0
 
 
 @needs_browser

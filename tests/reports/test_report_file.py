@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read
+from tessera_conformance.reports.lines import plain
 from tessera_conformance.schemas import first_problem
 
 
@@ -126,3 +127,11 @@ def test_what_is_no_report_is_refused_in_a_sentence(tmp_path, content):
         read(path)
     with pytest.raises(UnreadableReport, match="No such file"):
         read(tmp_path / "missing.jsonl")
+
+
+def test_a_set_reads_the_same_in_every_process():
+    """The order of a set's items is another one in each process, where they are texts."""
+    assert plain({"what": {"b", "a", "c"}, "pairs": {(2, 1), (1, 2)}}) == {
+        "what": ["a", "b", "c"],
+        "pairs": [[1, 2], [2, 1]],
+    }

@@ -13,6 +13,7 @@ import pytest
 from tessera_conformance.check import CheckFailed, Unanswered
 from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
 from tessera_conformance.reports.reproduce import start_command, write_script
+from tessera_conformance.reports.wording import reproduce_command
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
@@ -43,7 +44,7 @@ def fp32(*words):
 def script(tmp_path):
     """Writes the script of a case that asked once, got `observation` and was judged by `judging`."""
 
-    def make(observation, judging, title="It's a 'case' with \\ and \u2603"):
+    def make(observation, judging, deadlines=(60.0, 30.0), title="It's a 'case' with \\ and \u2603"):
         case = Case("ir/matmul/k-tail/bf16", title, [], [], judgement=Judgement("fail", "bits differ '''"))
         params = {"source": "it's \"\"\" ''' \\n", "inputs": {"a": fp32(0x3F800000, 0x40000000)}}
         case.exchanges = [Exchange("language.execute", params, observation, 0.1)]
@@ -51,7 +52,7 @@ def script(tmp_path):
             judging(case.check, observation)
         except (CheckFailed, Unanswered) as error:
             case.judgement = Judgement("fail", str(error))
-        return write_script(tmp_path / "new" / "place", "rpc:no-such-program-anywhere", case)
+        return write_script(tmp_path / "new" / "place", "rpc:no-such-program-anywhere", case, deadlines=deadlines)
 
     return make
 
@@ -223,14 +224,31 @@ def test_an_implementation_that_cannot_be_started_is_told(script):
     assert done.stderr == ""
 
 
-def test_a_hang_ends_at_the_deadline(script, tmp_path):
-    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)))
-    path.write_text(path.read_text(encoding="utf-8").replace("DEADLINE = 30.0", "DEADLINE = 0.3"), encoding="utf-8")
-    sleeping = [sys.executable, str(path), sys.executable, "-c", "import time; time.sleep(60)"]
-    done = subprocess.run(sleeping, capture_output=True, text=True, timeout=20, check=False)
+SILENT = ["import time; time.sleep(60)"]
+OPENS = ['import time; input(); print(\'{"jsonrpc": "2.0", "id": 1, "result": {}}\', flush=True); time.sleep(60)']
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "program", "told"),
+    [
+        ((0.3, 30.0), SILENT, "hang: session.open: no answer within 0.3 s"),
+        ((30.0, 0.4), OPENS, "hang: language.execute: no answer within 0.4 s"),
+    ],
+)
+def test_a_hang_ends_at_the_deadline_of_the_run(script, deadlines, program, told):
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)), deadlines)
+    asked = [sys.executable, str(path), sys.executable, "-c", *program]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2
-    assert "hang: session.open: no answer within 0.3 s" in done.stdout
+    assert told in done.stdout
     assert done.stderr == ""
+
+
+def test_the_command_in_a_report_has_the_deadlines_of_its_run(build, observation):
+    usual = build([observation("abi/a")], name="usual", deadlines={"start": 60.0, "call": 30.0})
+    assert "deadline" not in reproduce_command(usual, "abi/a")
+    own = build([observation("abi/a")], name="own", deadlines={"start": 90.0, "call": 2.5})
+    assert reproduce_command(own, "abi/a").endswith(" --deadline=2.5 --start-deadline=90")
 
 
 def test_the_command_follows_from_the_implementation():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tessera_reference.abi.fatbin import read, write
 from tessera_reference.abi.status import Status
+from tessera_reference.compilation import compile_module
 
 Maker = Callable[..., Any]
 LOOSE = {"stableReductions": 1, "deterministic": 0, "rngStateless": 1, "allowFastMath": 0}
 STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+
+FORGED = "module kernels { kernel any(N: int32, x: tensor<Nxint32>) { x = x + 666; } }"
 
 
 def counted(at: Any) -> tuple[int, int]:
@@ -85,3 +90,19 @@ def test_a_damaged_entry_is_told_of_and_the_launch_refused(used: Maker, tmp_path
     assert refused is Status.TESS_ERR_CACHE_CORRUPT
     assert at.refused("tessxCacheEntries") is Status.TESS_ERR_CACHE_CORRUPT
     at.ask("tessStreamSynchronize", at.stream)
+
+
+def test_an_image_that_claims_the_hash_of_another_gets_code_of_its_own(
+    used: Maker, image: bytes, tmp_path: Path
+) -> None:
+    """What an unsigned image left in the directory under a forged hash is not run for the module that it imitates."""
+    variables = {"TESS_CACHE_DIR": str(tmp_path)}
+    other = read(compile_module(FORGED, ["sm_90"]))
+    forged = write(replace(other, ir_hash=read(image).ir_hash))
+    at = used(1, environment=variables)
+    at.image = forged
+    run(at, at.kernel("any"))
+    assert counted(at) == (0, 1)
+    at.image = image
+    run(at, at.kernel("any"))
+    assert counted(at) == (0, 2)

@@ -157,6 +157,8 @@ ILLEGAL = {
     "schedule.pipeline(C, depth=60);": "LANG-11-08",
     'schedule.prefetch(C, scope="private"); C = C + C;': "LANG-06.2-02",
     "schedule.prefetch(C, align=8); C = C + C;": "LANG-06.1-04",
+    'schedule.prefetch(C, scope="private");': "LANG-06.2-02",
+    "schedule.prefetch(C, align=8);": "LANG-06.1-04",
     "schedule.fuse(C);": "LANG-06.1-02",
     f"let D: {T} = op.transpose(C); let E: {T} = C + op.tanh(D @ D); schedule.fuse(C, E); C = E;": "LANG-06.2-01",
 }

@@ -74,6 +74,34 @@ def test_an_integer_becomes_a_narrow_float_in_one_rounding(held: str, above: int
     assert found.values.tolist() == [2.0**power + 2.0 ** (power - 7)]
 
 
+EXACT = [
+    "op.maximum(A, B)",
+    "op.minimum(A, B)",
+    "-A",
+    "op.abs(A)",
+    "op.relu(A)",
+    "op.clamp(A, B, A)",
+    "op.transpose(A)",
+]
+"""Operations that do not round: an infinite operand is an infinite result."""
+
+
+@pytest.mark.parametrize("form", [*EXACT, 'op.cast(A, dtype="fp8_e5m2")', "op.sqrt(A)", "A + B", "op.max(A, axis=0)"])
+def test_infinities_of_fp8_are_those_of_graph_ir(form: str, tools: Any, bits: Any) -> None:
+    """They stay where nothing is rounded, and saturate where a result is, a cast to the same type included."""
+    held = DTYPES["fp8_e5m2"]
+    source = f"module m {{ func f(A: tensor<2x3xfp8_e5m2>, B: tensor<2x3xfp8_e5m2>) {{ return {form}; }} }}"
+    module = compile_source(source, "t.tsr").module
+    rows = [[np.inf, -np.inf, 2.0], [-0.0, np.nan, 1.0]], [[1.0, 2.0, -np.inf], [np.inf, 0.0, np.inf]]
+    inputs = {name: Array.checked(held, values) for name, values in zip("AB", rows, strict=True)}
+    bits.require_kept(module, inputs, "sm_90")
+    if form in EXACT:
+        (found,) = execute(lower(module, "target", target_of("sm_90")), "f", inputs)
+        assert np.isinf(found.values).any()
+    tools.needs_llvm()
+    assert bits.of(native(lower(module, "target", target_of("sm_90"))), inputs) == bits.of(module, inputs)
+
+
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("matmul")])
 def test_native_code_has_the_same_bits(name: str, tools: Any, bits: Any) -> None:
     """Launches of kernels whose threads work alone run on the host."""

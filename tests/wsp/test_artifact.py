@@ -13,6 +13,7 @@ import pytest
 from tessera_reference.cli import main
 from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, results
 from tessera_reference.wsp.builder import Program
+from tessera_reference.wsp.executor import run
 from tessera_reference.wsp.package import Package, package_bytes
 from tessera_reference.wsp.reading import load
 
@@ -22,7 +23,8 @@ from .native import QUICK, SANITIZED, Difference, Settings, differences, differs
 from .random_programs import program, reduced
 
 RANDOM, BATCH = 2000, 100
-TIGHT: Settings = {"symbols": {"m": 2, "n": 7}, "resources": {"task_window": 2, "ready_queue": 1}}
+TIGHT_SIZES: Settings = {"resources": {"task_window": 2, "ready_queue": 1}}
+TIGHT: Settings = {"symbols": {"m": 2, "n": 7}, **TIGHT_SIZES}
 
 
 def made(name: str) -> Package:
@@ -64,6 +66,17 @@ def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing
     assert answers == ["66", "156", str(1 + 256 + 60), "66"]
 
 
+def test_each_knob_of_a_mitigation_is_one_of_the_native_program(tmp_path: Path) -> None:
+    names = ("sends_twice_to_itself", "nested_scopes_hold_the_window", "an_output_is_larger_than_the_heap")
+    for name in names:
+        package = load(DEADLOCKS[name].program.compile().package)
+        build([package], tmp_path / name, QUICK)
+        assert DEADLOCKS[name].cures
+        for cure in DEADLOCKS[name].cures:
+            (native,) = results(tmp_path / name, resources=cure)
+            assert native["outcome"] == "completed" and native == executed(package, {"resources": cure})
+
+
 def test_a_built_program_needs_nothing_of_python(summing: tuple[Package, Path]) -> None:
     done = subprocess.run([summing[1]], env={}, cwd="/", capture_output=True, check=True)
     assert json.loads(done.stdout)["outcome"] == "completed"
@@ -79,6 +92,8 @@ def test_a_built_program_needs_nothing_of_python(summing: tuple[Package, Path]) 
         (["--symbol", "times"], "argument --symbol: expected NAME=VALUE after it"),
         (["--resource", "ready_queue=0"], "is no size"),
         (["--resource", "pool=1"], "there is no such resource"),
+        (["--resource", "channel.c.capacity=1"], "there is no such resource"),
+        (["--resource", "scope.p=0"], "is no size"),
         (["--tensor", "x=/dev/null"], "another number of bytes"),
         (["--tensor", "x=/nowhere"], "its file cannot be read"),
         (["--verbose", "x=1"], "expected --symbol"),
@@ -93,14 +108,16 @@ def test_arguments_that_do_not_fit_are_refused(
 
 def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package = tmp_path / "package.json"
-    package.write_bytes(package_bytes(made("every_operator")))
+    package.write_bytes(package_bytes(made("readers_and_writers")))
     text, path = tmp_path / "program.c", tmp_path / "program"
     assert main(["wsp", "build", str(package), "-o", str(path), "--c", str(text)]) == 0
     (native,) = results(path)
     assert "int main" in text.read_text(encoding="utf-8")
     assert main(["wsp", "run", "--native", str(package), "--resource", "task_window=3"]) == 0
-    assert json.loads(capsys.readouterr().out) == executed(made("every_operator"), {"resources": {"task_window": 3}})
-    assert native == executed(made("every_operator"), {})
+    assert json.loads(capsys.readouterr().out) == executed(
+        made("readers_and_writers"), {"resources": {"task_window": 3}}
+    )
+    assert native == executed(made("readers_and_writers"), {})
     assert main(["wsp", "run", "--native", str(package), "--symbol", "none=3"]) == 2
     assert capsys.readouterr().err == "error: symbol none=3: the program has no such symbol\n"
 
@@ -129,6 +146,17 @@ def test_the_text_compiles_without_a_warning(tmp_path: Path) -> None:
 def test_the_corpus_gives_equal_results_under_sanitizers(tmp_path: Path) -> None:
     """Deadlocks and errors of every kind among them; the sanitizers look for leaks too."""
     assert differences(corpus(), tmp_path / "program", SANITIZED) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [0, 30, 100])
+def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Both count the same steps: the search for mitigations ends at the same one."""
+    monkeypatch.setattr(run, "LEAST_STEPS", steps)
+    packages = [*map(package_of, map(program, range(BATCH)))]
+    packages += [load(each.program.compile().package) for each in DEADLOCKS.values()]
+    flags = (*QUICK, f"-DWSP_LEAST_STEPS={steps}")
+    assert differences(packages, tmp_path / "program", flags, ({}, TIGHT_SIZES)) == []
 
 
 @pytest.mark.slow

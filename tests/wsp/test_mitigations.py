@@ -140,6 +140,35 @@ def test_a_scope_that_holds_nothing_that_lacks_is_not_to_blame() -> None:
     assert not report["held_by_scopes"]
 
 
+def test_a_channel_that_is_named_like_a_resource_is_not_that_resource() -> None:
+    """The scope holds bytes of the heap arena, and the process waits for a token of the channel `heap_arena`."""
+    program = Program("p")
+    kernel = program.kernel("k", cycles=1, x="tensor").add("x", "x", 1)
+    c = program.channel("heap_arena")
+    with program.process("p"), program.scope():
+        program.task(kernel, program.tensor("x", "i32", 1))
+        program.wait()
+        program.receive(c, "v")
+        program.send(c)
+    report = Run(load(program.compile().package)).finish().result()["deadlock"]
+    assert [each["for"] for each in report["waiting"]] == ["heap_arena"]
+    assert not report["held_by_scopes"]
+
+
+def test_without_its_scopes_a_process_names_its_statements_as_the_program_has_them() -> None:
+    program = Program("p")
+    c = program.channel("c")
+    with program.process("p"):
+        with program.scope():
+            program.wait()
+            program.wait()
+        program.receive(c, "v")
+        program.send(c)
+    package = load(program.compile().package)
+    (waiting,) = Run(package, resources={"scope.p": 1}).finish().result()["deadlock"]["waiting"]
+    assert waiting["statement"] == "body/1"
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

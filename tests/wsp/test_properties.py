@@ -6,6 +6,7 @@ under other bounds: of several the order would depend on times, which bounds cha
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ sizes = st.fixed_dictionaries(
 )
 
 
+@cache
 def statement(process: int, shared: bool, depth: int, sending: bool = True) -> st.SearchStrategy[dict[str, Any]]:
     """A statement of a process; `shared`: it may use every channel, and tasks wait and signal.
 

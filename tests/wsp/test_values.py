@@ -226,7 +226,7 @@ def test_a_kernel_reports_by_its_largest_tensor(execute: Execute, program: Progr
 
 
 def test_the_end_of_time(execute: Execute, program: Program) -> None:
-    kernel = program.kernel("k", cycles=2**32 - 1, per_element=2**32 - 1, t="tensor").fill("t", 1)
+    kernel = program.kernel("k", cycles=2**32 - 1, per_element=2**32 - 1, t="tensor")
     with program.process("p"), program.repeat(200):
         program.run(kernel, program.tensor("t", "u8", 2**24))
     assert execute(program)["error"]["code"] == "TIME_OVERFLOW"

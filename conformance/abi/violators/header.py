@@ -129,3 +129,35 @@ RESULTS = [
         ("tessProfilerStop", "tessCollOp"),
     )
 ]
+
+C_LINKAGE = '#ifdef __cplusplus\nextern "C" {\n#endif'
+END_OF_LINKAGE = "#ifdef __cplusplus\n}\n#endif"
+
+CONVENTIONS = [
+    written("LANG-16-07", "mangled", "mangles names in C++", (C_LINKAGE, C_LINKAGE.replace('"C"', '"C++"'))),
+    written(
+        "LANG-16-07",
+        "partly_mangled",
+        "ends C linkage before the profiler",
+        ("/* 4.8 Profiling */", END_OF_LINKAGE),
+        (END_OF_LINKAGE + "\n\n#endif", "#endif"),
+    ),
+    *(
+        written("LANG-16-07", name, description, (declaration(function), changed_text))
+        for name, function, description, changed_text in (
+            (
+                "other_registers",
+                "tessLaunch",
+                "passes the arguments of a launch in other registers",
+                declaration("tessLaunch").replace("tessStatus_t", "__attribute__((ms_abi)) tessStatus_t", 1),
+            ),
+            (
+                "callee_cleans",
+                "tessFree",
+                "lets tessFree take its arguments from the stack",
+                "#define TESS_CALL __stdcall\n"
+                + declaration("tessFree").replace("tessStatus_t ", "tessStatus_t TESS_CALL ", 1),
+            ),
+        )
+    ),
+]

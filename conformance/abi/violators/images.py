@@ -38,6 +38,9 @@ def sections(clause: str, name: str, description: str, change: Callable[[list[Sa
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 
+ASSEMBLY = b"\t.text\n\t.globl tss_kernel_k\ntss_kernel_k:\n\ts_endpgm\n"
+
+
 def packed(entry: Said) -> Said:
     """An entry whose arguments follow each other without padding."""
     end, places = 0, []
@@ -132,6 +135,26 @@ SECTIONS = [
     ),
     sections(
         "RT-08.1-06", "no_rocdl", "holds no ROCDL", lambda every: [each for each in every if each["kind"] != "rocdl"]
+    ),
+    sections(
+        "RT-08.1-06",
+        "assembly_as_rocdl",
+        "calls assembly bitcode",
+        lambda every: [
+            each | {"data": ASSEMBLY.hex(), "bytes": len(ASSEMBLY)} if each["kind"] == "rocdl" else each
+            for each in every
+        ],
+    ),
+    sections(
+        "RT-08.1-06",
+        "half_the_bitcode",
+        "holds the first half of the bitcode",
+        lambda every: [
+            each | {"data": each["data"][: each["bytes"] // 2 * 2], "bytes": each["bytes"] // 2}
+            if each["kind"] == "rocdl"
+            else each
+            for each in every
+        ],
     ),
     sections(
         "RT-08.1-06",

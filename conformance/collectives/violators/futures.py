@@ -87,6 +87,12 @@ def without(clause: str, name: str, value: str) -> Violation:
 
 
 VALUES = [
+    changed(
+        "COLL-03.2-04",
+        "any_all_to_all",
+        "reads any algorithm of all_to_all",
+        (futures, "ALL_TO_ALL_ALGORITHMS", hints.ALGORITHMS),
+    ),
     anything("COLL-02.2-01", "scope"),
     anything("COLL-02.5-01", "dtype"),
     anything("COLL-03.2-04", "algo"),

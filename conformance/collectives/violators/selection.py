@@ -134,6 +134,8 @@ NODES = [
 ]  # fmt: skip
 
 HINTS = [
+    changed("COLL-03.2-04", "any_all_to_all", "selects any algorithm for all_to_all",
+            (selection, "ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
     asked("COLL-03.2-04", "hint_ignored", "ignores the hint", "select", left_out("algorithm")),
     asked("COLL-03.2-04", "hint_for_large", "ignores the hint for small messages", "select", hint_for_large),
     asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select", lambda given: (

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
 
-__all__ = ["Adapter", "Diagnostic", "NotSupported", "Refusal", "invoke"]
+__all__ = ["Adapter", "Diagnostic", "MalformedAnswer", "NotSupported", "Refusal", "invoke"]
 
 
 @runtime_checkable
@@ -45,6 +45,10 @@ class NotSupported(Exception):
     def __init__(self, feature: str) -> None:
         super().__init__(feature)
         self.outcome = Unsupported(feature)
+
+
+class MalformedAnswer(Exception):
+    """Raised by an adapter when the implementation gave what no answer can be made of; reads as a protocol error."""
 
 
 def invoke(adapter: Adapter, method: str, params: Mapping[str, Any]) -> Returned | Rejected | Unsupported:

@@ -73,15 +73,15 @@ class Check:
 
     def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
         """The call returned; gives the value."""
-        _require_answer(observation)
-        passed = isinstance(observation, Returned)
-        self._judge(CheckRecord("returns", passed, what, "a result", describe(observation)))
-        assert isinstance(observation, Returned)
-        return observation.value
+        return self._returned("returns", observation, what)
 
     def accepts(self, observation: Observation, what: str = "the program is legal") -> Any:
-        """A legal program is not refused; gives the value."""
-        return self.returns(observation, what)
+        """A legal program is not refused; gives the value. Unlike `returns` it judges that: `returns` is on the way."""
+        return self._returned("accepts", observation, what)
+
+    def given(self, condition: bool, what: str, actual: Any = None) -> None:
+        """What a case presumes, such as enough devices: without it the case fails, with it nothing is judged yet."""
+        self._judge(CheckRecord("given", bool(condition), what, True, actual if actual is not None else condition))
 
     def rejects(
         self,
@@ -154,6 +154,13 @@ class Check:
     def figure(self, plot: str, line: str, **values: int) -> None:
         """Keep numbers for a plot of the report. Judges nothing, and never makes a case pass."""
         self.figures.append(Figure(plot, line, values))
+
+    def _returned(self, kind: str, observation: Observation, what: str) -> Any:
+        _require_answer(observation)
+        passed = isinstance(observation, Returned)
+        self._judge(CheckRecord(kind, passed, what, "a result", describe(observation)))
+        assert isinstance(observation, Returned)
+        return observation.value
 
     def _judge(self, record: CheckRecord) -> None:
         self.records.append(record)

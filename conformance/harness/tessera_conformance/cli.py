@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tessera_conformance import __version__
+from tessera_conformance.interruptions import Interrupted, interrupt_once
 
 COMMANDS = {
     "run": ("commands.run", "run the conformance suite"),
     "reproduce": ("commands.run", "run one case and write a standalone script for it"),
     "report": ("reports.commands", "render a report file"),
+    "deviations": ("reports.deviation_commands", "write down what fails as known deviations"),
+    "bundle": ("submissions.commands", "the submission of a report; bundle verify checks one"),
     "merge": ("reports.commands", "join the reports of the shards of one run"),
     "compare": ("reports.commands", "hold two reports against each other"),
     "clauses": ("registry.commands", "the clauses: list, show, check, lock, coverage"),
@@ -22,7 +25,7 @@ COMMANDS = {
     "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
     "fuzz": ("fuzz.commands", "generated programs, legal and not"),
     "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
-    "smoke": ("commands.new_adapter", "ask an implementation one question of each kind"),
+    "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
     "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
     "interface": ("interface.generated", "check or renew what is made from the interface.toml files"),
 }
@@ -44,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest and not getattr(parsed, "takes_rest", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     parsed.rest = rest
+    restore = interrupt_once()
     try:
         code = int(parsed.handler(parsed))
         sys.stdout.flush()
@@ -54,9 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         print(f"error: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except Interrupted as signal_:
         print("interrupted", file=sys.stderr)
-        return 130
+        return signal_.exit_code
+    finally:
+        restore()
     return code
 
 

@@ -6,13 +6,13 @@ A deviation that matches no case, has expired, or whose must-fail case passes is
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
 
@@ -51,10 +51,12 @@ class Deviations:
             MalformedDeviations: it cannot be read or does not follow `schemas/deviations.schema.json`.
         """
         try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            document = read_toml(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise MalformedDeviations(f"{path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except NoDocument as error:
+            raise MalformedDeviations(f"{path}: {error}") from None
+        except UnicodeDecodeError as error:
             raise MalformedDeviations(f"{path}: not TOML: {error}") from None
         problem = first_problem("tessera:deviations", "file", _with_dates_as_text(document))
         if problem is not None:

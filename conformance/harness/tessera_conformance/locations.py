@@ -46,5 +46,11 @@ def vectors_directory() -> Path:
     return _beside_the_suite("vectors")
 
 
+def c_header() -> Path:
+    """`tessera.h`, which declares the runtime's functions."""
+    header = _PACKAGED_SUITE / "tessera.h"
+    return header if header.is_file() else _CHECKOUT / "reference" / "tessera_reference" / "abi" / "tessera.h"
+
+
 def _beside_the_suite(name: str) -> Path:
     return _PACKAGED_SUITE / name if _PACKAGED_SUITE.is_dir() else _CHECKOUT / name

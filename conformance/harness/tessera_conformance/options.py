@@ -8,20 +8,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.transports.locate import FORMS
-from tessera_conformance.verdicts import LEVELS
+from tessera_conformance.session import DEADLINE, START_DEADLINE
+from tessera_conformance.transports.locate import COMPILERS, FORMS
+from tessera_conformance.verdicts import DOORS, LEVELS
 
 
 def add_options(add: Callable[..., Any]) -> None:
     """Declare every option through `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
     add("--impl", default="reference", metavar="IMPL", help=FORMS)
+    add("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     add("--profile", default="extended", choices=("core", "extended"), help="which clauses the claim covers")
     add("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
+    add(
+        "--door",
+        default="programs",
+        choices=DOORS,
+        help="ask for arithmetic in programs, or for single operations, of an implementation without a parser",
+    )
     add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")
     add("--report-dir", default="report", metavar="DIR", type=Path, help="where the report goes (default: report)")
     add("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
-    add("--deadline", default=30.0, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
-    add("--start-deadline", default=60.0, type=_seconds, metavar="SECONDS", help="for session.open (default: 60)")
+    add("--deadline", default=DEADLINE, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
+    add(
+        "--start-deadline",
+        default=START_DEADLINE,
+        type=_seconds,
+        metavar="SECONDS",
+        help="for session.open (default: 60)",
+    )
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")
 

@@ -17,14 +17,17 @@ import pytest
 from tessera_conformance.cases import case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
+from tessera_conformance.interruptions import interrupt_once
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
+from tessera_conformance.terminal_text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -42,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and set up the run."""
     config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
     config.addinivalue_line("markers", "feature(name, ...): what must be claimed beyond the clauses' features")
+    config.addinivalue_line("markers", "judges(what, ...): effect, acceptance or refusal, where checks tell it wrong")
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
@@ -49,10 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
     try:
         config.stash[RUN] = SuiteRun(
-            locate(options.impl),
+            locate(options.impl, options.compiler),
             load_registry(clauses_directory()),
             profile=options.profile,
             level=options.level,
+            door=options.door,
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),
@@ -61,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):
+        config.add_cleanup(interrupt_once())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
 
 
@@ -128,7 +134,11 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    return Case(identifier, title or identifier, named, levels, features)
+    judges = marks.get("judges", [])
+    unjudged = [name for name in judges if name not in JUDGED]
+    if unjudged:
+        raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
+    return Case(identifier, title or identifier, named, levels, features, tuple(judges))
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:
@@ -173,7 +183,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def impl(request: pytest.FixtureRequest) -> Implementation:
     """The implementation under test, in its first state."""
     run = request.config.stash[RUN]
-    return Implementation(run.session, run.level)
+    return Implementation(run.session, run.level, run.door)
 
 
 @pytest.fixture
@@ -205,7 +215,8 @@ def pytest_runtest_makereport(
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case).parts())]
         if item.config.option.reproduce and case.judgement is not None:
-            write_script(item.config.option.report_dir, run.session.label, case)
+            option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
+            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
         case.forget()
     return report
 
@@ -224,7 +235,11 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     elif case.disposition in ("known_deviation", "waived"):
         report.outcome = "skipped"
         report.wasxfail = f"{case.disposition}: {deviation}"
+    elif judgement.verdict == "inapplicable":
+        report.outcome = "skipped"
+        report.longrepr = (case.id, 0, f"inapplicable: {plain(judgement.reason)}")
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""
-        report.longrepr = f"{judgement.verdict}: {plain(judgement.reason)}\n  case {case.id}  ({clauses}){trace}"
+        reason = visible(plain(judgement.reason))
+        report.longrepr = f"{judgement.verdict}: {reason}\n  case {case.id}  ({clauses}){trace}"

@@ -16,6 +16,8 @@ from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
 METHOD_NOT_FOUND = -32601
+MALFORMED_ANSWER = -32001
+"""The implementation behind an adapter gave it what no answer can be made of."""
 
 
 class ProtocolViolation(Exception):

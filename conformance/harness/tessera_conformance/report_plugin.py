@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,10 @@ class ReportKeeper:
             return
         self._complete = self._is_complete(cases)
         header = self._run.header(self._complete)
-        self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
-        self._writer.header(header)
-        self._writer.plan(cases)
+        with _writing():
+            self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
+            self._writer.header(header)
+            self._writer.plan(cases, self._run.musts(), self._run.profiles())
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
@@ -101,7 +103,7 @@ class ReportKeeper:
                 self._write(ObservedLine(*line))
             elif name == PLANNED:
                 clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
-                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"])
+                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"], line["needs"])
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
             died = self._planned.get(lost) or Case(lost, lost, [], [])
@@ -110,7 +112,8 @@ class ReportKeeper:
 
     def _write(self, line: ObservedLine) -> None:
         if self._writer is not None:
-            self._writer.observation(line)
+            with _writing():
+                self._writer.observation(line)
             self._planned.pop(line["case"], None)
             self._observed.append((line["case"], line["clauses"]))
 
@@ -120,10 +123,14 @@ class ReportKeeper:
         if self._writer is None:
             return
         problems = self._not_collected + self._run.problems()
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            problems.append("the run was interrupted")
         if self._complete and self._run.shard is None:
             problems += self._run.deviations.unmatched(self._observed)
-        self._report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
-        publish(self._report, self._run.registry)
+        with _writing():
+            report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
+            publish(report, self._run.registry)
+        self._report = report
         if SEAL in os.environ:
             Path(os.environ[SEAL]).touch()
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
@@ -137,6 +144,16 @@ class ReportKeeper:
             if self._config.option.reproduce:
                 directory = self._config.option.report_dir
                 terminalreporter.write(f"  script     {directory / script_name(self._config.option.reproduce)}\n")
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """End the run where its report cannot be written, as on a full disk, and say so."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"the report cannot be written: {error.filename or 'its folder'}: {error.strerror}"
+        pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def _file_prefixes() -> list[str]:

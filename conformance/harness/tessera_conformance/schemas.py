@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from tessera_conformance.locations import schemas_directory
@@ -84,11 +85,15 @@ def _inlined(node: Any, schema: str, decoded: bool) -> Any:
     return {key: _inlined(value, schema, decoded) for key, value in node.items() if key != "$defs"}
 
 
+MOST_ERRORS = 20
+"""Errors that are looked at to explain what is wrong: an answer of 300,000 wrong elements has as many."""
+
+
 def _explanation(judge: jsonschema.protocols.Validator, value: Any) -> str | None:
     """The deepest error that a validator finds, with its place; None where it finds none."""
     import jsonschema
 
-    error = jsonschema.exceptions.best_match(judge.iter_errors(value))
+    error = jsonschema.exceptions.best_match(islice(judge.iter_errors(value), MOST_ERRORS))
     if error is None:
         return None
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)

@@ -1,6 +1,7 @@
 """Serves a Python adapter over the line protocol: one JSON-RPC 2.0 message a line on standard input and output.
 
-Anything the adapter prints goes to standard error, so that it cannot break the stream.
+Only methods that the interface declares reach the adapter: its other attributes are no business of who asks. Anything
+the adapter prints goes to standard error, so that it cannot break the stream.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tessera_conformance.adapter import Adapter, invoke
+from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
+from tessera_conformance.interface import interface
 from tessera_conformance.observations import Unsupported
-from tessera_conformance.protocol import METHOD_NOT_FOUND, write_outcome
+from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: `json.dumps` would make an encoder for each of many small answers."""
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 
 
@@ -32,7 +36,7 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryI
                 if request["method"] == "session.open" and request["params"].get("exchange"):
                     exchange = Path(request["params"]["exchange"])
                 answer = _answer(adapter, request, exchange)
-            responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+            responses.write(_encoded(answer).encode() + b"\n")
             responses.flush()
             if request.get("method") == "session.close":
                 break
@@ -58,12 +62,15 @@ def _answer(adapter: Adapter, request: dict[str, Any], exchange: Path | None) ->
             return _result(identifier, dict(adapter.hello()))
         if method == "session.close":
             return _result(identifier, {"returned": {}})
-        outcome = invoke(adapter, method, from_wire(request["params"]))
+        declared = method in interface().methods
+        outcome = invoke(adapter, method, from_wire(request["params"])) if declared else Unsupported(method)
         if outcome == Unsupported(method):
             return _error(identifier, METHOD_NOT_FOUND, f"this adapter does not implement {method}")
         return _result(identifier, to_wire(write_outcome(outcome), exchange))
     except MalformedTensor as error:
         return _error(identifier, INVALID_PARAMS, str(error))
+    except MalformedAnswer as error:
+        return _error(identifier, MALFORMED_ANSWER, str(error))
     except Exception as error:
         traceback.print_exc()
         return _error(identifier, INTERNAL_ERROR, f"{type(error).__name__}: {error}")

@@ -14,8 +14,9 @@ from typing import Any
 
 from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
-from tessera_conformance.transports import Transport, TransportFault
+from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
+DEADLINE = 30.0
 START_DEADLINE = 60.0
 START_ATTEMPTS = 2
 
@@ -33,11 +34,13 @@ class Exchange:
 class Session:
     """One implementation behind a transport."""
 
-    def __init__(self, transport: Transport, deadline: float = 30.0, start_deadline: float = START_DEADLINE) -> None:
+    def __init__(
+        self, transport: Transport, deadline: float = DEADLINE, start_deadline: float = START_DEADLINE
+    ) -> None:
         self.transport = transport
         self.deadline = deadline
         self.exchanges: list[Exchange] = []
-        self._start_deadline = start_deadline
+        self.start_deadline = start_deadline
         self._hello: Hello | None = None
         self._running = False
         self._failed_starts = 0
@@ -48,6 +51,11 @@ class Session:
         """How the implementation was named on the command line."""
         return self.transport.label
 
+    @property
+    def compiler(self) -> str | None:
+        """What makes the images, where the implementation itself does not."""
+        return getattr(self.transport, "compiler", None)
+
     def open(self) -> Hello | Fault:
         """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not tried again."""
         if self._running and self._hello is not None:
@@ -55,7 +63,7 @@ class Session:
         if self._failed_starts >= START_ATTEMPTS:
             return self._start_fault
         try:
-            self._hello = read_hello(self.transport.start(self._start_deadline))
+            self._hello = read_hello(self.transport.start(self.start_deadline))
         except TransportFault as stop:
             return self._start_failed(stop.fault)
         except (ProtocolViolation, ValueError, RecursionError) as error:
@@ -133,13 +141,31 @@ class Area:
         return call
 
 
-class Implementation:
-    """The implementation under test, as the tests see it; `level` is the numerics level of the run."""
+class ClosedArea:
+    """An area that this run does not ask: a case that would is inapplicable."""
 
-    def __init__(self, session: Session, level: str = "strict") -> None:
+    def __init__(self, name: str, reason: str) -> None:
+        self._name = name
+        self._reason = reason
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        raise Inapplicable(f"asks for {self._name}.{method}: {self._reason}")
+
+
+class Implementation:
+    """The implementation under test, as the tests see it.
+
+    `level` is the numerics level of the run; `door` says whether arithmetic is asked for in programs or by operations.
+    """
+
+    def __init__(self, session: Session, level: str = "strict", door: str = "programs") -> None:
         self._session = session
         self.level = level
-        self.language = Area(session, "language")
+        self.door = door
+        without_programs = "this run goes through --door=operations, which has no programs"
+        self.language = Area(session, "language") if door == "programs" else ClosedArea("language", without_programs)
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
         self.binding = Area(session, "binding")

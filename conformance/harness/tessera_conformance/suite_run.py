@@ -20,6 +20,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.session import Exchange, Session
@@ -36,6 +37,8 @@ class Case:
     clauses: Sequence[Clause]
     levels: Sequence[str]
     features: Sequence[str] = ()
+    judges: Sequence[str] = ()
+    """What the test says that it judges; where it says nothing, its checks tell."""
     check: Check = field(default_factory=Check)
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
@@ -48,6 +51,16 @@ class Case:
     def clause_ids(self) -> list[str]:
         """The ids of the clauses it is tagged with."""
         return [clause.id for clause in self.clauses]
+
+    @property
+    def needs(self) -> list[str]:
+        """The features, other than core, that are to be claimed for it to run."""
+        return sorted({*self.features, *(clause.feature for clause in self.clauses)} - {"core"})
+
+    @property
+    def judged(self) -> list[str]:
+        """What it has judged: an effect, an acceptance, a refusal."""
+        return list(self.judges or judged_by_checks(record.kind for record in self.check.records))
 
     def forget(self) -> None:
         """Let go of what the report has by now: the messages of a whole run are large."""
@@ -67,6 +80,7 @@ class SuiteRun:
         level: str | None = None,
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
+        door: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
         today: datetime.date | None = None,
     ) -> None:
@@ -76,6 +90,7 @@ class SuiteRun:
         self.profile = profile
         self.deviations = deviations or Deviations()
         self.shard = shard
+        self.door = door
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
@@ -100,25 +115,45 @@ class SuiteRun:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
         reset_fault = self.session.reset()
+        if reset_fault is not None:
+            case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         return after_running(error, case.check.records, faults[0] if faults else reset_fault)
 
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
-        claimed = self.hello.capabilities if isinstance(self.hello, Hello) else {}
-        known = self.registry.features
-        strange = [name for name in claimed if name not in known]
-        return self.deviations.expired(self.today) + [
-            f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
-            "`tessera-conformance clauses features` lists them"
-            for name in strange
-        ]
+        strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
+        return self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
         case.judgement = judgement
         case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
         return reason
+
+    def musts(self) -> dict[str, dict[str, Any]]:
+        """Every testable MUST clause of the documents that are claimed, with its profile and what carries it."""
+        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
+        return {
+            clause.id: {
+                "document": clause.document,
+                "profile": clause.profile,
+                "by": self.registry.carried_by(clause),
+                **({"as": clause.duplicate_of} if clause.duplicate_of else {}),
+                **({"excused": clause.reason} if clause.reason else {}),
+            }
+            for clause in self.registry.clauses.values()
+            if clause.active and clause.testable and clause.level == "MUST" and clause.document in documents
+        }
+
+    def profiles(self) -> dict[str, dict[str, Any]]:
+        """The document and the features of each named profile of the documents that are claimed."""
+        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
+        return {
+            row.id: {"document": row.document, "features": list(row.features)}
+            for row in self.registry.profiles
+            if row.document in documents
+        }
 
     def header(self, complete: bool) -> dict[str, Any]:
         """The report's header line."""
@@ -129,14 +164,17 @@ class SuiteRun:
             "registry": {"clauses": len(self.registry.clauses), "sha256": hashlib.sha256(lock).hexdigest()},
             "implementation": {
                 "label": self.session.label,
+                **({"compiler": self.session.compiler} if self.session.compiler else {}),
                 "hello": plain(hello.message) if isinstance(hello, Hello) else None,
                 "fault": hello.detail if isinstance(hello, Fault) else None,
             },
             "selection": {
                 "profile": self.profile,
                 "level": self.level,
+                "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
                     {**vars(entry), "expires": entry.expires.isoformat()} for entry in self.deviations.entries
@@ -151,6 +189,17 @@ class SuiteRun:
         }
 
 
+def strange_claims(hello: Hello, registry: Registry) -> list[str]:
+    """One sentence for each claim of what is no feature."""
+    known = registry.features
+    return [
+        f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
+        "`tessera-conformance clauses features` lists them"
+        for name in hello.capabilities
+        if name not in known
+    ]
+
+
 def _hint(name: str, known: Sequence[str]) -> str:
     nearest = difflib.get_close_matches(name.replace("_", "-"), known, n=1)
     return f" (did you mean {nearest[0]!r}?)" if nearest else ""
@@ -158,7 +207,13 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 def planned_line(case: Case) -> dict[str, Any]:
     """What is known of a case before it runs; enough to report it if its process dies."""
-    return {"case": case.id, "title": case.title, "clauses": case.clause_ids, "levels": list(case.levels)}
+    return {
+        "case": case.id,
+        "title": case.title,
+        "clauses": case.clause_ids,
+        "levels": list(case.levels),
+        "needs": case.needs,
+    }
 
 
 def observation(case: Case) -> ObservedLine:
@@ -170,6 +225,7 @@ def observation(case: Case) -> ObservedLine:
     left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
     head = {
         **planned_line(case),
+        "judges": case.judged,
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": judgement.reason,

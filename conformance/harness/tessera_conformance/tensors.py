@@ -21,6 +21,8 @@ INLINE_LIMIT = 64 * 1024
 """Tensors of more bytes than this cross a process boundary as files."""
 MOST_ELEMENTS = 1 << 48
 """A shape of more elements is malformed, and never multiplied out for a message."""
+MOST_FILE_BYTES = 1 << 30
+"""A larger file is not read: one with holes takes no room on a disk, and all the memory here."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,12 @@ class Tensor:
     def _from_file(cls, dtype: str, shape: list[int], path: Path, sha256: object) -> Tensor:
         try:
             expected = prod(shape) * _format(dtype).word_bytes * _format(dtype).words
+            if expected > MOST_FILE_BYTES:
+                raise MalformedTensor(f"field shape: {expected} bytes, more than any tensor of the suite has")
             whole = path.is_file() and path.stat().st_size == expected
             data = path.read_bytes() if whole else b""
+        except MalformedTensor:
+            raise
         except (OSError, ValueError) as error:
             raise MalformedTensor(f"field file: cannot be read: {error}") from None
         if not whole:
@@ -208,6 +214,8 @@ def shape_of(values: Any) -> tuple[int, ...]:
 
 def to_wire(value: Any, exchange: Path | None = None) -> Any:
     """`value` with every `Tensor` replaced by its message."""
+    if value is None or isinstance(value, _SCALARS):
+        return value
     if isinstance(value, Tensor):
         return value.to_message(exchange)
     if isinstance(value, dict):
@@ -236,4 +244,5 @@ def from_wire(value: Any) -> Any:
     raise MalformedTensor(f"{type(value).__name__} is no JSON value")
 
 
-_AS_THEY_ARE = (str, int, float, Tensor)
+_SCALARS = (str, int, float)
+_AS_THEY_ARE = (*_SCALARS, Tensor)

@@ -10,16 +10,20 @@ from tessera_conformance.check import CheckFailed, CheckRecord, Unanswered, expl
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause
+from tessera_conformance.transports import Inapplicable
 
 Verdict = Literal[
     "pass", "fail", "crash", "hang", "protocol_error", "harness_error", "unsupported", "inapplicable", "not_run"
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass"]
 Level = Literal["fast", "deterministic", "strict"]
+Door = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
 LEVELS: tuple[Level, ...] = get_args(Level)
+DOORS: tuple[Door, ...] = get_args(Door)
+"""How arithmetic is asked for: in programs of the language, or operation by operation."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +67,22 @@ def before_running(
 def after_running(error: BaseException | None, records: Sequence[CheckRecord], fault: Fault | None) -> Judgement:
     """The verdict of a case that ran; whatever it ran was claimed, so an unsupported answer is a failure.
 
+    A case that asked what would say nothing of the implementation is inapplicable, if nothing else was wrong.
+
     `fault` is the first one among its calls and the reset after it: no case passes over it, judged or not. Nor does a
     case pass that swallowed a failed check.
     """
     match error:
         case CheckFailed():
             return Judgement("fail", str(error))
+        case Inapplicable() if fault is None and all(record.passed for record in records):
+            return Judgement("inapplicable", str(error))
         case Unanswered(observation=Fault() as unanswered):
             return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered(observation=observation):
             return Judgement("fail", f"claimed, but the implementation {describe(observation)}")
+        case Inapplicable():
+            pass
         case BaseException():
             return Judgement("harness_error", f"{type(error).__name__}: {error}")
         case None:

@@ -134,14 +134,15 @@ def test_lowering_declares_the_shared_memory_that_is_used(impl, check, depth, ta
     ("source", "buffers", "scalars"), [(PRODUCT, 3, []), (CHAIN, 3, ["fp32"]), (WIDE, 2, ["int64"])],
     ids=["product", "chain", "wide"],
 )  # fmt: skip
-@clause("LANG-08.1-02", "LANG-08.1-03", "LANG-16-02", "LANG-16-03")
+@clause("LANG-08.1-02", "LANG-08.1-03", "LANG-16-02", "LANG-16-03", "LANG-16-04")
 def test_a_kernel_takes_pointers_to_its_buffers_and_then_scalars(impl, check, source, buffers, scalars, target):
-    """A pointer to global memory for each tensor, whatever stands behind it, then scalars of their own width."""
+    """A pointer to global memory for each tensor, then scalars of their own width; metadata only behind these."""
     found = lowered(impl, check, source, "target", target)
     check.equal(len(found.kernels), 1, "the number of kernels")
     arguments = list(found.functions[found.kernels[0]].arguments)
     check.equal(arguments[:buffers], [POINTER] * buffers, "the buffers")
     check.equal(arguments[buffers : buffers + len(scalars)], scalars, "the scalars")
+    check.true(POINTER not in arguments[buffers + len(scalars) :], "no buffer among what is hidden", arguments)
 
 
 @clause("LANG-08-01")

@@ -9,6 +9,8 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.descriptor import Descriptor
 from tessera_reference.adapter import ReferenceAdapter, extensions, make
+from tessera_reference.graph import random
+from tessera_reference.graph.execution import RandomSource
 from tessera_reference.numerics.trees import PAIRWISE
 from tessera_reference.runtime import collectives, launches
 from tessera_reference.runtime.capture import Capture, GraphWork
@@ -157,4 +159,26 @@ HEEDED = [
     combined("trees_ignored", "passes over the explicit trees of collectives", lambda of: replace(
         of, reduction_order=None
     ) if of.reduction_order is not None and of.reduction_order.form == "explicit" else of),
+]  # fmt: skip
+
+
+def begins(
+    clause: str, name: str, description: str, source: Callable[[launches.LaunchWork], RandomSource]
+) -> Violation:
+    """Launches whose random numbers begin elsewhere."""
+    return replaced(clause, description, make, (launches.LaunchWork, "_source", property(source)), name=name)
+
+
+DRAWN = [
+    begins("RT-11-03", "launch_from_seed_0", "launches programs with seed 0 whatever their descriptor says",
+           lambda work: RandomSource(0, work.descriptor.stream)),
+    begins("RT-11-03", "launch_seed_low_word", "launches programs with the low word of the seed",
+           lambda work: RandomSource(work.descriptor.seed % 2**32, work.descriptor.stream)),
+    begins("RT-11-04", "launch_from_stream_0", "launches programs from stream 0 whatever their descriptor says",
+           lambda work: RandomSource(work.descriptor.seed, 0)),
+    begins("RT-11-03", "launch_seed_of_the_context", "draws by the descriptor that is set when the launch runs",
+           lambda work: RandomSource(work.stream.mesh.context.descriptor.seed, work.descriptor.stream)),
+    replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make,
+             (random, "source_of", lambda draw, env: (env.seed or draw.seed or 0, random.stream_of(draw.stream, env))),
+             name="seed_over_all"),
 ]  # fmt: skip

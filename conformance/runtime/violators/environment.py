@@ -76,6 +76,24 @@ FOUND = [
 ]  # fmt: skip
 
 
+def chosen(name: str, description: str, change: Callable[[Context], NumericsPolicy]) -> Violation:
+    """The policy that the environment gives a context, changed."""
+    return replaced("RT-19.C-01", description, make, (Context, "default", change), name=name)
+
+
+DEFAULT = Context.default
+
+CHOSEN = [
+    chosen("numerics_told_alone", "tells TESS_NUMERICS and changes no policy by it",
+           lambda self: replace(NumericsPolicy(), deterministic=DEFAULT(self).deterministic)),
+    chosen("downcast_without_fast_math", "forbids fast math under downcast",
+           lambda self: replace(DEFAULT(self), allowFastMath=0)),
+    chosen("fast_beside_determinism", "lets TESS_DETERMINISTIC take fast math away", lambda self: replace(
+        DEFAULT(self), allowFastMath=DEFAULT(self).allowFastMath if self.environment.deterministic is None else 0
+    )),
+]  # fmt: skip
+
+
 @violates("RT-19.C-01", "tells what the environment says now")
 class NotKept(ReferenceAdapter):
     """Settings that change under a live context."""

@@ -7,8 +7,6 @@ capacity of one completes with the same tokens with larger ones.
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.model import executed
@@ -28,6 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, ran, reason
+from tessera_conformance.fuzz.drawn_values import judge_each
 from tessera_conformance.marks import clause
 
 BLOCKS = pytest.mark.parametrize("block", range(4))
@@ -35,20 +34,15 @@ PROGRAMS_OF_A_BLOCK = 20
 CYCLES = (0, 1, 2, 7, 40)
 
 
-def pipeline(number, capacity=None):
-    """Random program `number`: two to five stages in a row, and side channels that skip some; a capacity for all."""
-    chosen = random.Random(f"pipeline {number}")
-    stages = chosen.randint(2, 5)
-    tokens = chosen.randint(0, 7)
+def pipeline(choose):
+    """Two to five stages in a row, and side channels that skip some."""
+    stages, tokens = choose.between(2, 5), choose.below(8)
     links = [(place, place + 1) for place in range(stages - 1)]
-    links += [pair for pair in ((0, 2), (1, 3), (0, 3)) if pair[1] < stages and chosen.random() < 0.5]
+    links += [pair for pair in ((0, 2), (1, 3), (0, 3)) if pair[1] < stages and choose.chance(2)]
     names = {pair: f"c{pair[0]}{pair[1]}" for pair in links}
-    channels = [
-        channel(each, chosen.randint(1, 3) if capacity is None else capacity, chosen.choice([0, 0, 1, 5]))
-        for each in names.values()
-    ]
-    bodies = [_stage(chosen, place, tokens, names) for place in range(stages)]
-    order = chosen.sample(range(stages), stages)
+    channels = [channel(each, choose.between(1, 3), choose.pick([0, 0, 1, 5])) for each in names.values()]
+    bodies = [_stage(choose, place, tokens, names) for place in range(stages)]
+    order = choose.shuffled(range(stages))
     return program(
         *(process(f"p{place}", *bodies[place]) for place in order),
         channels=channels,
@@ -57,22 +51,31 @@ def pipeline(number, capacity=None):
     )
 
 
-def _stage(chosen, place, tokens, names):
+def _stage(choose, place, tokens, names):
     """What a stage does for each token, in some order of its side channels; the first makes tokens of its rounds."""
-    log, kernels = f"log{place}", [run(f"w{chosen.choice(CYCLES)}") for _ in range(chosen.randint(0, 2))]
+    log, kernels = f"log{place}", _kernels(choose, choose.below(3))
     into = [name for (_, to), name in names.items() if to == place]
     out = [name for (source, _), name in names.items() if source == place]
     side = [receive(each, f"s{place}{each}") for each in into[1:]]
     noted_value = op("mod", slot(f"x{place}"), 16)
-    sends = [send(each, op("add", slot(f"x{place}"), chosen.randint(0, 9))) for each in out]
-    chosen.shuffle(sends)
+    sends = choose.shuffled([send(each, op("add", slot(f"x{place}"), choose.below(10))) for each in out])
     body = [note(noted_value, log), *side, *(note(op("mod", slot(f"s{place}{each}"), 16), log) for each in into[1:])]
     body += [*kernels, *sends]
-    if not into and len(out) > 1 and chosen.random() < 0.4:
+    if not into and len(out) > 1 and choose.chance(2):
         return [repeat(tokens, note(noted_value, log), each, index=f"x{place}") for each in sends]
     loop = consume(into[0], f"x{place}", *body) if into else repeat(tokens, *body, index=f"x{place}")
-    closes = [close(each) for each in out] if chosen.random() < 0.5 else []
-    return [*([run(f"w{chosen.choice(CYCLES)}")] if chosen.random() < 0.5 else []), loop, *closes]
+    closes = [close(each) for each in out] if choose.chance(2) else []
+    return [*_kernels(choose, choose.below(2)), loop, *closes]
+
+
+def _kernels(choose, number):
+    return [run(f"w{choose.pick(CYCLES)}") for _ in range(number)]
+
+
+def with_capacity(made, capacity):
+    """The same program with this capacity for all channels."""
+    channels = [{**each, "capacity": capacity} for each in made["csp"]["channels"]]
+    return {**made, "csp": {**made["csp"], "channels": channels}}
 
 
 def logs(found, expected):
@@ -84,30 +87,35 @@ def logs(found, expected):
 @BLOCKS
 def test_random_pipelines_have_the_tokens_and_times_of_the_model(impl, check, block):
     """Twenty programs: outcome and tokens of each process, and where it is not open, the makespan."""
-    for number in range(PROGRAMS_OF_A_BLOCK * block, PROGRAMS_OF_A_BLOCK * (block + 1)):
-        made = pipeline(number)
+
+    def judge(made):
         expected = executed(made)
-        result = ran(impl, check, compiled(impl, check, made), seed=number)
+        result = ran(impl, check, compiled(impl, check, made), seed=block)
         outcome = "completed" if expected.completed else "deadlock"
-        check.equal(result["outcome"], outcome, f"the outcome of program {number}, with {reason(result)}")
+        check.equal(result["outcome"], outcome, f"the outcome, with {reason(result)}")
         found = result["statistics"]
         told = {name: each[-16:].lstrip("0") for name, each in expected.noted.items()}
-        check.equal(logs(found, told), told, f"what the processes of program {number} noted")
+        check.equal(logs(found, told), told, "what the processes noted")
         longest = max(expected.times.values())
         if expected.completed and longest == max(expected.busy.values()):
-            check.equal(found["total_cycles"], longest, f"the makespan of program {number}")
+            check.equal(found["total_cycles"], longest, "the makespan")
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK, number=block)
 
 
 @clause("WSP-02.2-02", "WSP-02.2-10")
 @BLOCKS
 def test_a_larger_capacity_changes_no_token(impl, check, block):
     """What completes with a capacity of one does with two and five, with the same tokens."""
-    for number in range(PROGRAMS_OF_A_BLOCK * block, PROGRAMS_OF_A_BLOCK * (block + 1), 2):
-        results = [ran(impl, check, pipeline(number, capacity)) for capacity in (1, 2, 5)]
-        if results[0]["outcome"] != "completed":
-            check.equal(results[0]["outcome"], "deadlock", f"the outcome of program {number} with a capacity of one")
-            continue
-        for result in results[1:]:
-            check.equal(result["outcome"], "completed", f"the outcome of program {number}")
-            tensors, first = result["statistics"]["tensors"], results[0]["statistics"]["tensors"]
-            check.equal(tensors, first, f"the logs of program {number}")
+
+    def judge(made):
+        first, *others = [ran(impl, check, with_capacity(made, capacity)) for capacity in (1, 2, 5)]
+        if first["outcome"] != "completed":
+            check.equal(first["outcome"], "deadlock", "the outcome with a capacity of one")
+            return
+        for result in others:
+            check.equal(result["outcome"], "completed", f"the outcome, with {reason(result)}")
+            tensors, expected = result["statistics"]["tensors"], first["statistics"]["tensors"]
+            check.equal(tensors, expected, "the logs")
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK // 2, number=block)

@@ -6,9 +6,9 @@ import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import enlarged
 from tessera_conformance.chapters.runtime.wsp.kit.programs import elements
-from tessera_conformance.chapters.runtime.wsp.kit.random_programs import generate, smaller
-from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, reason
-from tessera_conformance.fuzz.choices import SeededChooser
+from tessera_conformance.chapters.runtime.wsp.kit.random_programs import bounded
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, reason
+from tessera_conformance.fuzz.drawn_values import judge_each
 from tessera_conformance.marks import clause
 
 BATCHES, PROGRAMS = 8, 20
@@ -28,51 +28,49 @@ def results(check, generated, statistics, what):
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_smaller_bounds_change_no_result(impl, check, batch):
     """With room for all the results are those of a sequential model; with less they are too, or there is a report."""
-    deadlocks = 0
-    for number in range(PROGRAMS):
-        choose = SeededChooser(f"wsp-{batch}-{number}")
-        generated = generate(choose)
+    outcomes = []
+
+    def judge(drawn):
+        generated, bounds = drawn
         result = ran(impl, check, generated.program)
-        check.equal(result["outcome"], "completed", f"the outcome of program {number}, with {reason(result)}")
-        results(check, generated, result["statistics"], f"of program {number}")
-        for _ in range(3):
-            sizes, capacities = smaller(choose, generated.links)
-            bounded, _ = enlarged(generated.program, capacities)
-            found = ran(impl, check, bounded, resources=sizes)
-            what = f"of program {number} with {sizes} and {capacities}"
+        check.equal(result["outcome"], "completed", f"the outcome with room for all, with {reason(result)}")
+        results(check, generated, result["statistics"], "with room for all")
+        for sizes, capacities in bounds:
+            smaller, _ = enlarged(generated.program, capacities)
+            found = ran(impl, check, smaller, resources=sizes)
+            what = f"with {sizes} and {capacities}"
             check.true(found["outcome"] in ("completed", "deadlock"), f"the outcome {what}", reason(found))
+            outcomes.append(found["outcome"])
             if found["outcome"] == "completed":
                 results(check, generated, found["statistics"], what)
             else:
-                deadlocks += 1
                 check.true(len(found["deadlock"]["waiting"]) > 0, f"the report {what} says who waits")
                 check.true(len(found["deadlock"]["mitigations"]) > 0, f"the report {what} has suggestions")
-    check.true(deadlocks < PROGRAMS * 3, "not every bounded run is a deadlock", deadlocks)
+
+    judge_each(check, lambda choose: bounded(choose, 3), judge, examples=PROGRAMS, number=batch)
+    check.true("completed" in outcomes, "not every bounded run is a deadlock", len(outcomes))
 
 
 @clause("WSP-03.4-01", "WSP-03.4.2-05", "WSP-03.4.1-03")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_bound_is_exceeded_at_any_instant(impl, check, batch):
     """What is used is at most the size, the mark is the most that was used, and the sums of stalls never shrink."""
-    for number in range(PROGRAMS // 4):
-        choose = SeededChooser(f"wsp-{batch}-{number}")
-        generated = generate(choose)
-        sizes, capacities = smaller(choose, generated.links)
-        bounded, _ = enlarged(generated.program, capacities)
-        package = compiled(impl, check, bounded)
+
+    def judge(drawn):
+        generated, ((sizes, capacities),) = drawn
+        smaller, _ = enlarged(generated.program, capacities)
         bounds = {"task_ring" if name == "task_window" else name: size for name, size in sizes.items()}
-        started = check.returns(impl.wsp.start(package=package, resources=sizes, seed=number))["run"]
-        outcome, stalled, most = "running", {}, dict.fromkeys(bounds, 0)
-        while outcome == "running":
-            result = check.returns(impl.wsp.step(run=started, instants=1))
-            outcome, found = result["outcome"], result["statistics"]
+        stalled, most = {}, dict.fromkeys(bounds, 0)
+        for found in instants(impl, check, compiled(impl, check, smaller), resources=sizes, seed=batch):
             most = {name: max(most[name], found["used"][name]) for name in bounds}
             over = {name: used for name, used in most.items() if used > bounds[name]}
-            check.equal(over, {}, f"what exceeds {bounds} in program {number}")
+            check.equal(over, {}, f"what exceeds {bounds}")
             low = [name for name in bounds if found["high_water"][name] < most[name]]
-            check.equal(low, [], f"the marks below what was used in program {number}")
+            check.equal(low, [], "the marks below what was used")
             less = [name for name, each in found["stalls"].items() if each["cycles"] < stalled.get(name, 0)]
             check.equal(less, [], "the stalls that lost time")
             stalled = {name: each["cycles"] for name, each in found["stalls"].items()}
-        high = {name: found["high_water"][name] for name in bounds if found["high_water"][name] > bounds[name]}
-        check.equal(high, {}, f"the marks above {bounds}")
+            high = {name: found["high_water"][name] for name in bounds if found["high_water"][name] > bounds[name]}
+            check.equal(high, {}, f"the marks above {bounds}")
+
+    judge_each(check, lambda choose: bounded(choose, 1), judge, examples=PROGRAMS // 4, number=batch)

@@ -7,17 +7,22 @@ Readers need none: an entry appears and disappears as a whole.
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .plain_files import opened_plain
+
 __all__ = ["alone", "together"]
+
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @contextmanager
 def together(path: Path) -> Iterator[None]:
     """Hold the lock in the file `path` with other writers; waits while somebody has it alone."""
-    with path.open("ab") as file:
+    with opened_plain(path, _APPENDING) as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
 
@@ -25,7 +30,7 @@ def together(path: Path) -> Iterator[None]:
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
     """Try to hold the lock alone, without waiting; gives whether that succeeded."""
-    with path.open("ab") as file:
+    with opened_plain(path, _APPENDING) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

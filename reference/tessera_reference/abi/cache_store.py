@@ -2,7 +2,8 @@
 
 One file an entry. A new entry is written to a file of its own, brought to the disk, and renamed into place, so that a
 process killed at any moment leaves the old entry or the new one. Several processes may use one directory. When results
-are looked up, and whether the directory is trusted, is the runtime's business.
+are looked up is the runtime's business. What is found here is run: so a directory that others may write is refused, and
+an entry that is no plain file is corrupt.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from ..numerics.errors import shown
 from .cache_entry import KINDS, CacheEntry, CacheKey, CacheTags, entry_name, entry_of_bytes, entry_to_bytes
 from .cache_lock import alone, together
+from .plain_files import opened_plain
 from .status import Failure, Status, invalid
 
 __all__ = ["CacheEntry", "CacheKey", "CacheStore", "CacheTags"]
@@ -28,14 +30,15 @@ class CacheStore:
     """The entries in a directory, which is made if it is not there.
 
     What processes killed while writing have left behind is removed. Raises `Failure` with TESS_ERR_INVALID_VALUE for a
-    directory that cannot be made or written, as `put` does.
+    directory that cannot be made or written, as `put` does, or that others may write.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._lock = directory / ".lock"
         with self._usable():
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_own(directory)
             self._remove_unfinished()
 
     def path(self, kind: str, key: CacheKey) -> Path:
@@ -96,7 +99,8 @@ class CacheStore:
 
     def _read(self, path: Path) -> CacheEntry | None:
         try:
-            entry = entry_of_bytes(path.read_bytes())
+            with opened_plain(path) as file:
+                entry = entry_of_bytes(file.read())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -148,6 +152,16 @@ class CacheStore:
         except OSError as error:
             given = f"the cache directory {self.directory}, where {error}"
             raise invalid("cache", given, "a directory that can be written, with room left") from None
+
+
+def _require_own(directory: Path) -> None:
+    """Raise `Failure` unless the directory is this user's, and nobody else may write it."""
+    found = directory.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        given = f"the cache directory {directory}, which others may write"
+        raise invalid(
+            "cache", given, f"a directory of one's own with nobody else's right to write: chmod 700 {directory}"
+        )
 
 
 def _identity(tags: CacheTags) -> tuple[str, str]:

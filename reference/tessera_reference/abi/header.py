@@ -1,12 +1,21 @@
-"""The C header `tessera.h`, which stands beside this file."""
+"""The C headers `tessera.h` and `tessera_ext.h`, which stand beside this file."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ["header"]
+__all__ = ["extension_header", "header"]
 
 
 def header() -> str:
-    """The text of the header (runtime spec 4)."""
-    return files(__package__).joinpath("tessera.h").read_text(encoding="utf-8")
+    """The text of the header of the specification (runtime spec 4)."""
+    return _text("tessera.h")
+
+
+def extension_header() -> str:
+    """The text of the header of the extensions."""
+    return _text("tessera_ext.h")
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -33,9 +33,6 @@ from .values import data
 
 __all__ = ["AbiMethods", "device_targets"]
 
-KINDS = {"amdgcn": "rocdl"}
-"""The kinds of section that the protocol calls otherwise."""
-
 ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}
 """What is packed where the bytes of a value are given; 0 for every other type."""
 
@@ -170,7 +167,8 @@ def _parameters(layout: ParameterLayout) -> list[dict[str, Any]]:
 def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
     metadata = {"kind": "metadata", "target": None, "bytes": len(metadata_to_bytes(fatbin.metadata))}
     others = [
-        {"kind": KINDS.get(each.kind, each.kind), "target": each.target, "bytes": len(each.data)}
+        {"kind": each.kind, "target": each.target, "bytes": len(each.data)}
+        | ({"data": each.data.hex()} if each.kind == "rocdl" else {})
         for each in fatbin.sections
     ]
     return [metadata, *others]

@@ -38,11 +38,12 @@ class BindingMethods:
         grads: Any,
         op: Any,
         axis: Any,
+        device_ids: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """RT-05-01 to -06, -09, -10, in the order of the listing."""
         arrays, gradients = [_array(each) for each in tensors], _array(grads)
         with _refusals(), ts.init(environment={}) as context:
-            mesh = ts.mesh(devices=range(devices), axes=axes)
+            mesh = ts.mesh(devices=range(devices) if device_ids is None else device_ids, axes=axes)
             module = ts.module.load(image)
             launched = module.kernel[kernel]
             arguments = ts.pack_args(*arrays, *integers, **scalars)

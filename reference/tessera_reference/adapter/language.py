@@ -12,12 +12,13 @@ from tessera_conformance.tensors import Tensor
 from ..compilation import Compiler
 from ..graph.execution import UnknownFunction, execute_on_mesh
 from ..ir.module import Module
-from ..ir.targets import DEFAULT, Target, target_of
+from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
 from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
 from ..levels.texts import run_text
+from ..schedule.stated import verify_stated_schedules
 from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
 from .requests import checked
@@ -60,6 +61,8 @@ class LanguageMethods:
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings of a legal program."""
         compiled = self._compile(source)
+        with outcomes():
+            verify_stated_schedules(compiled.modules, [target_of(name) for name in TARGETS])
         return {"warnings": [diagnostic_message(diagnostic(entry)) for entry in compiled.warnings]}
 
     @checked

@@ -13,12 +13,14 @@ from tessera_conformance.tensors import Tensor
 from ..abi import Descriptor, Failure, Status
 from ..collectives import order_of
 from ..collectives.stage_one import require_stage_one
+from ..graph.execution import execute
 from ..numerics import formats
-from ..numerics.catalogue import evaluate, read_attributes
+from ..numerics.catalogue import OPERATIONS, evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from .outcomes import array, tensor
+from .operation_programs import is_of_language, program_of
+from .outcomes import array, outcomes, tensor
 from .requests import checked
 from .runtime import RuntimeMethods, read_descriptor, statuses
 
@@ -59,6 +61,8 @@ class NumericsMethods(RuntimeMethods):
         descriptor: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """One operation by name; no policy, flag or level loosens it here."""
+        if operation not in OPERATIONS and is_of_language(operation):
+            return self._by_program(operation, inputs, attributes)
         with statuses():
             if context is not None:
                 self.policy(context, "tessLaunch")
@@ -73,6 +77,13 @@ class NumericsMethods(RuntimeMethods):
         }
         used = {name: value for name, value in used.items() if value is not None}
         return {"outputs": [tensor(result) for result in results], "descriptor": used}
+
+    def _by_program(self, operation: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        source, named = program_of(operation, inputs, attributes)
+        with outcomes():
+            (module,) = self.compiler.program(source).modules
+            results = execute(module, "f", {name: array(given) for name, given in named.items()})
+        return {"outputs": [tensor(result) for result in results]}
 
     @checked
     def numerics_declared(

@@ -21,6 +21,7 @@ from .device_arrays import DeviceArray
 from .element_types import abi_dtype
 from .errors import failures_raised, invalid
 from .host_arrays import HostArray, host_array, is_array
+from .locking import locked_class
 from .meshes import Mesh
 
 __all__ = ["ArgumentBuffer", "pack_args"]
@@ -37,6 +38,7 @@ class Argument:
     value: Value
 
 
+@locked_class
 @dataclass(frozen=True, eq=False)
 class ArgumentBuffer:
     """Arguments in order. It keeps their arrays alive; the buffer of bytes is made for a mesh at each launch."""

@@ -17,6 +17,7 @@ from ..runtime.api import Runtime
 from .device_arrays import DeviceArray
 from .errors import invalid, require
 from .host_arrays import host_array
+from .locking import locked
 from .meshes import DefaultStream, Mesh, Stream, stream_on
 
 __all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
@@ -24,6 +25,7 @@ __all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
 OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
 
 
+@locked
 def all_reduce(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
@@ -32,6 +34,7 @@ def all_reduce(
     return _queue("tessAllReduce", runtime.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
 
 
+@locked
 def reduce_scatter(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
@@ -42,11 +45,13 @@ def reduce_scatter(
     )
 
 
+@locked
 def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
     """tessAllGather: every rank has the shares of all ranks along an axis (AMB-RT-04). Raises `TesseraError`."""
     return _queue("tessAllGather", _runtime(mesh, "tessAllGather").tessAllGather, mesh, array, stream, axis)
 
 
+@locked
 def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
     """tessBroadcast: every rank has the root's array (AMB-RT-02). Raises `TesseraError`."""
     return _queue("tessBroadcast", _runtime(mesh, "tessBroadcast").tessBroadcast, mesh, array, stream, root)

@@ -15,6 +15,7 @@ from ..mesh.findings import Finding
 from ..mesh.topology import Topology
 from ..runtime.api import Runtime
 from .errors import TesseraError, failures_raised, invalid, require
+from .locking import LOCK, locked, locked_class
 
 __all__ = ["Context", "current", "init", "version"]
 
@@ -28,6 +29,7 @@ class OpenMesh(Protocol):
         """Wait for all its streams, or for the default one alone. Raises `TesseraError`."""
 
 
+@locked_class
 class Context:
     """A runtime on a simulated machine, initialized. Use it in a `with` statement, or `close` it."""
 
@@ -77,12 +79,15 @@ class Context:
     def profile(self, path: str | os.PathLike[str]) -> Iterator[None]:
         """Write a trace of what is submitted in the `with` statement; open it in Perfetto."""
         require("tessProfilerStop", "path", path, str, os.PathLike)
-        profiler = self.value(self.runtime.tessProfilerStart(self.handle))
+        with LOCK:
+            profiler = self.value(self.runtime.tessProfilerStart(self.handle))
         try:
             yield
         finally:
-            status = self.runtime.tessProfilerStop(profiler, os.fspath(path))
-        self.check(status)
+            with LOCK:
+                status = self.runtime.tessProfilerStop(profiler, os.fspath(path))
+        with LOCK:
+            self.check(status)
 
     def findings(self) -> list[Finding]:
         """The wrong uses of memory that were found: unordered accesses, reads of memory never written and others."""
@@ -108,6 +113,7 @@ _MADE: list[Context] = []
 """The open contexts that `init` made; calls that name none use the last."""
 
 
+@locked
 def init(topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> Context:
     """tessInit: a new context (RT-05-01), from now on the default one. Raises `TesseraError`."""
     context = Context(topology, environment)
@@ -115,6 +121,7 @@ def init(topology: Topology | None = None, environment: Mapping[str, str] | None
     return context
 
 
+@locked
 def current(function: str, context: Context | None = None) -> Context:
     """The context given, or the default one. Raises `TesseraError` with TESS_ERR_NOT_INITIALIZED without any."""
     require(function, "context", context, Context, NoneType)
@@ -125,6 +132,7 @@ def current(function: str, context: Context | None = None) -> Context:
     return _MADE[-1]
 
 
+@locked
 def version() -> tuple[int, int, int]:
     """tessGetVersion: major, minor and patch; needs no context (AMB-RT-39)."""
     runtime = Runtime()

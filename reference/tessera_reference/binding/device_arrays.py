@@ -16,6 +16,7 @@ from .contexts import Context, current
 from .element_types import dtype_of, numpy_dtype
 from .errors import invalid, require
 from .host_arrays import HostArray, host_array
+from .locking import locked, locked_class
 from .meshes import DefaultStream, Mesh, Stream, stream_on
 
 __all__ = ["DeviceArray", "PinnedArray", "copy"]
@@ -28,6 +29,7 @@ KINDS = {
 """By whether destination and source are of a device."""
 
 
+@locked_class
 class _Allocated(ABC):
     """An array whose memory the runtime holds: its dtype, its shape, and one life."""
 
@@ -80,6 +82,7 @@ class _Allocated(ABC):
         return given
 
 
+@locked_class
 class DeviceArray(_Allocated):
     """An array with a copy of its own on every rank of a mesh. Use it in a `with` statement, or `close` it."""
 
@@ -114,6 +117,7 @@ class DeviceArray(_Allocated):
             self.mesh.context.check(self.mesh.context.runtime.tessFree(self.mesh.handle, self.pointer))
 
 
+@locked_class
 class PinnedArray(_Allocated):
     """An array in pinned memory of the host. Use it in a `with` statement, or `close` it."""
 
@@ -140,6 +144,7 @@ class PinnedArray(_Allocated):
             self.context.check(self.context.runtime.tessHostFree(self.pointer))
 
 
+@locked
 def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = None) -> None:
     """tessMemcpyAsync between device arrays, pinned arrays and arrays of the caller; one at least is of a device.
 

@@ -9,12 +9,14 @@ from ..abi.enumerations import LaunchFlag
 from ..runtime.launches import LaunchConfig
 from .arguments import ArgumentBuffer, pack_args
 from .errors import invalid, require
+from .locking import locked
 from .meshes import DefaultStream, Mesh, Stream, stream_on
 from .modules import Kernel
 
 __all__ = ["LaunchFlag", "launch"]
 
 
+@locked
 def launch(
     kernel: Kernel,
     mesh: Mesh,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from types import NoneType
 from typing import Literal
 
@@ -17,6 +16,7 @@ from ..mesh.axes import AXES, MeshAxes
 from .contexts import Context, current
 from .errors import TesseraError, failures_raised, invalid, require
 from .host_arrays import HostArray
+from .locking import locked, locked_class
 
 __all__ = ["DefaultStream", "Event", "Mesh", "Stream", "default_stream", "mesh", "stream_on", "synchronize"]
 
@@ -31,6 +31,7 @@ class _Mapping:
     pointer: int
 
 
+@locked_class
 class Mesh:
     """Devices along tp, pp, dp and ep, an axis left out having size 1. Use it in a `with` statement, or `close` it."""
 
@@ -49,6 +50,7 @@ class Mesh:
         self.handle = self.context.value(created)
         self.context.meshes.append(self)
         self._closed = False
+        self._default_stream: Stream | None = None
         self._busy: dict[int, Stream] = {}
         self._mapped: dict[tuple[Side, int, int, bool], _Mapping] = {}
 
@@ -62,10 +64,12 @@ class Mesh:
         """How many ranks there are."""
         return len(self.devices)
 
-    @cached_property
+    @property
     def default_stream(self) -> Stream:
         """The stream used where none is named."""
-        return Stream(self)
+        if self._default_stream is None:
+            self._default_stream = Stream(self)
+        return self._default_stream
 
     def mapped(self, array: HostArray, side: Side = "device") -> int:
         """The pointer of memory of the caller: for devices, which all share it, or for copies, as the host's."""
@@ -137,6 +141,7 @@ class Mesh:
             self.context.check(free)
 
 
+@locked_class
 class Stream:
     """A queue of work on every rank of a mesh, in order."""
 
@@ -173,6 +178,7 @@ class Stream:
             self.mesh.finished(self)
 
 
+@locked_class
 class Event:
     """A point in a stream that other streams can wait for."""
 
@@ -198,6 +204,7 @@ def default_stream() -> DefaultStream:
     return DefaultStream()
 
 
+@locked
 def stream_on(mesh: Mesh, stream: Stream | DefaultStream | None, function: str) -> Stream:
     """The stream for work on a mesh. Raises `TesseraError` for a stream of another mesh, and for no stream."""
     if stream is None or isinstance(stream, DefaultStream):
@@ -215,6 +222,7 @@ def mesh(devices: Iterable[int], axes: Mapping[str, int], context: Context | Non
     return Mesh(devices, axes, context)
 
 
+@locked
 def synchronize(stream: Stream | DefaultStream | None = None, context: Context | None = None) -> None:
     """Wait for a stream, or else for all work of the context. Raises as `TesseraError` what failed in it."""
     require("tessStreamSynchronize", "stream", stream, Stream, DefaultStream, NoneType)

@@ -8,10 +8,12 @@ from ..abi.fatbin import KernelEntry, read
 from ..runtime.calls.planning import Explained
 from .contexts import Context, current
 from .errors import failures_raised, require
+from .locking import locked_class
 
 __all__ = ["Kernel", "Kernels", "Module"]
 
 
+@locked_class
 class Kernel:
     """A kernel of a module, with its entry descriptor; it lives as long as the module."""
 
@@ -28,6 +30,7 @@ class Kernel:
         return self.entry.name
 
 
+@locked_class
 class Kernels:
     """The kernels of a module by name (RT-05-09)."""
 
@@ -49,6 +52,7 @@ class Kernels:
         return len(self._module.entries)
 
 
+@locked_class
 class Module:
     """A fatbin in a context: `module.kernel["name"]`."""
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..abi.status import Failure, Status
+from ..graph.collective_hints import ALL_TO_ALL_ALGORITHMS
 from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.errors import shown
@@ -232,5 +233,5 @@ def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root
     if operation == "all_to_all" and first.values.size % ranks:
         given = f"{first.values.size} elements for {ranks} ranks"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, "blocks of one size (AMB-COLL-34)")
-    if operation == "all_to_all" and used.name not in ("ring", "direct"):
+    if operation == "all_to_all" and used.name not in ALL_TO_ALL_ALGORITHMS:
         raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"algorithm {used.name!r}", "ring or direct")

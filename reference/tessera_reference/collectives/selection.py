@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..abi.status import Failure, Status
+from ..graph.collective_hints import ALL_TO_ALL_ALGORITHMS
 from ..mesh.topology import Topology
 from .argument_checks import require_known, require_within
 from .durations import algorithms
@@ -93,10 +94,11 @@ def select(
     if topology is not None:
         require_within("select", "ranks", ranks, 1, len(topology.devices))
         groups = (tuple(each.id for each in topology.devices[:ranks]),)
-    possible = followed(topology, groups)
+    possible = followed(collective, topology, groups)
     hint = None if algorithm == "auto" else algorithm
     if hint is not None:
-        require_followed("select", hint, possible, f"{ranks} ranks" + (f" of {topology.name}" if topology else ""))
+        group = f"{ranks} ranks" + (f" of {topology.name}" if topology else "")
+        require_followed("select", hint, possible, f"{collective} of {group}")
     return choose(collective, bytes, topology, groups, hint, overrides, lambda _: tuned)
 
 
@@ -114,7 +116,7 @@ def choose(
     A hint goes first, then the environment's algorithm, its table, the autotuner's result and the usual table
     (AMB-COLL-13, AMB-COLL-45). What one of the groups cannot follow is passed over.
     """
-    possible = followed(topology, groups)
+    possible = followed(collective, topology, groups)
     spanning = topology is not None and all(spans_nodes(topology, each) for each in groups)
     usual = _for(tables()[collective], spanning)
     table = overrides.table or usual
@@ -129,11 +131,11 @@ def choose(
     return Selection(row_of(usual, bytes).algorithm, "default", table)
 
 
-def followed(topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
+def followed(collective: str, topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """The algorithms that each of these groups of devices can run; without a topology, those that any ranks can."""
-    if topology is None:
-        return ANY
-    found = [algorithms(topology, each) for each in groups]
+    found = [ANY] if topology is None else [algorithms(topology, each) for each in groups]
+    if collective == "all_to_all":
+        found.append(ALL_TO_ALL_ALGORITHMS)
     return tuple(name for name in ALGORITHMS if all(name in each for each in found))
 
 

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from ..abi.status import Failure, Status
+from ..graph.collective_hints import ALL_TO_ALL_ALGORITHMS
 from ..ir.spelling import did_you_mean
 from ..numerics.errors import shown
 from .argument_checks import require_known, require_within
@@ -95,7 +96,7 @@ def _require_fit(function: str, unit: Unit, ranks: int) -> None:
         return
     require_known(function, f"operation of {name}:", unit.operation, OPERATIONS)
     require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
-    if unit.operation == "all_to_all" and unit.algorithm not in ("ring", "direct"):
+    if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
         given = f"{name}: all_to_all by {unit.algorithm!r}"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, function, given, "ring or direct (AMB-COLL-34)")
     require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)

@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.targets import DEFAULT
 from ..levels.execution import LEVELS
 from ..levels.texts import read_at
+from ..schedule.stated import verify_stated_schedules
 from .lowering_options import target_named
 from .program import compile_file, file_command, read_text
 
@@ -19,7 +20,7 @@ def register(subparsers: Any) -> None:
     parser = file_command(subparsers, "verify", run, "check a program, or IR text, and say what is wrong with it")
     parser.add_argument("--ir", choices=LEVELS, metavar="LEVEL", help="the file is IR of this level")
     parser.add_argument(
-        "--target", default=DEFAULT, metavar="NAME", help=f"what kernels are for; {DEFAULT} unless given"
+        "--target", default=DEFAULT, metavar="NAME", help=f"what kernels and schedules are for; {DEFAULT} unless given"
     )
 
 
@@ -27,6 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Check the file, and count its functions. Raises `Rejection`."""
     if options.ir is None:
         modules = compile_file(options).modules
+        verify_stated_schedules(modules, [target_named(options.target)])
     else:
         modules = read_at(options.ir, read_text(options), target_named(options.target), options.file)
     count = sum(len(module.functions) for module in modules)

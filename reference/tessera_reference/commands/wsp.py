@@ -68,7 +68,7 @@ def compile_file(options: argparse.Namespace) -> int:
         raise BadInput(f"--target {options.target}: this reference has no such target")
     try:
         program = json.loads(read_bytes(options))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
     try:
         package, diagnostics = compile_program(program, found)
@@ -113,7 +113,7 @@ def explain(options: argparse.Namespace) -> int:
     data = read_bytes(options)
     try:
         stated = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         stated = None
     known = isinstance(stated, dict) and "outcome" in stated
     result = stated if known else _result(_loaded(data, options), options)

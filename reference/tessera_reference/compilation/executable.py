@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ..abi.fatbin import KernelEntry
 from ..abi.status import invalid
+from ..graph.execution import FROM_ZERO, RandomSource
 from ..ir.module import Value
 from ..ir.targets import Target
 from ..ir.types import Mesh, Scalar
@@ -57,7 +58,13 @@ class Executable(ABC):
         return {}
 
     @abstractmethod
-    def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
         """Run one launch: the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
 
         Of a kernel that needs a mesh every rank has these arguments, and the arrays are rank 0's. Raises `Rejection`
@@ -65,9 +72,11 @@ class Executable(ABC):
         `Failure` with TESS_ERR_INVALID_VALUE for a configuration or arguments that do not fit the entry.
         """
 
-    def run_on_mesh(self, arguments: Sequence[Arguments], mesh: str | None = None) -> tuple[dict[str, Array], ...]:
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
         """Run one launch on every rank of a mesh, arguments and arrays by rank. Raises as `run`."""
-        return tuple(self.run(each) for each in arguments)
+        return tuple(self.run(each, source=source) for each in arguments)
 
     def block_of(self, block: Extents) -> Extents:
         """The threads of a block, components of zero as the compiler chose them (AMB-RT-08)."""

@@ -7,6 +7,7 @@ the Target IR that a cache may keep, `executable_from` what runs it. Data only; 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
@@ -24,7 +25,7 @@ from .programs import ProgramExecutable
 from .sources import canonical_text
 from .tile_kernels import TileExecutable
 
-__all__ = ["Executable", "executable_from", "executables_of", "explain_launch", "specialise"]
+__all__ = ["Executable", "code_digest", "executable_from", "executables_of", "explain_launch", "specialise"]
 
 
 def executables_of(
@@ -55,6 +56,12 @@ def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mappi
         return section.data
     lowered = lower(_special(fatbin, entry, target, shapes or {}), "target", target)
     return canonical_text([lowered]).encode()
+
+
+def code_digest(fatbin: Fatbin, target_name: str) -> str:
+    """The SHA-256 of the IR that `specialise` reads, whatever hash the header of the image claims."""
+    section = fatbin.section("graph-ir") or fatbin.section("target-ir", target_name)
+    return hashlib.sha256(b"" if section is None else section.kind.encode() + b"\0" + section.data).hexdigest()
 
 
 def executable_from(payload: bytes, entry: KernelEntry, target_name: str) -> Executable:

@@ -17,7 +17,7 @@ from ..abi.version import ABI_VERSION, AbiVersion
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.trampoline import trampoline
-from ..levels.emission import emit
+from ..levels.emission import bitcode, emit
 from ..levels.execution import MissingTool, for_shapes, lower
 from ..levels.symbols import joined
 from ..schedule.options import Options
@@ -28,10 +28,10 @@ from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
 from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
 
-__all__ = ["ASSEMBLY", "compile_module", "image_of_graph", "special"]
+__all__ = ["BINARIES", "compile_module", "image_of_graph", "special"]
 
-ASSEMBLY: Mapping[str, str] = {"nvidia": "ptx", "amd": "amdgcn"}
-"""The kind of section that a vendor's tools take (RT-08.1-05, -06)."""
+BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
+"""The kind of section that a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +147,17 @@ def _image_of_kernels(
 
 
 def _sections(modules: Sequence[Module], target: Target, ir_pack: bool = False) -> list[Section]:
-    """The kernels of a target as text, and for its vendor's tools where LLVM is installed."""
+    """The kernels of a target as text, and as code for its vendor's tools where LLVM is installed."""
     sections = [Section("target-ir", target.name, canonical_text(modules).encode())]
     functions = {name: each for module in modules for name, each in module.functions.items() if each.device}
     if functions and not ir_pack:
-        kind = ASSEMBLY[target.vendor]
+        kind = BINARIES[target.vendor]
+        kernels = Module("kernels", functions, modules[0].location)
         try:
-            code = emit(Module("kernels", functions, modules[0].location), kind, target)
+            code = bitcode(kernels, target) if kind == "rocdl" else emit(kernels, kind, target).encode()
         except MissingTool:
             return sections
-        sections.append(Section(kind, target.name, code.encode()))
+        sections.append(Section(kind, target.name, code))
     return sections
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from ..abi.status import invalid
-from ..graph.execution import InputMismatch, execute, execute_on_mesh
+from ..graph.execution import FROM_ZERO, InputMismatch, RandomSource, execute, execute_on_mesh
 from ..graph.ranks import groups_met, meets, mesh_in_force
 from ..ir.diagnostics import Rejection
 from ..ir.module import Function, Module
@@ -28,8 +28,8 @@ MOST_KEPT = 64
 KEPT_BYTES = 1024
 """Launches with arguments of more bytes than this are not kept."""
 
-Key: TypeAlias = tuple[tuple[str, tuple[int, ...], bytes], ...]
-"""Arguments in the order of the parameters, bit by bit."""
+Key: TypeAlias = tuple[RandomSource, tuple[tuple[str, tuple[int, ...], bytes], ...]]
+"""Where random numbers begin, and the arguments in the order of the parameters, bit by bit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,25 +60,33 @@ class ProgramExecutable(Executable):
         """The meshes that its module declares."""
         return self.module.meshes
 
-    def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
         """Run the host function; see `Executable.run`."""
         self.require_configuration(grid, block)
         try:
-            return self._written(self._results(self._inputs(arguments)))
+            return self._written(self._results(self._inputs(arguments), source))
         except InputMismatch as mismatch:
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
 
-    def run_on_mesh(self, arguments: Sequence[Arguments], mesh: str | None = None) -> tuple[dict[str, Array], ...]:
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
         """Run the host function on every rank, row-major over the mesh; collectives are where they meet.
 
         Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
         """
         inputs = [self._inputs(each) for each in arguments]
         if not self.needs_mesh:
-            return super().run_on_mesh(arguments, mesh)
+            return super().run_on_mesh(arguments, mesh, source)
         try:
             self._require_ranks(len(inputs), mesh_in_force(self.module, self.function, mesh))
-            every = execute_on_mesh(self.module, self.function.name, inputs, mesh)
+            every = execute_on_mesh(self.module, self.function.name, inputs, mesh, source=source)
         except InputMismatch as mismatch:
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
         return tuple(map(self._written, every))
@@ -92,17 +100,17 @@ class ProgramExecutable(Executable):
             found = refusal_at(place, "distributed", message, wanted, "AMB-LANG-108", "launch it on another mesh")
             raise Rejection([replace(found, phase="execute")])
 
-    def _results(self, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-        """What the host function returns, which depends on its inputs alone: of small ones it is kept.
+    def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
+        """What the host function returns, which depends on inputs and source alone: of small ones it is kept.
 
         Whoever looks at orders of work launches one small kernel on the same values under many schedules; to execute
         them all was a fifteenth of the CPU time of the suite. An executable belongs to one adapter, so nothing that is
         kept outlives a violator.
         """
-        key = _key(inputs.values())
+        key = _key(inputs.values(), source)
         results = self._kept.get(key) if key is not None else None
         if results is None:
-            results = execute(self.module, self.function.name, inputs)
+            results = execute(self.module, self.function.name, inputs, source=source)
             if key is not None:
                 if len(self._kept) == MOST_KEPT:
                     del self._kept[next(iter(self._kept))]
@@ -128,9 +136,9 @@ class ProgramExecutable(Executable):
         return tuple((name, position) for position, name in enumerate(tensors) if name in written)
 
 
-def _key(inputs: Iterable[Array]) -> Key | None:
+def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
     """What tells inputs apart; None for those that are too large to keep."""
     held = list(inputs)
     if sum(each.values.nbytes for each in held) > KEPT_BYTES:
         return None
-    return tuple((each.dtype.name, each.shape, each.to_bits()) for each in held)
+    return source, tuple((each.dtype.name, each.shape, each.to_bits()) for each in held)

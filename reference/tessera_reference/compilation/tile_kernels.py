@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..abi.status import invalid
-from ..graph.execution import describe
+from ..graph.execution import FROM_ZERO, RandomSource, describe
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Function, Value
 from ..ir.types import Pointer, Scalar
@@ -34,7 +34,13 @@ class TileExecutable(Executable):
         """What the device takes (AMB-LANG-203)."""
         return MOST_BLOCKS
 
-    def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
         """Run the kernel on the grid and the blocks of the launch; see `Executable.run`."""
         self.require_configuration(grid, block)
         pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)

@@ -17,6 +17,8 @@ from ..numerics.formats import DTYPES, DType
 
 SCOPES = ("intra_sm", "intra_gpu", "node", "rack")
 ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
+ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
+"""Those that bring each block straight to its rank (AMB-COLL-34)."""
 PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 """What may travel, and the dtype that each name stands for (AMB-COLL-07)."""

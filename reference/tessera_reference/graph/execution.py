@@ -8,10 +8,19 @@ from ..ir.diagnostics import UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
 from ..numerics.array import Array
 from .binding import InputMismatch, bind, describe
-from .interpreter import Interpreter, Observer
+from .interpreter import FROM_ZERO, Interpreter, Observer, RandomSource
 from .ranks import Choice, Combine, RankObserver, canonically, meets, mesh_in_force, run_on_mesh
 
-__all__ = ["InputMismatch", "UnknownFunction", "bind_on_mesh", "describe", "execute", "execute_on_mesh"]
+__all__ = [
+    "FROM_ZERO",
+    "InputMismatch",
+    "RandomSource",
+    "UnknownFunction",
+    "bind_on_mesh",
+    "describe",
+    "execute",
+    "execute_on_mesh",
+]
 
 
 class UnknownFunction(Exception):
@@ -24,7 +33,11 @@ class UnknownFunction(Exception):
 
 
 def execute(
-    module: Module, function: str, inputs: Mapping[str, Array], observer: Observer | None = None
+    module: Module,
+    function: str,
+    inputs: Mapping[str, Array],
+    observer: Observer | None = None,
+    source: RandomSource = FROM_ZERO,
 ) -> tuple[Array, ...]:
     """Run a function on named inputs; its results in order, of a kernel its tensor parameters as it leaves them.
 
@@ -38,9 +51,9 @@ def execute(
     if meets(module, target):
         mesh = mesh_in_force(module, target, None)
         every = [arguments] * module.meshes[mesh].size
-        return run_on_mesh(module, target, every, mesh, observer and _of_rank_0(observer))[0]
+        return run_on_mesh(module, target, every, mesh, observer and _of_rank_0(observer), source=source)[0]
     try:
-        next(Interpreter(module, observer).run(target, arguments))
+        next(Interpreter(module, observer, source=source).run(target, arguments))
     except StopIteration as finished:
         results: tuple[Array, ...] = finished.value
         return results
@@ -57,6 +70,7 @@ def execute_on_mesh(
     observer: RankObserver | None = None,
     choice: Choice = min,
     combine: Combine = canonically,
+    source: RandomSource = FROM_ZERO,
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, named inputs and results by rank, row-major over the mesh.
 
@@ -64,7 +78,7 @@ def execute_on_mesh(
     """
     target = _find(module, function)
     mesh, arguments = bind_on_mesh(module, target, inputs, mesh)
-    return run_on_mesh(module, target, arguments, mesh, observer, choice, combine)
+    return run_on_mesh(module, target, arguments, mesh, observer, choice, combine, source)
 
 
 def bind_on_mesh(

@@ -26,7 +26,15 @@ from ..ir.operation import (
 )
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
-from .collective_hints import ALGORITHMS, PATHS, SCOPES, require_chunk, require_known, require_wire
+from .collective_hints import (
+    ALGORITHMS,
+    ALL_TO_ALL_ALGORITHMS,
+    PATHS,
+    SCOPES,
+    require_chunk,
+    require_known,
+    require_wire,
+)
 from .collectives import (
     OPERATORS,
     AllGather,
@@ -203,6 +211,19 @@ class IssueAllToAll(GroupCollective):
     x: Operand[Tensor]
     split: Attribute[int] = field(default=0, kw_only=True)
     concat: Attribute[int] = field(default=0, kw_only=True)
+
+    def infer(self) -> Future:  # type: ignore[override]  # as of all futures
+        """A future of the blocks; not every algorithm carries them."""
+        future = super().infer()
+        able = ("auto", *ALL_TO_ALL_ALGORITHMS)
+        require(
+            self.algo is None or self.algo in able,
+            "distributed",
+            f"algo is {self.algo!r}",
+            f"algo = one of {', '.join(able)}",
+            "AMB-COLL-34",
+        )
+        return future
 
     def plain(self) -> Collective:
         """`tessera.graph.all_to_all`."""

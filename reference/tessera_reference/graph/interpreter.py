@@ -28,8 +28,8 @@ Frame: TypeAlias = dict[Value, Array]
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Called for every executed instruction with its results; those of regions before their owner."""
 
-MOST_STEPS = 10_000_000
-"""Instructions that one run may execute: a program that loops for ever ends with a diagnostic."""
+MOST_STEPS = 400_000
+"""Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
 
 
 class _Returned(Exception):  # no error: how a return leaves the regions around it
@@ -39,16 +39,33 @@ class _Returned(Exception):  # no error: how a return leaves the regions around 
         self.results = results
 
 
+@dataclass(frozen=True)
+class RandomSource:
+    """Where the random numbers of a run begin: the seed and the first stream of operations that name none."""
+
+    seed: int = 0
+    stream: int = 0
+
+
+FROM_ZERO = RandomSource()
+"""That of a run that has no other."""
+
+
 class Interpreter:
     """Runs functions of one module."""
 
     def __init__(
-        self, module: Module, observer: Observer | None = None, steps: int = MOST_STEPS, stream: int = 0
+        self,
+        module: Module,
+        observer: Observer | None = None,
+        steps: int = MOST_STEPS,
+        source: RandomSource = FROM_ZERO,
     ) -> None:
         self.module = module
         self.observer = observer
         self.steps_left = steps
-        self.stream = stream
+        self.seed = source.seed
+        self.stream = source.stream
         self.tape: Tape | None = None
         self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
@@ -103,8 +120,8 @@ class Interpreter:
 
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before."""
-        self.stream += 1
-        return self.stream - 1
+        taken, self.stream = self.stream, (self.stream + 1) % (1 << 64)
+        return taken
 
     def _stepwise(
         self, operation: Stepwise, operands: tuple[Array, ...], instruction: Instruction, frame: Frame
@@ -144,6 +161,11 @@ class Within:
     def location(self) -> Location:
         """The place of the instruction."""
         return self.instruction.location
+
+    @property
+    def seed(self) -> int:
+        """As the interpreter's."""
+        return self.interpreter.seed
 
     def next_stream(self) -> int:
         """As the interpreter's."""

@@ -70,7 +70,7 @@ class MatMul(Operation):
             else f"inner dimensions are not known to be equal: {show_dim(k)} and {show_dim(k2)}",
             "a.shape[-1] == b.shape[-2]",
             "LANG-05.4-01",
-            "did you mean op.matmul({a}, op.transpose({b}))?" if b.rank == 2 and k == n else "",
+            _remedy(a, b),
         )
         require(
             batch == other,
@@ -120,3 +120,12 @@ def _transposed(x: Term) -> Term:
     """Every matrix of a batch transposed."""
     rank = len(x.shape)
     return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _remedy(a: Tensor, b: Tensor) -> str:
+    """What to do where K differs: the transpose that makes it fit, or where K stands."""
+    if b.rank == 2 and a.shape[-1] == b.shape[-1]:
+        return "did you mean op.matmul({a}, op.transpose({b}))?"
+    if a.rank == 2 and a.shape[-2] == b.shape[-2]:
+        return "did you mean op.matmul(op.transpose({a}), {b})?"
+    return "K is the last dimension of {a} and the last but one of {b}"

@@ -1,8 +1,9 @@
 """Random operations: `uniform`, `normal`, `dropout` (spec section 4; LANG-04-06; AMB-RT-23, AMB-RT-74).
 
-What is drawn follows from seed, stream and element index alone. An operation that is told no stream takes the next one
-of the run, the first being stream 0: draws are numbered in the order in which they are executed, every turn of a loop
-for itself. That number is the effect of a random operation. A draw depends on no value, so it has no gradient.
+What is drawn follows from seed, stream and element index alone. An operation that is told no seed has that of the run,
+and one that is told no stream takes the next one of the run: draws are numbered in the order in which they are
+executed, every turn of a loop for itself. Both begin at 0, or where the descriptor of a launch says (AMB-RT-175). That
+number is the effect of a random operation. A draw depends on no value, so it has no gradient.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ class Draw(Operation):
     """What all draws share: a shape, and where their numbers come from."""
 
     shape: Attribute[tuple[int, ...]]
-    seed: Attribute[int] = 0
+    seed: Attribute[int | None] = None
     stream: Attribute[int | None] = None
     offset: Attribute[int] = 0
     """The index of the first element, where the tensor is a part of a larger one."""
@@ -74,7 +75,7 @@ class Distribution(Draw):
 
     def execute(self, env: Environment) -> Array:
         """The numbers by the canon."""
-        return type(self).draw(self.seed, stream_of(self.stream, env), self.shape, self.dtype, self.offset)
+        return type(self).draw(*source_of(self, env), self.shape, self.dtype, self.offset)
 
 
 @operation("tessera.graph.uniform", spellings=("op.uniform",), clauses=_CLAUSES)
@@ -109,7 +110,7 @@ class DropoutMask(Draw):
 
     def execute(self, env: Environment) -> Array:
         """The mask by the canon."""
-        return random.dropout_mask(self.rate, self.seed, stream_of(self.stream, env), self.shape, self.offset)
+        return random.dropout_mask(self.rate, *source_of(self, env), self.shape, self.offset)
 
 
 @operation("tessera.graph.dropout", spellings=("op.dropout",), clauses=_CLAUSES)
@@ -121,7 +122,7 @@ class Dropout(Composite):
 
     x: Operand[Tensor]
     rate: Attribute[float]
-    seed: Attribute[int] = 0
+    seed: Attribute[int | None] = None
     stream: Attribute[int | None] = None
     offset: Attribute[int] = 0
 
@@ -143,14 +144,19 @@ class Dropout(Composite):
         return scaled.where(keeps).value
 
 
+def source_of(draw: Draw, env: Environment) -> tuple[int, int]:
+    """The seed that is told, or that of the run, and the stream."""
+    return env.seed if draw.seed is None else draw.seed, stream_of(draw.stream, env)
+
+
 def stream_of(stream: int | None, env: Environment) -> int:
     """The stream that is told, or the next of the run."""
     return env.next_stream() if stream is None else stream
 
 
-def require_source(seed: int, stream: int | None, offset: int) -> None:
+def require_source(seed: int | None, stream: int | None, offset: int) -> None:
     """Numbers that the generator takes. Raises `Refusal`."""
-    for name, value, limit in (("seed", seed, 64), ("stream", stream or 0, 64), ("offset", offset, 63)):
+    for name, value, limit in (("seed", seed or 0, 64), ("stream", stream or 0, 64), ("offset", offset, 63)):
         require(
             0 <= value < 1 << limit,
             "types",

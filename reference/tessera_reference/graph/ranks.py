@@ -27,7 +27,7 @@ from ..numerics.formats import dtype
 from .collectives import Collective
 from .disagreement import Disagreement, Standing, brought, deadlock, mismatch, on_ranks, refused
 from .futures import Await, FutureCollective
-from .interpreter import Interpreter, reachable
+from .interpreter import FROM_ZERO, Interpreter, RandomSource, reachable
 from .mesh_axes import resolve_axis
 from .messages import PointToPoint
 from .tape import on_types_of
@@ -158,13 +158,14 @@ def run_on_mesh(
     observer: RankObserver | None = None,
     choice: Choice = min,
     combine: Combine = canonically,
+    source: RandomSource = FROM_ZERO,
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, `arguments` and results by rank; `choice` never changes a bit.
 
     Raises `Rejection` for ranks that do not come together and for the error of a rank, `UnsupportedConstruct` where
     one goes beyond this interpreter.
     """
-    ranks = Ranks(module, function, arguments, mesh, observer, combine)
+    ranks = Ranks(module, function, arguments, mesh, observer, combine, source)
     ranks.run(choice)
     return ranks.results()
 
@@ -180,6 +181,7 @@ class Ranks:
         mesh: str,
         observer: RankObserver | None,
         combine: Combine = canonically,
+        source: RandomSource = FROM_ZERO,
     ) -> None:
         assert len(arguments) == module.meshes[mesh].size
         self.module = module
@@ -187,7 +189,7 @@ class Ranks:
         self.mesh = mesh
         self.combine = combine
         self.running: list[Steps] = [
-            Interpreter(module, observer and partial(observer, rank)).run(function, given)
+            Interpreter(module, observer and partial(observer, rank), source=source).run(function, given)
             for rank, given in enumerate(arguments)
         ]
         self.waiting: dict[Group, dict[int, Arrival]] = {}

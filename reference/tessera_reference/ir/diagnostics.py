@@ -6,6 +6,7 @@ A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -70,16 +71,47 @@ class UnsupportedConstruct(Exception):
         super().__init__(f"{location}: {feature} is not supported yet")
 
 
+HIDDEN = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""Control and format characters but the tab: they would move the cursor, or turn the order of what is shown."""
+
+
+def _shown(line: str) -> str:
+    """A line with a sign of one column for each hidden character."""
+    return HIDDEN.sub("\ufffd", line)
+
+
+MOST_COLUMNS = 160
+"""Of a line of the source as it is quoted."""
+CUT = "..."
+BEFORE = 60
+"""Columns that are quoted before a place in a longer line."""
+
+
+def _excerpt(text: str, column: int, width: int) -> tuple[str, int, int]:
+    """What is quoted of a line, and the column and width of a place in it."""
+    if len(text) <= MOST_COLUMNS:
+        return text, column, width
+    first = min(max(column - 1 - BEFORE, 0), len(text) - MOST_COLUMNS)
+    shown = text[first : first + MOST_COLUMNS]
+    shown = (CUT if first else shown[: len(CUT)]) + shown[len(CUT) :]
+    if first + MOST_COLUMNS < len(text):
+        shown = shown[: -len(CUT)] + CUT
+    return shown, column - first, min(width, MOST_COLUMNS - (column - first) + 1)
+
+
 def render(diagnostic: Diagnostic, source: str) -> str:
     """A diagnostic as a person reads it: the line, a caret under the place, the requirement and the remedy."""
     span = diagnostic.span
     label = f"{span.line:>4} | "
     gutter = " " * (len(label) - 2) + "| "
     lines = source.split("\n")
-    text = lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else ""
+    text = _shown(lines[span.line - 1].rstrip("\r")) if span.line <= len(lines) else ""
     end = span.end_column if span.end_line == span.line else len(text) + 1
-    carets = "^" * max(1, end - span.column)
-    margin = "".join(TAB if character == TAB else " " for character in text[: span.column - 1].ljust(span.column - 1))
+    text, column, width = _excerpt(text, span.column, max(1, end - span.column))
+    carets = "^" * width
+    margin = "".join(TAB if character == TAB else " " for character in text[: column - 1].ljust(column - 1))
     out = [
         f"{diagnostic.severity}[{diagnostic.category}]: {diagnostic.message}",
         f"  --> {diagnostic.filename}:{span.line}:{span.column}",
@@ -91,4 +123,4 @@ def render(diagnostic: Diagnostic, source: str) -> str:
         out.append(f"   = requires {diagnostic.requirement}{clause}")
     if diagnostic.remedy:
         out.append(f"   = {diagnostic.remedy}")
-    return "\n".join(out)
+    return "\n".join([*(_shown(line) for line in out[:2]), *out[2:4], *(_shown(line) for line in out[4:])])

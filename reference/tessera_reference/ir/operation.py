@@ -90,6 +90,10 @@ def require(
 class Environment(Protocol):
     """What an executing operation may ask of its surroundings."""
 
+    @property
+    def seed(self) -> int:
+        """The seed of random operations that name none (RT-11-03)."""
+
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before (RT-11-03)."""
 

@@ -37,6 +37,9 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
     merged = {name: _merged(scope, name, open_branches) for name in names}
     carried = [name for name in names if merged[name] is not None]
     types = tuple(type_ for type_ in merged.values() if type_ is not None)
+    if condition is not None and isinstance(condition.type, Tensor):
+        _refuse_condition(expressions, condition.type, statement.condition.span)
+        condition = None
     if condition is not None:
         made: Any = If
         blocks = tuple(_yielding(branch, (), carried) for branch in branches)
@@ -121,10 +124,7 @@ def lower_while(expressions: Expressions, statement: s.While, lower_block: Lower
     tested = _enter(testing, scope, names)
     condition = replace(expressions, scope=testing).lower(statement.condition)
     if condition is not None and condition.type != Scalar(dtype("bool")):
-        message = f"the condition is {condition.type}, not bool"
-        expressions.report(
-            "types", message, statement.condition.span, "a scalar bool", "AMB-LANG-55", "compare it: x != 0"
-        )
+        _refuse_condition(expressions, condition.type, statement.condition.span)
         condition = None
     arguments = _enter(inside, scope, names)
     lower_block(inside, statement.body)
@@ -215,3 +215,8 @@ def _mark_unsure(scope: Scope, name: str, after: Binding) -> None:
     if found is not None and found.value is None and not found.broken and not after.broken:
         scope.assign(name, None)
         _mark_partly(scope, name)
+
+
+def _refuse_condition(expressions: Expressions, type_: Type, span: Span) -> None:
+    remedy = "take one element, as in x[0]" if isinstance(type_, Tensor) else "compare it: x != 0"
+    expressions.report("types", f"the condition is {type_}, not bool", span, "a scalar bool", "AMB-LANG-55", remedy)

@@ -32,6 +32,9 @@ STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character o
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
 """The type of the token that takes the place of a mistake; other mistakes leave no token."""
 
+TYPES = ("tensor", "memref", "fragment", "mesh")
+"""Words of types that angle brackets follow."""
+
 CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "assert": r"\("}
 """These words are keywords only before this, a regular expression; elsewhere they are names."""
 
@@ -118,6 +121,8 @@ class Lexer:
         types = _types()
         line, before_line = 1, -1  # the number of the line, and the index of the character before it
         in_shape = False  # of a tensor or memref
+        in_type = False  # between the angle brackets of a type
+        before = ""  # the word or mark before
         for match in _scanner().finditer(self.source):
             kind = match.lastgroup or ""
             text, end = match[kind], match.end()
@@ -129,8 +134,14 @@ class Lexer:
                 if kind == "newline":
                     continue
             end_column = end - before_line
-            if kind == "mark" or (kind == "word" and not in_shape):
+            if kind == "mark" and in_type and text == ">=":  # the end of a type, and what a declaration gives
+                in_type = in_shape = False
+                yield Token(types[">"], ">", first_line, column, line, column + 1)
+                yield Token(types["="], "=", first_line, column + 1, line, end_column)
+            elif kind == "mark" or (kind == "word" and not in_shape):
                 in_shape = in_shape and text in "<?"
+                in_type = (in_type and text not in (">", "{", "}")) or (text == "<" and before in TYPES)
+                before = text
                 yield Token(types.get(text, "IDENT"), text, first_line, column, line, end_column)
             elif kind == "word":
                 yield from _pieces(text, line, column)
@@ -138,6 +149,7 @@ class Lexer:
                 self.comments.append(Token(kind, text, first_line, column, line, end_column))
             elif kind.isupper():
                 in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
+                before = text
                 if kind == "STRING" and line > first_line:
                     self.doubtful_line = self.doubtful_line or first_line
                 yield Token(kind, text, first_line, column, line, end_column)

@@ -78,6 +78,8 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
         return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
     if text == "," and "x" in expected:
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
+    if text == "*" and following.value == "/" and following.span[:2] == token.span[2:]:
+        return "comments do not nest (LANG-14.1-10): one ends at its first */"
     if text in "+-*/@" and following.value == "=" and "=" in expected:
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":

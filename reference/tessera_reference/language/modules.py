@@ -80,8 +80,20 @@ class ModuleLowering:
         """A name for a type; it may use those above it only, so none can refer to itself (AMB-LANG-50, AMB-LANG-99)."""
         if declaration.name in DTYPES:
             raise Refusal("types", f"{declaration.name} is a dtype", "another name", "AMB-LANG-86", "")
+        self._require_no_cycle(declaration)
         self.aliases[declaration.name] = resolve_type(declaration.type, self.aliases)
         self.alias_spans[declaration.name] = declaration.span
+
+    def _require_no_cycle(self, declaration: s.TypeDecl) -> None:
+        """Raise `Refusal` for a type that stands for itself, by way of others or not."""
+        means = {each.name: each.type for each in self.declaration.declarations if isinstance(each, s.TypeDecl)}
+        path, type_ = [declaration.name], declaration.type
+        while isinstance(type_, s.NamedType) and type_.name in means and type_.name not in self.aliases:
+            path.append(type_.name)
+            if type_.name in path[:-1]:
+                circle = " = ".join(path[path.index(type_.name) :])
+                raise Refusal("types", f"types in a circle: {circle}", "a dtype at its end", "AMB-LANG-50", "")
+            type_ = means[type_.name]
 
     def _twice(self, declaration: s.Declaration) -> None:
         what = "function" if isinstance(declaration, s.FunctionDecl) else "name"

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from ..ir.module import Module
 from ..ir.targets import Target
+from ..target.emission import machine_code
 from ..target.emission.entry import llvm_module_text
 from ..target.emission.machine_code import VENDORS, OtherVendor, assembly, require_vendor
 from .execution import Options, lower
 from .symbols import joined
 
-__all__ = ["TEXTS", "OtherVendor", "emit", "emit_all"]
+__all__ = ["TEXTS", "OtherVendor", "bitcode", "emit", "emit_all"]
 
 TEXTS = ("llvm", *VENDORS)
 """The kinds of text."""
@@ -24,6 +25,11 @@ def emit(module: Module, to: str, target: Target) -> str:
         return llvm_module_text(module, target)
     require_vendor(to, target)
     return assembly(llvm_module_text(module, target), to, target)
+
+
+def bitcode(module: Module, target: Target) -> bytes:
+    """LLVM bitcode of a module of Target IR (RT-08.1-06). Raises `MissingTool` without llvmlite."""
+    return machine_code.bitcode(llvm_module_text(module, target))
 
 
 def emit_all(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:

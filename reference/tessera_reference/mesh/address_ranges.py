@@ -13,7 +13,7 @@ from collections import deque
 from ..abi.status import Failure, Status
 from .allocations import Allocation, Space
 
-__all__ = ["ALIGNMENT", "GUARD", "AddressRange"]
+__all__ = ["ALIGNMENT", "DEVICE", "GUARD", "HOST", "AddressRange"]
 
 ALIGNMENT = 256
 GUARD = 65536
@@ -29,19 +29,20 @@ HOST = range(2**51, 2**52)
 class AddressRange:
     """The allocations of one space, in the order of their addresses."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, addresses: range) -> None:
         self.space = space
-        self._range = DEVICE if space == "device" else HOST
-        self.first = self._range.start
-        self._next = self.first + GUARD
+        self.addresses = addresses
+        self._next = addresses.start + GUARD
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: deque[Allocation] = deque()
 
     def place(self, bytes: int, function: str) -> int:
         """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
-        if self._next + bytes + GUARD > self._range.stop:
-            given = f"{bytes} bytes, with {max(0, self._range.stop - self._next - GUARD)} {self.space} addresses left"
+        if self._next + bytes + GUARD > self.addresses.stop:
+            given = (
+                f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
+            )
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
         return self._next
 

@@ -24,7 +24,8 @@ NEVER_WRITTEN = 0xA5
 class Allocation:
     """Memory of the machine from `address` to before `stop`: of a host, or one copy on each of `devices`.
 
-    `foreign` memory belongs to the caller and counts as written; its ranks share it.
+    `foreign` memory belongs to the caller and counts as written; its ranks share it. Memory that a program has the
+    address of is its `storage` from the start, and counts as written too.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class Allocation:
         owner: int = 0,
         pinned: bool = True,
         foreign: memoryview | None = None,
+        storage: memoryview | None = None,
     ) -> None:
         self.number = number
         self.space = space
@@ -65,8 +67,9 @@ class Allocation:
         self.freed = False
         self._foreign = foreign
         copies = len(self.devices) if space == "device" and foreign is None else 1
-        self._storage: list[memoryview | None] = [foreign] * copies
-        self._written: list[Intervals | None] = [None if foreign is not None else Intervals() for _ in range(copies)]
+        held = foreign if foreign is not None else storage
+        self._storage: list[memoryview | None] = [held] * copies
+        self._written: list[Intervals | None] = [None if held is not None else Intervals() for _ in range(copies)]
 
     @property
     def copies(self) -> int:

@@ -10,25 +10,32 @@ from collections.abc import Sequence
 
 from ..abi.status import Failure, Status
 from ..numerics.errors import shown
-from .address_ranges import AddressRange
+from .address_ranges import DEVICE, HOST, AddressRange
 from .allocations import Allocation, Region
 from .byte_views import BytesLike, byte_view
 from .capacity import Capacity
 from .findings import Findings
-from .pointer_diagnosis import Wanted, diagnose, diagnose_free
+from .pointer_diagnosis import Diagnosis, Wanted, diagnose, diagnose_free
+from .process_memory import DEVICE as DEVICE_BESIDE_PROCESS
+from .process_memory import ProcessMemory, ProgramMemory
 from .topology import Topology
 
 __all__ = ["AddressSpaceMemory", "Allocation", "Region"]
 
 
 class AddressSpaceMemory:
-    """All memory of one machine, device and host, in one address space."""
+    """All memory of one machine, device and host, in one address space.
 
-    def __init__(self, topology: Topology) -> None:
+    With a `process`, the memory of the host is that of the process.
+    """
+
+    def __init__(self, topology: Topology, process: ProcessMemory | None = None) -> None:
         self.findings = Findings()
         self.capacity = Capacity(topology)
-        self._device = AddressRange("device")
-        self._host = AddressRange("host")
+        self._device = AddressRange("device", DEVICE if process is None else DEVICE_BESIDE_PROCESS)
+        self._host = AddressRange("host", HOST if process is None else process.reserved)
+        self._process = process
+        self._program = None if process is None else ProgramMemory(process)
         self._made = 0
 
     def allocate_device(self, devices: Sequence[int], bytes: int, owner: int = 0) -> int:
@@ -42,10 +49,15 @@ class AddressSpaceMemory:
         return self._add(self._device, bytes, "tessMalloc", devices=devices, owner=owner)
 
     def allocate_host(self, bytes: int, pinned: bool = True) -> int:
-        """Memory of the host. Raises `Failure` as `allocate_device`."""
+        """Memory of the host. Raises `Failure` as `allocate_device`, and `MemoryError`."""
         self._require_size(bytes, "tessHostAlloc")
         self.capacity.require_on_host(bytes)
-        return self._add(self._host, bytes, "tessHostAlloc", pinned=pinned)
+        storage = None
+        if self._process is not None:
+            start = self._host.place(bytes, "tessHostAlloc")
+            self._process.open(start, bytes)
+            storage = self._process.view(start, bytes)
+        return self._add(self._host, bytes, "tessHostAlloc", pinned=pinned, storage=storage)
 
     def adopt_host(self, memory: BytesLike) -> int:
         """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
@@ -86,10 +98,13 @@ class AddressSpaceMemory:
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
         """
         if type(address) is int and type(bytes) is int and bytes >= 0:
-            held = self._host if address >= self._host.first else self._device
+            held = self._device if address in self._device.addresses else self._host
             at = held.at(address)
             if at and not at.freed and address + bytes <= at.stop and (space == "any" or at.space == space):
                 return Region(at, address - at.address)
+            programs = self._program and self._program.find(address, bytes)
+            if programs and space != "device":
+                return programs
         raise self._refusal(address, bytes, function, argument, space)
 
     def read(self, region: Region, rank: int, bytes: int, reader: str = "read") -> memoryview | bytes:
@@ -148,11 +163,20 @@ class AddressSpaceMemory:
         owner: int = 0,
         pinned: bool = True,
         foreign: memoryview | None = None,
+        storage: memoryview | None = None,
     ) -> int:
         start = held.place(bytes, function)
         self._made += 1
         made = Allocation(
-            self._made, held.space, start, bytes, devices=devices, owner=owner, pinned=pinned, foreign=foreign
+            self._made,
+            held.space,
+            start,
+            bytes,
+            devices=devices,
+            owner=owner,
+            pinned=pinned,
+            foreign=foreign,
+            storage=storage,
         )
         held.add(made)
         self.capacity.take(made)
@@ -171,11 +195,16 @@ class AddressSpaceMemory:
 
     def _forget(self, held: AddressRange, allocation: Allocation) -> None:
         self.capacity.give_back(allocation)
+        of_process = self._process if held is self._host and not allocation.foreign else None
         held.free(allocation)
+        if of_process is not None:
+            of_process.close(allocation.address, allocation.bytes)
 
     def _refusal(self, address: int, bytes: int, function: str, argument: str, space: Wanted) -> Failure:
         """The failure for a wrong pointer, which is added to the findings."""
         found = diagnose(address, bytes, space, (self._device, self._host))
+        if self._program is not None and type(address) is int and self._program.find(address, 0):
+            found = _of_the_program(address, bytes, space)
         if found.kind:
             self.findings.add(found.kind, f"{function}: {argument} is {found.text}")
         owner = "" if space == "any" else f" of the {space}"
@@ -185,3 +214,11 @@ class AddressSpaceMemory:
     def _require_size(self, bytes: int, function: str) -> None:
         if type(bytes) is not int or bytes < 0:
             raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(bytes)} bytes", "0 or more bytes")
+
+
+def _of_the_program(address: int, bytes: int, wanted: Wanted) -> Diagnosis:
+    """Why memory of the program cannot be used."""
+    if wanted == "device":
+        text = f"{address:#x}, memory of the program where a device pointer is wanted"
+        return Diagnosis(text, "host_device_mixup")
+    return Diagnosis(f"{address:#x}, from where the program has less than {shown(bytes)} bytes", "overrun")

@@ -43,7 +43,8 @@ def plan(
     topology, environment = mesh.machine.topology, mesh.context.environment
     groups = [tuple(mesh.devices[rank] for rank in group) for group in mesh.groups(axis)]
     if algorithm is not None:
-        require_followed("", algorithm, followed(topology, groups), f"devices {', '.join(map(str, groups[0]))}")
+        possible = followed(collective, topology, groups)
+        require_followed("", algorithm, possible, f"devices {', '.join(map(str, groups[0]))}")
         return Plan(algorithm, "hint")
 
     def tuned(possible: tuple[str, ...]) -> str | None:

@@ -21,7 +21,7 @@ from ..abi.parameters import pack
 from ..abi.status import Failure, Status, invalid
 from ..compilation.extents import shapes_of
 from ..compilation.host_kernels import as_kernel
-from ..compilation.images import ASSEMBLY, Extras, image_of_graph, targets_named
+from ..compilation.images import BINARIES, Extras, image_of_graph, targets_named
 from ..host_io.bridge import Exchange
 from ..host_io.endpoint import Endpoint
 from ..ir.module import Function, Module
@@ -89,7 +89,7 @@ def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int,
     specialized = for_shapes(module, function, shapes)
     made, _ = as_kernel(specialized, specialized.functions[function.name])
     fatbin = read(image_of_graph([made], targets_named([DEFAULT]), Options(), Extras()))
-    kept = tuple(each for each in fatbin.sections if each.kind not in ASSEMBLY.values())
+    kept = tuple(each for each in fatbin.sections if each.kind not in BINARIES.values())
     return write(replace(fatbin, sections=kept))
 
 

@@ -11,7 +11,7 @@ from ..abi.cache_store import CacheStore
 from ..abi.fatbin import KernelEntry
 from ..abi.policy import NumericsPolicy
 from ..compilation.compiler import Compiler
-from ..compilation.executables import Executable, executable_from, specialise
+from ..compilation.executables import Executable, code_digest, executable_from, specialise
 from ..compilation.extents import shapes_of
 from .contexts import Context
 from .machine import Machine
@@ -65,7 +65,7 @@ class CodeCache:
         store = self.store(module.context)
         if store is None:
             return self.compiler.executable(module.fatbin, entry.name, target, extents)
-        key = _key(module, entry, extents, self.arch(target))
+        key = _key(module, entry, extents, target, self.arch(target))
         payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
         if payload is not None:
             self.hits += 1
@@ -76,8 +76,10 @@ class CodeCache:
         return executable_from(payload, entry, target)
 
 
-def _key(module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], arch: tuple[str, ...]) -> CacheKey:
-    """Kernel, shape, dtype and architecture; a kernel is known by its name and the hash of its module's IR."""
+def _key(
+    module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], target: str, arch: tuple[str, ...]
+) -> CacheKey:
+    """Kernel, shape, dtype and architecture; a kernel is known by its name and the IR that it is made from."""
     shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
     dtypes = tuple((each.name, each.dtype or each.type) for each in entry.parameters)
-    return CacheKey((entry.name, module.fatbin.ir_hash.hex()), shapes, dtypes, arch)
+    return CacheKey((entry.name, code_digest(module.fatbin, target)), shapes, dtypes, arch)

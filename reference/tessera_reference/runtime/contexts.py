@@ -24,6 +24,15 @@ class ModulePolicy:
     trusted_keys: tuple[bytes, ...] | None = None
 
 
+POLICIES = {
+    None: NumericsPolicy(),
+    "strict": NumericsPolicy(),
+    "promote": NumericsPolicy(stableReductions=0),
+    "downcast": NumericsPolicy(stableReductions=0, deterministic=0, allowFastMath=1),
+}
+"""By the value of TESS_NUMERICS, the policy of a context that nothing nearer gives one (AMB-RT-31)."""
+
+
 @dataclass(eq=False)
 class Context:
     """One context. `policy` is None until it is set: then that of the module or of the environment is in force."""
@@ -59,8 +68,9 @@ class Context:
 
     def default(self) -> NumericsPolicy:
         """The policy of the environment, or else the strict one."""
+        policy = POLICIES[self.environment.numerics]
         deterministic = self.environment.deterministic
-        return NumericsPolicy() if deterministic is None else NumericsPolicy(deterministic=int(deterministic))
+        return policy if deterministic is None else replace(policy, deterministic=int(deterministic))
 
 
 def _violation(function: str, given: str, allowed: str) -> Failure:

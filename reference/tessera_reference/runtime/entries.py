@@ -15,7 +15,7 @@ from ..numerics.errors import NumericsFailure
 from .arguments import invalid
 from .state import State
 
-__all__ = ["FUNCTIONS", "entry", "infallible"]
+__all__ = ["FUNCTIONS", "entry", "infallible", "report"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """The functions as their callers see them."""
@@ -50,9 +50,8 @@ def _answering(function: Callable[..., Any], outputs: tuple[str, ...]) -> Callab
     def call(state: State, *arguments: Any, null: tuple[str, ...] = (), **named: Any) -> Any:
         state.machine.host_call()
         try:
-            for output in outputs:
-                if output in null:
-                    raise invalid(f"{output} is NULL", "a pointer to where the result goes")
+            if null:
+                _require_places(outputs, null)
             answer = function(state, *arguments, **named)
         except Failure as failure:
             return failed(state, failure.status, str(within(failure, name)))
@@ -64,8 +63,20 @@ def _answering(function: Callable[..., Any], outputs: tuple[str, ...]) -> Callab
         return (Status.TESS_OK, answer) if outputs else Status.TESS_OK
 
     def failed(state: State, status: Status, text: str) -> Any:
-        state.last_error = text
-        state.log.note("info", f"{status.name}: {text}")
+        report(state, status, text)
         return (status, None) if outputs else status
 
     return call
+
+
+def _require_places(outputs: tuple[str, ...], null: tuple[str, ...]) -> None:
+    for output in outputs:
+        if output in null:
+            raise invalid(f"{output} is NULL", "a pointer to where the result goes")
+
+
+def report(state: State, status: Status, text: str) -> Status:
+    """Remember how a call failed; returns its status."""
+    state.last_status, state.last_error = status, text
+    state.log.note("info", f"{status.name}: {text}")
+    return status

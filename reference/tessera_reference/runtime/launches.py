@@ -14,6 +14,7 @@ from ..abi.enumerations import LaunchFlag
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
 from ..compilation.executables import Executable
+from ..graph.execution import RandomSource
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..mesh.allocations import Region
 from ..mesh.costs import kernel_duration, occupancy
@@ -74,6 +75,11 @@ class LaunchWork(Work):
     def carries(self) -> Sequence[Carried]:
         """The descriptor and policy of the launch."""
         return [Carried(self.name, self.descriptor, self.policy)]
+
+    @property
+    def _source(self) -> RandomSource:
+        """Where the program's random numbers begin (RT-11-03, RT-11-04; AMB-RT-175)."""
+        return RandomSource(self.descriptor.seed, self.descriptor.stream)
 
     def when_queued(self) -> None:
         """Look up the faults planned for this launch; a captured launch counts when it is replayed, not before."""
@@ -149,7 +155,7 @@ class LaunchWork(Work):
 
     def _executed(self, executable: Executable, rank: int, arguments: Mapping[str, Array]) -> Mapping[str, Array]:
         try:
-            return executable.run(arguments, self.grid, self.block)
+            return executable.run(arguments, self.grid, self.block, self._source)
         except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
             raise self._failed(rank, str(problem)) from None
 
@@ -189,7 +195,9 @@ class LaunchWork(Work):
         def complete(contributions: Mapping[int, dict[str, Array]]) -> tuple[int, Callable[[], None]]:
             try:
                 require_connected(self, executable.groups_met())
-                self.results.update(enumerate(executable.run_on_mesh(list(contributions.values()))))
+                self.results.update(
+                    enumerate(executable.run_on_mesh(list(contributions.values()), source=self._source))
+                )
             except (Rejection, UnsupportedConstruct, NumericsFailure) as problem:
                 raise self._failed(rank, str(problem)) from None
             return 0, lambda: None

@@ -15,6 +15,7 @@ from ..mesh.choice_policies import Choices
 from ..mesh.deadlocks import held_up_by
 from ..mesh.engine import Deadlock, Engine, Process, Resource, Signal
 from ..mesh.memory import AddressSpaceMemory
+from ..mesh.process_memory import ProcessMemory
 from ..mesh.topology import Device, Topology
 from .happens_before import Order
 
@@ -61,10 +62,12 @@ class Machine:
     revision: str = ""
     """Of the architecture of its devices."""
     pending: dict[Pending, None] = field(default_factory=dict)
+    process: ProcessMemory | None = None
+    """Whose memory is that of the host, where it is not simulated."""
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.choices)
-        self.memory = AddressSpaceMemory(self.topology)
+        self.memory = AddressSpaceMemory(self.topology, self.process)
         self.order = Order(self.memory.findings)
         self.devices = {each.id: self._device(each) for each in self.topology.devices}
 

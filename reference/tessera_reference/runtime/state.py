@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from ..abi.status import Failure, Status
 from ..compilation.compiler import Compiler
 from ..mesh.choice_policies import Choices
+from ..mesh.process_memory import ProcessMemory
 from ..mesh.topology import Topology, default
 from .capture import Capture, capture_of
 from .code_cache import CodeCache
@@ -36,9 +37,10 @@ class State:
         choices: Choices | None = None,
         timed: bool = True,
         compiler: Compiler | None = None,
+        process: ProcessMemory | None = None,
     ) -> None:
         self.environment = dict(environment or {})
-        self.machine = Machine(topology or default(), choices, timed)
+        self.machine = Machine(topology or default(), choices, timed, process=process)
         self.handles = Handles()
         self.recordings = count(1)
         """The numbers of recordings to come."""
@@ -47,7 +49,9 @@ class State:
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()
         self.log = Log()
         self.code = CodeCache(self.machine, compiler or Compiler())
+        self.last_status = Status.TESS_OK
         self.last_error = ""
+        """How the last call that failed did."""
 
     def context(self, handle: Any, function: str = "") -> Context:
         """A live context. Raises `Failure`, as all of these."""

@@ -1,20 +1,20 @@
 """Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
 
-An operation joins the group of an operand of its own shape, unless another operand depends on that group through
-operations outside it. So a fusion that is chosen here is never refused (LANG-08.2-13). A directive names some values;
-elementwise operations between them are fused with them, named in the source or not (AMB-LANG-219).
+An operation joins the group of an operand of its own shape, unless a group outside needs one of them and is needed by
+the other: by values, by the order of effects, across a barrier. So a fusion that is chosen here is never refused
+(LANG-08.2-13). A directive names some values; elementwise operations between them are fused with them, named in the
+source or not (AMB-LANG-219).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from ..graph.constant import Constant
-from ..graph.control import Barrier
 from ..graph.directive import Directive
 from ..ir.module import Instruction, Value
 from ..ir.types import Tensor
-from .grouping import used_by
+from .annotations import Fusion
+from .grouping import joined, needs_of, pairs_of
 from .kinds import is_elementwise, kind_of
 
 LARGEST = 16
@@ -24,14 +24,23 @@ LARGEST = 16
 class FusionGroups:
     """The groups of one block while its instructions are visited in order; a group is known by its first position."""
 
-    def __init__(self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]]) -> None:
+    def __init__(
+        self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]], fusions: Sequence[Fusion]
+    ) -> None:
         self.place = {instruction: position for position, instruction in enumerate(instructions)}
         self.produced = {value: position for each, position in self.place.items() for value in each.results}
         self.instructions = tuple(instructions)
         self.directed = directed
-        self.group = list(range(len(instructions)))
-        self.members: dict[int, list[int]] = {position: [position] for position in self.group}
-        self.barriers = [position for each, position in self.place.items() if isinstance(each.operation, Barrier)]
+        self.needs = needs_of(instructions, range(len(instructions)), lambda value: value)
+        """The positions that must have run before each."""
+        self.group = joined(len(instructions), pairs_of(instructions, fusions))
+        self.members: dict[int, list[int]] = {}
+        for position, group in enumerate(self.group):
+            self.members.setdefault(group, []).append(position)
+        self.start = list(range(len(instructions)))
+        """For each position the first of the run of overlapping groups around it: no group reaches across its start."""
+        for members in self.members.values():
+            self._extend(members[0], members[-1])
 
     def into(self, instruction: Instruction) -> Value | None:
         """The operand with whose producer an instruction is fused, or None."""
@@ -43,6 +52,7 @@ class FusionGroups:
             if group is not None and self._takes(group, value, instruction, place):
                 self.members[group].append(place)
                 self.group[place] = group
+                self._extend(group, place)
                 return self._last_of(group, instruction)
         return None
 
@@ -68,29 +78,33 @@ class FusionGroups:
             and value.type.shape == shape.shape
             and len(self.members[group]) < LARGEST
             and ("schedule.fuse", value) not in self.directed
-            and not any(group < barrier < place for barrier in self.barriers)
-            and not self._depends_from_outside(group, instruction)
+            and not self._is_something_between(group, place)
         )
 
-    def _depends_from_outside(self, group: int, instruction: Instruction) -> bool:
-        """Whether the instruction depends on the group through something outside it."""
-        pending = [self.produced[value] for value in instruction.operands if value in self.produced]
-        seen: set[int] = {group}
-        pending = [place for place in pending if self.group[place] != group]
+    def _extend(self, first: int, last: int) -> None:
+        """Make one run of all groups between two positions of a group."""
+        start = self.start[first]
+        while last + 1 < len(self.start) and self.start[last + 1] <= last:
+            last += 1
+        self.start[start : last + 1] = [start] * (last + 1 - start)
+
+    def _is_something_between(self, group: int, place: int) -> bool:
+        """Whether a group outside needs this one, or the instruction at a place, and is needed by either."""
+        inside, start = {group, self.group[place]}, self.start[group]
+        pending = list(self._needed(inside, start) - inside)
+        seen = set(pending)
         while pending:
-            head = self.group[pending.pop()]
-            if head in seen or max(self.members[head]) < group:
-                continue
-            seen.add(head)
-            for member in self.members[head]:
-                for value in used_by(self.instructions[member]):
-                    place = self.produced.get(value)
-                    if place is None or isinstance(self.instructions[place].operation, Constant):
-                        continue
-                    if self.group[place] == group:
-                        return True
-                    pending.append(place)
+            needed = self._needed((pending.pop(),), start) - seen
+            if needed & inside:
+                return True
+            seen |= needed
+            pending += needed
         return False
+
+    def _needed(self, groups: Collection[int], start: int) -> set[int]:
+        """The groups that must have run before these, but those before the start of a run, which need only such."""
+        positions = {needed for each in groups for member in self.members[each] for needed in self.needs[member]}
+        return {self.group[position] for position in positions if position >= start}
 
     def _last_of(self, group: int, instruction: Instruction) -> Value:
         """The first operand that the group produces; there is one."""

@@ -130,7 +130,9 @@ def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: S
     head = min(head for head in stuck if len(groups[head]) > 1)
     members = {value for each in groups[head] for value in each.results}
     place = next(instruction for instruction, values in reversed(fusions) if members & set(values)).location
-    names = ", ".join(f"%{value.name}" for each in groups[head] for value in each.results)
+    values = [value for each in groups[head] for value in each.results]
+    written = [value for value in values if not value.name.isdecimal()] or values  # numbers are of values without names
+    names = ", ".join(f"%{value.name}" for value in written)
     refusal = Refusal(
         "schedule",
         f"fuse: {names} cannot run as one: something between them needs one of them and is needed by another",

@@ -7,7 +7,7 @@ for their values. A function that differentiates is not scheduled (AMB-LANG-215)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from .casts import LayoutCast
 from .choices import Choices
 from .expansion import expanded, names_of
 from .fusion import FusionGroups, directed_fusions
+from .nests import is_dropped
 from .operations import Fuse, Pipeline, Prefetch, Tile
 from .options import Options, annotated
 from .specialize import lowering_refused
@@ -95,7 +96,7 @@ class Scheduling:
         for directive, values in directed_fusions(instructions).items():
             self.fused[directive] = values
             self.directed |= {("schedule.fuse", value) for value in values}
-        groups = FusionGroups(instructions, self.directed) if self.options.fuse and not self.host else None
+        groups = self._groups(instructions) if self.options.fuse and not self.host else None
         for instruction in instructions:
             if isinstance(instruction.operation, Directive):
                 self._direct(instruction)
@@ -109,6 +110,11 @@ class Scheduling:
         made, self.made = self.made, outer
         results, self.now = self._read(block.results), around
         return Block(block.arguments, tuple(made), results, block.exit)
+
+    def _groups(self, instructions: Sequence[Instruction]) -> FusionGroups:
+        """What is fused by directives; operations join these groups as they are scheduled."""
+        fusions = [(each, self.fused[each]) for each in instructions if each in self.fused]
+        return FusionGroups([each for each in instructions if not is_dropped(each)], self.directed, fusions)
 
     def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self.now.get(value, value) for value in values)
@@ -156,11 +162,13 @@ class Scheduling:
             return
         for subject in instruction.operands:
             attributes = self._completed(subject, settings) if operation is Tile else settings
-            if operation is not Prefetch or self._is_read_later(subject, instruction):
-                suffix = {Tile: "t", Pipeline: "p", Prefetch: "s"}[operation]
-                self.now[subject] = self._put(
-                    instruction, operation, self._read((subject,)), f"{subject.name}{suffix}", **attributes
-                )
+            name = subject.name + {Tile: "t", Pipeline: "p", Prefetch: "s"}[operation]
+            before = len(self.made)
+            result = self._put(instruction, operation, self._read((subject,)), name, **attributes)
+            if operation is Prefetch and not self._is_read_later(subject, instruction):
+                del self.made[before:]  # legal, and of no effect (AMB-LANG-218)
+            else:
+                self.now[subject] = result
 
     def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
         """The sizes of a tile directive; missing ones are chosen as without the directive."""

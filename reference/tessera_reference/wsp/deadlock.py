@@ -8,7 +8,7 @@ from typing import Any
 from .cycles import first_cycle
 from .executor.channels import TASK
 from .executor.machine import Machine
-from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, TASK_WAIT
+from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
 from .executor.states import ProcessState, ScopeState, TaskState
 from .producers import consumed_channels
 
@@ -87,7 +87,8 @@ def _scopes(machine: Machine) -> Iterator[dict[str, Any]]:
 
 def _wants_what_scopes_hold(machine: Machine) -> bool:
     """Whether a process waits for a resource of which some scope holds a part."""
-    wanted = {each.waiting.subject for each in machine.processes if each.waiting is not None}
+    reasons = {each.waiting.reason for each in machine.processes if each.waiting is not None}
+    wanted = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
     scopes = [scope for process in machine.processes for scope in process.scopes]
     return any(_held_by_scope(scope, resource) for scope in scopes for resource in wanted)
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from .errors import ArgumentRefused
 from .package import RESOURCES, Package
-from .statements import Body, Cond, Consume, Repeat, Scope
 
 __all__ = ["applied", "capacity_of", "no_scopes_of"]
 
@@ -51,23 +50,6 @@ def _with(package: Package, knob: str, value: int) -> Package:
         return replace(package, channels=tuple(channels))
     if knob in scopes:
         processes = list(package.processes)
-        process = processes[scopes[knob]]
-        processes[scopes[knob]] = replace(process, body=_without_scopes(process.body))
+        processes[scopes[knob]] = replace(processes[scopes[knob]], without_scopes=True)
         return replace(package, processes=tuple(processes))
     raise ArgumentRefused(f"resource {knob}"[:120], f"expected task_window, {', '.join([*RESOURCES, *capacities])}")
-
-
-def _without_scopes(body: Body) -> Body:
-    found: Body = ()
-    for each in body:
-        match each:
-            case Scope(inner):
-                found += _without_scopes(inner)
-            case Consume() | Repeat():
-                found += (replace(each, body=_without_scopes(each.body)),)
-            case Cond():
-                then, otherwise = _without_scopes(each.then), _without_scopes(each.otherwise)
-                found += (replace(each, then=then, otherwise=otherwise),)
-            case _:
-                found += (each,)
-    return found

@@ -92,10 +92,11 @@ class Channel:
 
 @dataclass(frozen=True)
 class Process:
-    """A sequential actor."""
+    """A sequential actor; `without_scopes` is a setting of a run (`knobs.py`), and never in a package."""
 
     name: str
     body: Body
+    without_scopes: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,6 @@
 
 from .declarations import CHeader, Prototype, read_header
 from .errors import UnreadableHeader
+from .linkage import Linkage, linkages
 
-__all__ = ["CHeader", "Prototype", "UnreadableHeader", "read_header"]
+__all__ = ["CHeader", "Linkage", "Prototype", "UnreadableHeader", "linkages", "read_header"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from .constants import evaluate_text
 from .errors import UnreadableHeader
 
-__all__ = ["Preprocessed", "expanded", "preprocess"]
+__all__ = ["Preprocessed", "expanded", "expanded_code", "preprocess"]
 
 PREDEFINED = {"__STDC__": "1", "__STDC_VERSION__": "201112L"}
 """A C11 compiler, so that what is for C++ alone is left out."""
@@ -69,7 +69,18 @@ class _Conditions:
 
 def preprocess(text: str) -> Preprocessed:
     """The code of a header. Raises `UnreadableHeader` for conditions that make no sense."""
-    macros, conditions, kept = dict(PREDEFINED), _Conditions(), []
+    macros = dict(PREDEFINED)
+    return Preprocessed(_without_extensions(_obeyed(text, macros)), macros)
+
+
+def expanded_code(text: str, predefined: Mapping[str, str]) -> str:
+    """The code under other macros, with what compilers add to the language. Raises as `preprocess`."""
+    return _obeyed(text, dict(predefined))
+
+
+def _obeyed(text: str, macros: dict[str, str]) -> str:
+    """The code that is left when every directive is obeyed; macros are defined on the way."""
+    conditions, kept = _Conditions(), []
     joined = text.replace("\r\n", "\n").replace("\\\n", "")
     for line in _COMMENT.sub(lambda found: found[1] or " ", joined).split("\n"):
         directive = _DIRECTIVE.match(line)
@@ -80,7 +91,7 @@ def preprocess(text: str) -> Preprocessed:
             _obey(directive[1], directive[2].strip(), macros, conditions)
     if conditions.nested:
         raise UnreadableHeader("an #if without its #endif")
-    return Preprocessed(_without_extensions("\n".join(kept)), macros)
+    return "\n".join(kept)
 
 
 def _obey(word: str, rest: str, macros: dict[str, str], conditions: _Conditions) -> None:

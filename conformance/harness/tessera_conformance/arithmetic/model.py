@@ -11,12 +11,14 @@ from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, FloatForma
 Product: TypeAlias = Literal["rounded", "fused"]
 Rounding: TypeAlias = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Subnormals: TypeAlias = Literal["kept", "flushed"]
+Start: TypeAlias = Literal["zero", "none"]
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "product": get_args(Product),
     "accumulator": tuple(name for name in FORMATS if name != "bool"),
     "rounding": get_args(Rounding),
     "subnormals": get_args(Subnormals),
+    "start": get_args(Start),
 }
 MOST_ALIGNMENT_BITS = 4096
 
@@ -35,7 +37,8 @@ class NodeArithmetic:
 
     `product` says whether products are rounded to the accumulator before they are added; `alignment_bits` how many bits
     below the largest exponent a fused node of three or more terms keeps of each, None being all of them; `subnormals`
-    whether subnormal inputs and results stay or become zeros of their sign.
+    whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C
+    operand starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
 
     Raises:
         ModelError: a field has a value that it cannot have.
@@ -46,6 +49,7 @@ class NodeArithmetic:
     rounding: Rounding = "nearest_even"
     alignment_bits: int | None = None
     subnormals: Subnormals = "kept"
+    start: Start = "zero"
 
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
@@ -73,8 +77,8 @@ class NodeArithmetic:
             ModelError: not an object, an unknown field, or a value that a field cannot have.
         """
         if not isinstance(value, Mapping):
-            raise ModelError("", "an object with product, accumulator, rounding, alignment_bits and subnormals")
-        known = {"product", "accumulator", "rounding", "alignment_bits", "subnormals"}
+            raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
+        known = {"product", "accumulator", "rounding", "alignment_bits", "subnormals", "start"}
         unknown = sorted(str(key) for key in value.keys() - known)
         if unknown:
             raise ModelError(unknown[0], f"no such field; the fields are {', '.join(sorted(known))}")
@@ -83,9 +87,10 @@ class NodeArithmetic:
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, every field said."""
+        """The JSON object, every field said but a start from +0."""
         fields = asdict(self)
-        return {key: fields[key] for key in ("product", "accumulator", "rounding", "alignment_bits", "subnormals")}
+        shown = ("product", "accumulator", "rounding", "alignment_bits", "subnormals")
+        return {key: fields[key] for key in shown} | ({} if self.start == "zero" else {"start": self.start})
 
     def but(self, **changes: Any) -> NodeArithmetic:
         """The same with some fields changed."""

@@ -39,7 +39,7 @@ def matmul(
     """(..., M, K) x (..., K, N) -> (..., M, N) in dtype `out`, by default that of the operands.
 
     Every element is the same tree over ascending k. `start` is the C operand of shape (..., M, N), which enters the
-    accumulator first; without it the sum starts from +0.
+    accumulator first; without it the sum starts as the model says.
 
     Raises:
         ReplayError: shapes or dtypes do not fit, or a dtype has no scalar arithmetic.
@@ -52,7 +52,7 @@ def matmul(
     shape = (*batch, rows, columns)
     if start is not None and start.shape != shape:
         raise ReplayError("start", f"expected shape {list(shape)}, found {list(start.shape)}")
-    explicit, dtype = tree.with_start(terms), out or a.dtype
+    explicit, dtype = tree.with_start(terms) if start is not None else _started(tree, terms, model), out or a.dtype
     if start is None and fast_sums.can(explicit, model, a.dtype):
         left, right = _factors(a, model)[..., :, None], _factors(b, model)[..., None, :, :]
         return as_tensor(
@@ -61,7 +61,7 @@ def matmul(
             shape,
         )
     lefts, rights = _exact_factors(a, model), _exact_factors(b, model)
-    starts = [ZERO] * prod(shape) if start is None else values_of(start)
+    starts = [None if _is_unstarted(terms, model) else ZERO] * prod(shape) if start is None else values_of(start)
     results = []
     for place, first in zip(np.ndindex(*shape), starts, strict=True):
         *which, row, column = place
@@ -71,7 +71,7 @@ def matmul(
 
 
 def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | None = None) -> Tensor:
-    """(R, K) and (R, K) -> (R,): the inner product of each pair of rows, from +0.
+    """(R, K) and (R, K) -> (R,): the inner product of each pair of rows.
 
     Raises:
         ReplayError: dtypes or shapes differ, or the dtype has no scalar arithmetic.
@@ -124,7 +124,17 @@ def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> T
 
 def is_fast(tree: Tree, model: NodeArithmetic, dtype: str, products: bool, terms: int) -> bool:
     """Whether sums over so many terms take the fast path."""
-    return fast_sums.can(tree.with_start(terms) if products else tree.over(terms), model, dtype)
+    return fast_sums.can(_started(tree, terms, model) if products else tree.over(terms), model, dtype)
+
+
+def _started(tree: Tree, terms: int, model: NodeArithmetic) -> Tree:
+    """The explicit tree of a product without a C operand: with +0 in its place, or with the terms alone."""
+    return tree.over(terms).without_start() if _is_unstarted(terms, model) else tree.with_start(terms)
+
+
+def _is_unstarted(terms: int, model: NodeArithmetic) -> bool:
+    """Whether a product starts from its first term; one of no terms is +0."""
+    return model.start == "none" and terms > 0
 
 
 def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> tuple[int, ...]:
@@ -140,7 +150,7 @@ def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> t
 def _products(
     factors: Sequence[tuple[Array, Array]], shape: tuple[int, ...], tree: Tree, model: NodeArithmetic
 ) -> Array:
-    """The fast path over pairs of factors, one a leaf, from +0."""
+    """The fast path over pairs of factors, one a leaf; the start, where the tree has one, is +0."""
     zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
     return fast_sums.evaluated(lambda k: PendingArray(*factors[k]), zeros, tree, model)
 

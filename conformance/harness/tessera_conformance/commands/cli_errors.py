@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from tessera_conformance.terminal_text import visible
+
 Handler = Callable[[argparse.Namespace], int]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -23,11 +25,11 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
         try:
             return handler(arguments)
         except foreseen as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {visible(str(error))}", file=sys.stderr)
         except BrokenPipeError:
             raise  # the reader of our output has seen enough; `cli.main` ends quietly
         except OSError as error:
-            print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+            print(f"error: {visible(str(error.filename or 'output'))}: {error.strerror}", file=sys.stderr)
         return UNANSWERABLE
 
     return handle
@@ -36,4 +38,4 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
 def print_problems(problems: Iterable[Exception]) -> None:
     """The problems that a command found, on standard output."""
     for problem in problems:
-        print(f"error: {problem}")
+        print(f"error: {visible(str(problem))}")

@@ -1,94 +1,103 @@
-"""`tessera-conformance new-adapter` and `smoke`: from nothing to an adapter that the harness understands."""
+"""`tessera-conformance new-adapter`: from nothing to an implementation that the harness understands.
+
+The skeletons are plain files in `adapter_templates`; `templates.toml` there says which belong together.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from tessera_conformance.observations import Fault, Observation, describe
-from tessera_conformance.session import Session
-from tessera_conformance.tensors import Tensor
-from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import FORMS, locate
+from tessera_conformance.locations import c_header
 
-TEMPLATE = Path(__file__).with_name("adapter_template.py")
+TEMPLATES = Path(__file__).with_name("adapter_templates")
+HEADER = "tessera.h"
+KINDS = ("runtime", "language", "operations", "collectives")
+LANGUAGES = ("python", "c", "cpp", "rust", "node")
 
-PROGRAM = "module m { func f(A: tensor<2xfp32>) -> tensor<2xfp32> { return A + A; } }"
-REQUESTS = (
-    ("language.parse", {"source": PROGRAM}),
-    ("language.verify", {"source": PROGRAM}),
-    ("language.lower", {"source": PROGRAM, "to": "graph"}),
-    (
-        "language.execute",
-        {
-            "source": PROGRAM,
-            "function": "f",
-            "inputs": {"A": Tensor.from_words("fp32", (2,), [0x3F800000, 0x40000000])},
-        },
-    ),
-)
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What is written where, how it is built, and what to try first."""
+
+    files: Mapping[Path, Path]
+    build: str
+    impl: str
+    first: Sequence[str]
+    needs: Sequence[str]
+
+    @property
+    def commands(self) -> Sequence[Sequence[str]]:
+        """What to run once it is built."""
+        door = [option for option in self.first if option.startswith("--door")]
+        asked = [["smoke", f"--impl={self.impl}", *door], ["run", f"--impl={self.impl}", *self.first]]
+        return [["tessera-conformance", *words] for words in asked]
+
+    def write(self) -> None:
+        """Write the files.
+
+        Raises:
+            OSError: one exists already, and then none is written; or one cannot be written.
+        """
+        for path in self.files:
+            if path.exists():
+                raise FileExistsError(17, "File exists", str(path))
+        for path, template in self.files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(template.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
+    """The skeleton of an adapter of a kind in a language, to be written at a path, or where its language has it."""
+    told = _table()[language]
+    told = {**told, **told.get(kind, {})}
+    place = path or Path(told["path"])
+    names = {"kind": kind, "path": str(place), "stem": place.stem}
+    return Skeleton(
+        {Path(to.format(**names)): _template(template.format(**names)) for to, template in told["files"].items()},
+        told.get("build", "").format(**names),
+        told["impl"].format(**names),
+        _table()["first"][kind],
+        told["needs"],
+    )
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((TEMPLATES / "templates.toml").read_text(encoding="utf-8"))
+
+
+def _template(name: str) -> Path:
+    return c_header() if name == HEADER else TEMPLATES / name
 
 
 def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
     """The command `new-adapter`."""
-    parser.add_argument("path", nargs="?", type=Path, default=Path("my_adapter.py"), help="default: my_adapter.py")
+    parser.description = "Write the skeleton of an implementation: it runs as it is and answers a method or two."
+    parser.add_argument("path", nargs="?", type=Path, help="default: my_adapter.py, or the folder my_adapter")
+    parser.add_argument("--kind", choices=KINDS, default="language", help="what it is (default: a compiler)")
+    parser.add_argument("--language", choices=LANGUAGES, default="python", help="what it is written in")
     parser.set_defaults(handler=new_adapter)
-
-
-def configure_smoke(parser: argparse.ArgumentParser) -> None:
-    """The command `smoke`."""
-    parser.add_argument("implementation", metavar="IMPL", help=FORMS)
-    parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
-    parser.set_defaults(handler=smoke)
 
 
 def new_adapter(arguments: argparse.Namespace) -> int:
     """Write the skeleton; never over a file that exists."""
+    made = skeleton(arguments.language, arguments.kind, arguments.path)
     try:
-        with arguments.path.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE.read_text(encoding="utf-8"))
+        made.write()
     except OSError as error:
-        print(f"{arguments.path}: {error.strerror}: name a new file in a folder that can be written", file=sys.stderr)
+        print(f"{error.filename}: {error.strerror}: name a new file in a folder that can be written", file=sys.stderr)
         return 2
-    print(f"{arguments.path} is written; now try: tessera-conformance smoke py:{arguments.path.stem}:make")
+    print(f"{', '.join(map(str, made.files))}: written; now try")
+    if made.build:
+        print(f"  {made.build}")
+    for command in made.commands:
+        print(f"  {shlex.join(command)}")
     return 0
-
-
-def smoke(arguments: argparse.Namespace) -> int:
-    """0 where every answer follows the protocol, whatever it says; 1 where one does not; 2 where nothing answers."""
-    try:
-        session = Session(locate(arguments.implementation), arguments.deadline, arguments.deadline)
-    except ImplementationUnavailable as error:
-        print(error, file=sys.stderr)
-        return 2
-    try:
-        return _smoke(session)
-    except ImplementationUnavailable as error:
-        print(error, file=sys.stderr)
-        return 2
-    finally:
-        session.close()
-
-
-def _smoke(session: Session) -> int:
-    hello = session.open()
-    if isinstance(hello, Fault):
-        _print_observation("session.open", hello)
-        return 1
-    print(f"{'session.open':18} {hello.name} {hello.version}, claims {', '.join(hello.documents) or 'no document'}")
-    sound = True
-    for method, params in REQUESTS:
-        observation = session.call(method, params)
-        _print_observation(method, observation)
-        sound = sound and not isinstance(observation, Fault)
-    fault = session.reset()
-    if fault is not None:
-        _print_observation("session.reset", fault)
-    return 0 if sound and fault is None else 1
-
-
-def _print_observation(method: str, observation: Observation) -> None:
-    print(f"{method:18} {describe(observation)}")
-    if isinstance(observation, Fault) and observation.stderr.strip():
-        print("\n".join(f"{'':18} | {line}" for line in observation.stderr.strip().splitlines()[-12:]))

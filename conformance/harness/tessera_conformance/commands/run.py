@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tessera_conformance.interruptions import Interrupted
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.report_plugin import SEAL
 from tessera_conformance.transports.locate import FORMS
+from tessera_conformance.transports.process_family import ProcessFamily
 
 USAGE_EXIT = 2
+SEALING_GRACE = 30.0
+"""Seconds that an interrupted run has to seal its report."""
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
 
 
@@ -24,6 +29,7 @@ RUN_EXAMPLES = """
   tessera-conformance run --impl=reference
   tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
   tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
+  tessera-conformance run --impl=cabi:build/libacme.so --compiler="acmec {input} -o {output}"
   tessera-conformance run --impl=hostio:unix:acme.sock,description=acme.toml
 """
 REPRODUCE_EXAMPLES = """
@@ -78,8 +84,10 @@ def run_suite(options: list[str]) -> int:
         configuration.write_text(CONFIGURATION, encoding="utf-8")
         place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite)]
         command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
-        code = subprocess.run(command, env={**os.environ, SEAL: str(seal)}, check=False).returncode
-        sealed = seal.exists()
+        try:
+            code = _run(command, {SEAL: str(seal)})
+        finally:
+            sealed = seal.exists()
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
     elif code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not sealed:
@@ -90,3 +98,20 @@ def run_suite(options: list[str]) -> int:
         )
         return USAGE_EXIT
     return code if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
+
+
+def _run(command: list[str], variables: Mapping[str, str]) -> int:
+    """The exit code of a process, which is told of a signal that comes here, and leaves no other process behind."""
+    family = ProcessFamily()
+    process = subprocess.Popen(command, env={**family.environment(), **variables})
+    family.begins_with(process.pid)
+    try:
+        return process.wait()
+    except Interrupted as signal_:
+        process.send_signal(signal_.number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(SEALING_GRACE)
+        raise
+    finally:
+        family.end()
+        process.wait()

@@ -1,4 +1,4 @@
-"""`tessera-conformance serve`: any Python adapter as a process that speaks the line protocol."""
+"""`tessera-conformance serve`: any Python adapter, or a C library, as a process that speaks the line protocol."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ import sys
 
 from tessera_conformance.server import serve
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import load_adapter
+from tessera_conformance.transports.locate import COMPILERS, load_adapter
+from tessera_conformance.transports.passing_adapter import PassingAdapter
 
 
 def configure_serve(parser: argparse.ArgumentParser) -> None:
     """The command `serve`."""
-    parser.add_argument("implementation", metavar="IMPL", help="reference or py:module:factory")
+    parser.add_argument("implementation", metavar="IMPL", help="reference, py:module:factory or cabi:/path/lib.so")
+    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.set_defaults(handler=serve_implementation)
 
 
 def serve_implementation(arguments: argparse.Namespace) -> int:
     """Serve until the harness closes the session."""
     try:
-        return serve(load_adapter(arguments.implementation))
+        adapter = load_adapter(arguments.implementation, arguments.compiler)
     except ImplementationUnavailable as error:
         print(error, file=sys.stderr)
         return 2
+    try:
+        return serve(adapter)
+    finally:
+        if isinstance(adapter, PassingAdapter):
+            adapter.close()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.documents import read_json
 from tessera_conformance.fuzz.properties import Problem
 from tessera_conformance.fuzz.trials import Trial, trial_from, trial_message
 from tessera_conformance.tensors import MalformedTensor
@@ -56,7 +57,7 @@ def load(path: Path) -> Finding:
         OSError: it cannot be read.
     """
     try:
-        return _finding(json.loads(path.read_text(encoding="utf-8")))
+        return _finding(read_json(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:
         raise MalformedFinding(f"{path}: no finding of format {FORMAT}: {error}") from None
 

@@ -36,13 +36,14 @@ class InterfaceError(Exception):
 
 @dataclass(frozen=True)
 class NamedType:
-    """A type with a name; `where` are keywords of JSON Schema that narrow it further."""
+    """A type with a name; `where` are keywords of JSON Schema that narrow it further, `c` its structure in C."""
 
     name: str
     area: str
     type: Type
     title: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    c: str = ""
 
 
 @dataclass(frozen=True)

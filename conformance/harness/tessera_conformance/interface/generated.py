@@ -1,6 +1,6 @@
 """The command `interface`: its clauses exist, and the files of a checkout that are made from it are current.
 
-Made from it are the schemas of the messages and the tables of the page of the protocol.
+Made from it are the schemas of the messages, the tables of the page of the protocol, and that of the first hour.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_conformance.commands.cli_errors import print_problems
+from tessera_conformance.interface.core_methods import page_with_core_methods
 from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
@@ -24,12 +25,17 @@ __all__ = ["configure_interface", "made_files", "wrong_clauses"]
 def made_files(root: Path) -> Mapping[Path, str]:
     """What each file should hold; `root` is the checkout."""
     declared = interface()
-    page = root / "docs" / "protocol.md"
+    page, first_hour = root / "docs" / "protocol.md", root / "docs" / "first-hour.md"
     schemas = {
         root / "schemas" / "protocol" / f"{area.name}.schema.json": schema_text(declared, area)
         for area in declared.areas.values()
     }
-    return {**schemas, page: page_with_tables(declared, page.read_text(encoding="utf-8"))}
+    registry = load_registry(clauses_directory())
+    return {
+        **schemas,
+        page: page_with_tables(declared, page.read_text(encoding="utf-8")),
+        first_hour: page_with_core_methods(declared, registry, first_hour.read_text(encoding="utf-8")),
+    }
 
 
 def wrong_clauses(declared: Interface) -> list[RegistryError]:

@@ -176,8 +176,13 @@ def probe_departures(box: Box, declared: Declaration, seen: Observed) -> list[De
     if seen.subnormals != declared.arithmetic.subnormals:
         sentence = _sentence("subnormals", declared.arithmetic.subnormals, seen.subnormals)
         found.append(Departure("subnormals", sentence, {"probe": "half of the smallest normal number"}))
-    if box.has_products and seen.start == "none":
-        sentence = "declared to start from +0, but a sum of negative zeros is negative"
+    begins = {"none": "none", "+0": "zero"}.get(seen.start or "", declared.arithmetic.start)
+    if box.has_products and begins != declared.arithmetic.start:
+        sentence = (
+            "declared to start from +0, but a sum of negative zeros is negative"
+            if begins == "none"
+            else "declared to start from the first term, but a sum of negative zeros is positive"
+        )
         found.append(Departure("start", sentence, {"probe": "every term -0"}))
     wide = declared.tree.without_start().arity > 2
     if wide and seen.alignment_bits != declared.arithmetic.alignment_bits:

@@ -165,7 +165,8 @@ def _candidates(box: Box, tree: Tree, seen: Observed) -> Iterator[tuple[Tree, No
                 continue
             if not _holds(accumulator, box, seen):
                 continue
-            yield placed, NodeArithmetic(accumulator, product_, rounding, seen.alignment_bits, kept)  # type: ignore[arg-type]
+            model = NodeArithmetic(accumulator, product_, rounding, seen.alignment_bits, kept)  # type: ignore[arg-type]
+            yield placed, model.but(start="none") if box.has_products and seen.start == "none" else model
 
 
 def _holds(accumulator: str, box: Box, seen: Observed) -> bool:

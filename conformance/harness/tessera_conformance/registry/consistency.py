@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tessera_conformance.registry.errors import BadReference, Inconsistent, RegistryError
-from tessera_conformance.registry.model import Clause, Interpretation, Registry, nearest
+from tessera_conformance.registry.model import Clause, Interpretation, NamedProfile, Registry, nearest
 
 MISSING = "does not exist"
 
@@ -17,6 +17,7 @@ REQUIRED = {
     "duplicate_of": "an active clause that is no duplicate",
     "interpretations": "an active interpretation whose affects names this clause",
     "affects": "a clause whose interpretations name this one",
+    "clauses": "an active testable core MUST clause of the profile's document",
 }
 """What each field that names another row must name."""
 
@@ -32,6 +33,8 @@ def problems(registry: Registry) -> Iterator[RegistryError]:
         yield from _problems_of_citations(clause, registry)
     for interpretation in registry.interpretations.values():
         yield from _problems_of_interpretation(interpretation, registry)
+    for profile in registry.profiles:
+        yield from _problems_of_profile(profile, registry)
 
 
 def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
@@ -95,8 +98,30 @@ def _problems_of_interpretation(interpretation: Interpretation, registry: Regist
         yield from _bad_reference(interpretation, "affects", affected, problem, registry.clauses)
 
 
+def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[RegistryError]:
+    others = {name for other in registry.profiles if other is not profile for name in other.features}
+    for feature in profile.features:
+        if feature not in registry.features:
+            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of the registry")
+        elif feature in others:
+            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of no other profile")
+    for name in profile.clauses:
+        clause, problem = registry.clauses.get(name), None
+        if clause is None:
+            problem = MISSING
+        elif not (clause.active and clause.testable) or (clause.level, clause.profile) != ("MUST", "core"):
+            problem = "is no testable core MUST"
+        elif clause.document != profile.document:
+            problem = f"is of {clause.document}"
+        yield from _bad_reference(profile, "clauses", name, problem, registry.clauses)
+
+
 def _bad_reference(
-    row: Clause | Interpretation, field: str, target: str, problem: str | None, known: Mapping[str, object]
+    row: Clause | Interpretation | NamedProfile,
+    field: str,
+    target: str,
+    problem: str | None,
+    known: Mapping[str, object],
 ) -> Iterator[BadReference]:
     if problem is not None:
         suggestions = nearest(target, known) if problem == MISSING else ()

@@ -6,21 +6,23 @@ rely on and raises `InvalidRegistry` otherwise.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tessera_conformance.documents import read_toml
 from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
 from tessera_conformance.registry.model import (
     DOCUMENTS,
     INTERPRETATIONS,
+    PROFILES,
     Chapter,
     Clause,
     Document,
     Interpretation,
+    NamedProfile,
     Registry,
 )
 from tessera_conformance.registry.schema import schema_violations
@@ -82,14 +84,15 @@ class _Reader:
         for row in self._content(INTERPRETATIONS).get("interpretation", ()):
             self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
         enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
-        registry = Registry(documents, clauses, interpretations, enforced)
+        profiles = tuple(NamedProfile(**_with_tuples(row)) for row in self._content(PROFILES).get("profile", ()))
+        registry = Registry(documents, clauses, interpretations, enforced, profiles)
         return Reading(registry, tuple(self.problems))
 
     def _content(self, file: str) -> Mapping[str, Any]:
         """The parsed file; nothing, and a problem, of one that cannot be read or is refused."""
         try:
-            content = tomllib.loads((self.directory / file).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            content = read_toml((self.directory / file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             self.problems.append(UnreadableFile(file, error))
             return {}
         violations = schema_violations(file, content) if self.by_schema else []

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
+from tessera_conformance.registry.judged import Judged
 
 Level = Literal["MUST", "SHOULD", "MAY", "INFO"]
 Kind = Literal["requirement", "declaration", "note", "permission", "impl_defined"]
@@ -29,6 +30,7 @@ DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 """The keys of the five documents, in the documents' own order; each has a registry file of that name."""
 
 INTERPRETATIONS = "interpretations.toml"
+PROFILES = "profiles.toml"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Clause:
     """One testable statement of a specification.
 
     `lines` are the first and last source line, counted from one; `source` is the digest of their normalised text.
+    `judged_by` is what a case has to judge that carries it, where that is no effect.
     A clause that says what another says names it in `duplicate_of`. A withdrawn clause keeps its id for ever.
     """
 
@@ -60,6 +63,7 @@ class Clause:
     kind: Kind
     summary: str
     verify: Verification
+    judged_by: Judged | None = None
     reason: str | None = None
     area: Area
     topic: str
@@ -140,6 +144,26 @@ class Chapter:
 
 
 @dataclass(frozen=True)
+class NamedProfile:
+    """Features of a document without which some of its core MUST clauses cannot be judged.
+
+    An implementation claims the profile by claiming all of them; what it leaves out shows in its claim.
+    `clauses` are the core MUST clauses that no case carries without one of the features.
+    """
+
+    id: str
+    document: str
+    summary: str
+    features: tuple[str, ...]
+    clauses: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return PROFILES
+
+
+@dataclass(frozen=True)
 class Registry:
     """Every clause and interpretation by id, in the order of the documents."""
 
@@ -147,6 +171,7 @@ class Registry:
     clauses: Mapping[str, Clause]
     interpretations: Mapping[str, Interpretation]
     enforced: tuple[Chapter, ...] = ()
+    profiles: tuple[NamedProfile, ...] = ()
 
     @cached_property
     def features(self) -> Sequence[str]:
@@ -160,6 +185,11 @@ class Registry:
             return self.clauses[clause_id]
         except KeyError:
             raise UnknownClause(clause_id, nearest(clause_id, self.clauses)) from None
+
+    def carried_by(self, clause: Clause) -> Judged:
+        """What a case has to judge for a clause to pass; what repeats another passes with it."""
+        said = self.clauses[clause.duplicate_of] if clause.duplicate_of else clause
+        return said.judged_by or "effect"
 
     def interpretation(self, interpretation_id: str) -> Interpretation:
         """The interpretation of that id; raises `UnknownInterpretation`, which suggests the nearest ids."""

@@ -1,23 +1,22 @@
 """What a report says of each clause: the cases tagged with it, brought to one outcome, and tables of such outcomes.
 
-A clause passes only where at least one of its cases ran and all that ran passed. A clause that says what another says
-shares its cases and so its outcome. Clauses of the registry that no test can judge are set apart, not counted as gaps.
+A clause passes only where a case that judges its main effect ran and all that ran passed. A clause that says what
+another says shares its cases and so its outcome. Clauses of the registry that no test can judge are set apart, whatever
+cases speak of them, so that the numbers of testable clauses are those of the registry in every run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.claim import Line, Outcome, counts_against, outcome
+from tessera_conformance.reports.journal import Report
 
-Outcome = Literal["pass", "fail", "deviates", "unsupported", "inapplicable", "untested", "not_testable"]
 Tally = Counter[Outcome]
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 OUTCOME_WORDS: Mapping[Outcome, str] = {
     "pass": "pass",
     "fail": "fail",
@@ -58,21 +57,9 @@ def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult
     for clause in registry.clauses.values():
         if clause.active:
             cases = by_clause.get(clause.duplicate_of or clause.id, {})
-            results[clause.id] = ClauseResult(clause, _outcome(clause, list(cases.values())), tuple(cases))
+            found = outcome(registry.carried_by(clause), list(cases.values())) if clause.testable else "not_testable"
+            results[clause.id] = ClauseResult(clause, found, tuple(cases))
     return results
-
-
-def _outcome(clause: Clause, observations: Sequence[Line]) -> Outcome:
-    if not observations:
-        return "untested" if clause.testable else "not_testable"
-    if any(counts_against(line) for line in observations):
-        return "fail"
-    if any(line["disposition"] in ("known_deviation", "waived") for line in observations):
-        return "deviates"
-    verdicts = {line["verdict"] for line in observations}
-    if "pass" in verdicts:
-        return "pass"
-    return "unsupported" if "unsupported" in verdicts else "inapplicable"
 
 
 def unknown_clauses(report: Report, registry: Registry) -> list[str]:

@@ -2,8 +2,9 @@
 
 A case stands at one of three heights: it passes; it neither passes nor counts against the claim (unsupported,
 inapplicable, a known deviation); or it counts against the claim. A case that climbs is fixed, one that falls is broken,
-so that a pass that turns into unsupported reads as broken. One that keeps its height but changed its verdict, its
-disposition, its reason or what its failing checks found is changed.
+so that a pass that turns into unsupported reads as broken; an unexpected pass does not, since it is its deviation that
+is out of date. One that keeps its height but changed its verdict, its disposition, its reason or what its failing
+checks found is changed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.clause_results import observed
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.journal import Report
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
 TOLD_ONE_BY_ONE = 3
@@ -94,9 +96,9 @@ def _kind(change: Change) -> str | None:
 
 
 def _height(observation: Line) -> int:
-    if counts_against(observation):
-        return 0
-    return 2 if observation["verdict"] == "pass" else 1
+    if observation["verdict"] == "pass":
+        return 2
+    return 0 if counts_against(observation) else 1
 
 
 def _shows(observation: Line) -> object:
@@ -138,7 +140,8 @@ def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 def _shown_together(alike: Sequence[Change]) -> Iterator[str]:
     first = alike[0]
-    who = first.case if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {first.case}"
+    one = wording.printable(first.case)
+    who = one if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {one}"
     sides = [line for line in (first.before, first.after) if line is not None]
     yield f"  {who}  {' -> '.join(dict.fromkeys(map(_state, sides)))}"
     if len(sides) == 1:

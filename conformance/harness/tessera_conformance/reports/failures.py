@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.clause_results import observed
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.journal import Report
 
 _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "not_run")
 """A pass that counts is an unexpected one."""

@@ -10,19 +10,22 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tessera_conformance.documents import read_json
+from tessera_conformance.reports.claim import Line, claimed, counts_against, outcomes_of_musts, tallies
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
-from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS, VERDICTS
+from tessera_conformance.verdicts import VERDICTS
 
-FORMAT = 1
+FORMAT = 2
 FILE_NAME = "report.jsonl"
 
-Line = Mapping[str, Any]
+NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}}
+"""What is known of a report that was cut off before its plan."""
 
 
 class UnreadableReport(Exception):
@@ -35,7 +38,8 @@ class Report:
 
     path: Path
     header: Line
-    plan: Sequence[str]
+    plan: Line
+    """The cases that were planned, the MUST clauses that were to be judged, and the profiles."""
     observations: Sequence[Line]
     footer: Line | None
     problem: str | None
@@ -51,20 +55,6 @@ class Report:
         return [line for line in self.observations if counts_against(line)]
 
 
-def counts_against(observation: Line) -> bool:
-    """Whether an observation is a failure that no deviation accounts for, or an unexpected pass."""
-    if observation["disposition"] == "unexpected_pass":
-        return True
-    return observation["verdict"] in BAD_VERDICTS and observation["disposition"] == "none"
-
-
-def left_out_by_level(observation: Line, level: str) -> bool:
-    """Whether a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
-    stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
-    judges = observation["levels"]
-    return observation["verdict"] == "inapplicable" and level not in judges and any(each in judges for each in stronger)
-
-
 class JournalWriter:
     """Writes the file of one run."""
 
@@ -73,7 +63,7 @@ class JournalWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("wb")
         self._header: Line = {}
-        self._plan: tuple[str, ...] = ()
+        self._plan: Line = {}
         self._observations: dict[str, Line] = {}
 
     def header(self, line: Line) -> None:
@@ -81,10 +71,10 @@ class JournalWriter:
         self._header = {"record": "header", "format": FORMAT, **line}
         self._append(self._header)
 
-    def plan(self, cases: Iterable[str]) -> None:
-        """The second line: every case that is to be observed."""
-        self._plan = tuple(sorted(cases))
-        self._append({"record": "plan", "cases": list(self._plan)})
+    def plan(self, cases: Iterable[str], musts: Line | None = None, profiles: Line | None = None) -> None:
+        """The second line: every case that is to be observed, and the MUST clauses of which it is to tell."""
+        self._plan = {"record": "plan", "cases": sorted(cases), "musts": musts or {}, "profiles": profiles or {}}
+        self._append(self._plan)
 
     def observation(self, line: Line) -> None:
         """A case has ended; a second line of the same case replaces the first."""
@@ -97,10 +87,10 @@ class JournalWriter:
     def finish(self, problems: Sequence[str], run: Line) -> Report:
         """Put the observations in order of case id, add what was not run, and seal the file."""
         self._file.close()
-        for case in self._plan:
+        for case in self._plan["cases"]:
             self._observations.setdefault(case, _not_run(case))
         observations = [self._observations[case] for case in sorted(self._observations)]
-        lines = [self._header, {"record": "plan", "cases": list(self._plan)}, *observations]
+        lines = [self._header, self._plan, *observations]
         footer = seal(lines, problems) | {"run": run}
         sealed = self.path.with_suffix(".sealing")
         with sealed.open("wb") as file:
@@ -135,16 +125,11 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     observations = [line for line in lines if line["record"] == "observation"]
     verdicts = Counter(line["verdict"] for line in observations)
     dispositions = Counter(line["disposition"] for line in observations)
-    if problems or not verdicts["pass"] or any(counts_against(line) for line in observations):
-        claim = "failure"  # also where nothing passed: a run that judged nothing claims nothing
-    else:
-        selection = lines[0]["selection"]
-        not_judged = any(left_out_by_level(line, selection["level"]) for line in observations)
-        whole = selection["complete"] and selection["shard"] is None
-        claim = "success" if whole and not not_judged else "partial"
+    plan = next((line for line in lines if line["record"] == "plan"), NO_PLAN)
     return {
         "record": "footer",
-        "claim": claim,
+        "claim": claimed(lines[0], plan, observations, problems),
+        "musts": tallies(plan, outcomes_of_musts(plan, observations)),
         "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
         "dispositions": dict(sorted(dispositions.items())),
         "problems": list(problems),
@@ -175,12 +160,12 @@ def read(path: Path) -> Report:
         raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
     lines, problem = _parse(raw)
     if not lines or lines[0].get("record") != "header":
-        raise UnreadableReport(f"{path}: line 1 is not the header of a report")
+        raise UnreadableReport(f"{path}: line 1 is not the header of a report{f' ({problem})' if problem else ''}")
     by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
     for line in lines[1:]:
         by_record[line["record"]].append(line)
     footer = by_record["footer"][-1] if by_record["footer"] else None
-    plan = by_record["plan"][0]["cases"] if by_record["plan"] else []
+    plan = by_record["plan"][0] if by_record["plan"] else NO_PLAN
     problem = problem or _seal_problem(lines, footer)
     return Report(path, lines[0], plan, by_record["observation"], footer, problem)
 
@@ -189,13 +174,15 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
     lines: list[Line] = []
     for number, text in enumerate(raw, start=1):
         try:
-            line = json.loads(text)
+            line = read_json(text)
             record = line.get("record")
         except (ValueError, AttributeError):
             return lines, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
         if record not in ("header", "plan", "observation", "footer"):
             return lines, f"line {number} has an unknown record {record!r}"
         wrong = first_problem("tessera:report/lines", record, line)
+        if wrong is None and record == "header" and line["implementation"]["hello"] is not None:
+            wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
         if wrong is not None:
             return lines, f"line {number}: {wrong}"
         lines.append(line)
@@ -234,6 +221,8 @@ def _not_run(case: str) -> Line:
         "title": "",
         "clauses": [],
         "levels": [],
+        "needs": [],
+        "judges": [],
         "verdict": "not_run",
         "disposition": "none",
         "reason": "planned, but the run ended before it",

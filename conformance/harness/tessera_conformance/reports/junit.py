@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.clause_results import observed
-from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.journal import Report
+from tessera_conformance.terminal_text import escaped
 from tessera_conformance.verdicts import BAD_VERDICTS
 
 COUNTED = ("tests", "failures", "errors", "skipped")
@@ -122,4 +124,4 @@ def _problem(number: int, text: str) -> ElementTree.Element:
 
 def _legal(text: str) -> str:
     """The text with every character that XML 1.0 does not allow written as an escape."""
-    return wording.escaped(_NOT_XML, text)
+    return escaped(_NOT_XML, text)

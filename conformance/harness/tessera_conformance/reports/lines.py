@@ -100,6 +100,8 @@ def plain(value: Any) -> Any:
         return shortened(value)
     if isinstance(value, dict | Mapping):  # to ask for a Mapping alone takes ten times as long
         return {plain(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
     if isinstance(value, str):
         text = value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
         return text if len(text) <= WHOLE_TEXT else _beginning(text)

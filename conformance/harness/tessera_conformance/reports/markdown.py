@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import OUTCOMES, Line
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
-    OUTCOMES,
     ClauseResult,
     Tally,
     by_document_and_level,
@@ -21,8 +21,9 @@ from tessera_conformance.reports.clause_results import (
     tally,
 )
 from tessera_conformance.reports.failures import failures, last_stderr, tail
-from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.summary import START_LINES, STDERR_LINES
+from tessera_conformance.terminal_text import HIDDEN, escaped
 
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
@@ -34,7 +35,7 @@ _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))
 _BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
 """What makes the beginning of a line a list, or a whole line a rule."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 
 
 def markdown(report: Report, registry: Registry) -> str:
@@ -57,6 +58,7 @@ def _header(report: Report) -> str:
     rows = [
         ("implementation", wording.implementation_name(report)),
         ("named on the command line", report.header["implementation"]["label"]),
+        ("images made by", report.header["implementation"].get("compiler", "")),
         ("selection", wording.selection(report)),
         ("time", wording.duration(report)),
         ("started", run.get("started", "")),
@@ -70,7 +72,7 @@ def _header(report: Report) -> str:
 
 def _claim(report: Report, registry: Registry) -> str:
     lines = [f"## Claim: {wording.claim_title(report)}", f"{text(wording.claim_reason(report, registry))}."]
-    scope = wording.scope(report, registry)
+    scope = wording.scope(report)
     if scope:
         lines.append("\n".join(f"- {text(one)}" for one in scope))
     problems = wording.problems_of(report, registry)
@@ -96,7 +98,7 @@ def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
             if cells.get((key, level)):
                 rows.append((text(document.title), level, *_numbers(cells[key, level])))
     rows.append(("**all**", "", *_numbers(tally(results.values()))))
-    note = "A clause passes where at least one of its cases ran and all that ran passed."
+    note = "A clause passes where a case that judges its main effect ran and passed, and all that ran passed."
     head = ("document", "level", "testable", *(OUTCOME_WORDS[name] for name in OUTCOMES))
     return f"## Clauses\n\n{note}\n\n{table(head, rows)}"
 
@@ -180,4 +182,4 @@ def _one_line(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return wording.escaped(_CONTROL, value)
+    return escaped(_CONTROL, value)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.deviations import Deviation, Deviations
-from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Line, Report, without_run
+from tessera_conformance.reports.claim import Line
+from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report, without_run
 
 _SHARD = re.compile(r"(\d+)/(\d+)")
 
@@ -40,7 +41,9 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
     selection = header["selection"] | {"shard": None}
     writer = JournalWriter(path)
     writer.header(header | {"selection": selection, "run": _run(parts)})
-    writer.plan(case for part in parts for case in part.plan)
+    plans = [part.plan for part in parts]
+    cases = [case for plan in plans for case in plan["cases"]]
+    writer.plan(cases, plans[0]["musts"], plans[0]["profiles"])
     for part in parts:
         for line in part.observations:
             writer.observation(line)
@@ -98,7 +101,7 @@ def _flat(value: Line, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def _require_disjoint(parts: Sequence[Report]) -> None:
     for one, other in combinations(parts, 2):
-        both = sorted(set(one.plan) & set(other.plan))
+        both = sorted(set(one.plan["cases"]) & set(other.plan["cases"]))
         if both:
             raise CannotMerge(f"{both[0]} is both in {one.path} and in {other.path}")
 

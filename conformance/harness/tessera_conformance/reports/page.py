@@ -20,15 +20,15 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
-    OUTCOMES,
     ClauseResult,
     clause_results,
     observed,
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
-from tessera_conformance.reports.journal import Line, Report, counts_against
+from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.observed_line import LONG, ObservedLine
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
@@ -37,13 +37,16 @@ LONGEST_PASSED = 2_000
 LONGEST_OTHER = 20_000
 """Characters of one text that the page keeps, of a case that passed and of any other."""
 
+SCRIPTS = ("deadlock.js", "case.js", "page.js")
+"""The pieces of the script, which become one."""
+
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 
 def page(report: Report, registry: Registry) -> Iterator[str]:
     """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
-    style, script = _asset("page.css"), _asset("case.js") + _asset("page.js")
+    style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
         "POLICY": _policy(script, style),
@@ -91,7 +94,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "claim": report.claim,
         "badge": wording.claim_title(report),
         "reason": wording.claim_reason(report, registry),
-        "scope": wording.scope(report, registry),
+        "scope": wording.scope(report),
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
         "facts": _facts(report),

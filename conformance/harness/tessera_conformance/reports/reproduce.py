@@ -22,7 +22,7 @@ from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.session import Exchange
+from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
 
@@ -31,9 +31,15 @@ _EMPTY_CASE = 'json.loads(r"""{}""")'
 _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
 
-def write_script(directory: Path, implementation: str, case: Case) -> Path:
-    """Write `reproduce-<case>.py` into the directory and return its path."""
-    content = json.dumps(_content(implementation, case), indent=1, default=repr)
+def write_script(
+    directory: Path,
+    implementation: str,
+    case: Case,
+    compiler: str | None = None,
+    deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
+) -> Path:
+    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call."""
+    content = json.dumps(_content(implementation, case, compiler, deadlines), indent=1, default=repr)
     template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
@@ -49,15 +55,16 @@ def script_name(case: str) -> str:
     return f"reproduce-{slug(case).replace('/', '-')}.py"
 
 
-def start_command(implementation: str) -> list[str]:
-    """What starts the implementation as a process that speaks the line protocol."""
+def start_command(implementation: str, compiler: str | None = None) -> list[str]:
+    """What starts the implementation as a process that speaks the line protocol, with another compiler where wanted."""
     form, _, rest = implementation.partition(":")
-    return (
-        shlex.split(rest) if form == "rpc" else [sys.executable, "-m", "tessera_conformance", "serve", implementation]
-    )
+    if form == "rpc" and compiler is None:
+        return shlex.split(rest)
+    served = [sys.executable, "-m", "tessera_conformance", "serve", implementation]
+    return served if compiler is None else [*served, f"--compiler={compiler}"]
 
 
-def _content(implementation: str, case: Case) -> dict[str, Any]:
+def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
     judgement = case.judgement
     return {
         "case": case.id,
@@ -65,8 +72,9 @@ def _content(implementation: str, case: Case) -> dict[str, Any]:
         "clauses": case.clause_ids,
         "verdict": judgement.verdict if judgement else "not run",
         "reason": judgement.reason if judgement else "",
-        "command": start_command(implementation),
+        "command": start_command(implementation, compiler),
         "directory": os.getcwd(),
+        "deadlines": deadlines,
         "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
         "outcomes": [_outcome(one) for one in case.exchanges],
         "checks": [*_checks(case), *_answered(case)],
@@ -99,7 +107,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
     match record.kind:
         case "bits" | "equal":
             return _tied(record, exchanges)
-        case "returns" | "rejects" | "status":
+        case "returns" | "accepts" | "rejects" | "status":
             exchange = _exchange_of(record, exchanges)
             return None if exchange is None else _about_refusal(record, exchange)
     return None
@@ -148,7 +156,7 @@ def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | No
 
 
 def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
-    if record.kind == "returns":
+    if record.kind in ("returns", "accepts"):
         return {"how": "returned", "exchange": exchange}
     if record.kind == "status":
         return {"how": "status", "exchange": exchange, "expected": record.expected}

@@ -23,7 +23,6 @@ import sys
 import threading
 from typing import Any
 
-DEADLINE = 30.0
 METHOD_NOT_FOUND = -32601
 AS_EXPECTED, DIFFERS, NO_ANSWER, UNDECIDED = 0, 1, 2, 3
 # dtype: hexadecimal digits of a word, words of an element, and for floats all bits of the exponent and of the fraction
@@ -74,16 +73,16 @@ class Implementation:
             self._lines.put(line)
         self._lines.put(b"")
 
-    def ask(self, method: str, params: Any) -> Any:
+    def ask(self, method: str, params: Any, deadline: float) -> Any:
         """The result of one request: `returned`, `rejected` or `unsupported`."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
         # Written beside the waiting, so that a process that reads nothing cannot hold us up.
         threading.Thread(target=self._write, args=(json.dumps(request).encode() + b"\n",), daemon=True).start()
         try:
-            line = self._lines.get(timeout=DEADLINE)
+            line = self._lines.get(timeout=deadline)
         except queue.Empty:
-            raise NoAnswer(f"hang: {method}: no answer within {DEADLINE:g} s") from None
+            raise NoAnswer(f"hang: {method}: no answer within {deadline:g} s") from None
         if not line:
             raise NoAnswer(f"crash: {method}: the implementation ended with {self._end()}")
         return self._result(method, line)
@@ -234,13 +233,14 @@ def short(value: Any) -> str:
 def ask_all(command: list[str], directory: str | None) -> list[Any]:
     """Open a session, send the requests of the case, and print what comes back."""
     implementation = Implementation(command, directory)
+    start, call = CASE["deadlines"]
     try:
-        hello = implementation.ask("session.open", {"protocol": 1, "harness": "reproduce", "exchange": None})
+        hello = implementation.ask("session.open", {"protocol": 1, "harness": "reproduce", "exchange": None}, start)
         print(f"answers  {short(at(hello, ['implementation']))}")
         outcomes = []
         for request in CASE["requests"]:
             print(f"send     {request['method']} {short(request['params'])}")
-            outcomes.append(implementation.ask(request["method"], request["params"]))
+            outcomes.append(implementation.ask(request["method"], request["params"], call))
             print(f"came     {short(outcomes[-1])}")
         return outcomes
     finally:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.claim import OUTCOMES, Line
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
-    OUTCOMES,
     clause_results,
     judgeable,
     observed,
     tally,
 )
 from tessera_conformance.reports.failures import Failures, failures, last_stderr, tail
-from tessera_conformance.reports.journal import Line, Report
+from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.wording import printable
 
 WIDTH = 110
@@ -40,7 +40,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("cases", _case_counts(report)),
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
-        *_row("scope", wording.scope(report, registry)),
+        *_row("scope", wording.scope(report)),
         *_problems(report, registry),
         *_stderr_of_the_start(report),
         *_failures(found),

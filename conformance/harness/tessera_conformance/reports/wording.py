@@ -10,9 +10,25 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tessera_conformance.registry import Registry
-from tessera_conformance.reports.clause_results import clause_results, observed, unknown_clauses
-from tessera_conformance.reports.journal import Line, Report, left_out_by_level
+from tessera_conformance.reports.claim import (
+    JUDGED,
+    OUTCOMES,
+    Line,
+    Outcome,
+    claimed_profiles,
+    left_out_by_level,
+    left_out_profiles,
+    missing_musts,
+    outcomes_of_musts,
+)
+from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
+from tessera_conformance.reports.journal import Report
+from tessera_conformance.session import DEADLINE, START_DEADLINE
+from tessera_conformance.terminal_text import escaped
 from tessera_conformance.verdicts import VERDICTS
+
+MOST_NAMED = 4
+"""Clauses that the claim names one by one."""
 
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
@@ -31,7 +47,13 @@ def selection(report: Report) -> str:
     """Profile and level, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{shard}"
+    door = ", by operations" if _by_operations(report) else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+
+
+def _by_operations(report: Report) -> bool:
+    """Whether arithmetic was asked for operation by operation, without programs."""
+    return bool(report.header["selection"].get("door") == "operations")
 
 
 def duration(report: Report) -> str:
@@ -58,15 +80,47 @@ def claim_title(report: Report) -> str:
 def claim_reason(report: Report, registry: Registry) -> str:
     """Why the claim is what it is, in one sentence."""
     if report.claim == "invalid":
-        return f"{report.problem}; {count(len(observed(report)))} of {count(len(report.plan))} planned cases observed"
+        planned = len(report.plan["cases"])
+        return f"{report.problem}; {count(len(observed(report)))} of {count(planned)} planned cases observed"
     unjudged = _left_out_by_level(report)
     if report.claim == "failure":
         return " and ".join(_failure_reasons(report) or [_nothing_judged(report, registry), *unjudged])
     if report.claim == "partial":
         selection = report.header["selection"]
-        left_out = [] if selection["complete"] and selection["shard"] is None else ["part of the suite was left out"]
-        return f"nothing failed, but {' and '.join([*left_out, *unjudged])}"
-    return "no case counts against it"
+        whole = selection["complete"] and selection["shard"] is None
+        left_out = [*_unsupported(report), *(["part of the suite was left out"] * (not whole))]
+        left_out += ["programs were left out, since the run went by operations"] * _by_operations(report)
+        left_out += _unjudged(report) if whole and not _by_operations(report) else []
+        return f"nothing failed, but {' and '.join([*left_out, *unjudged])}{_profiles(report)}"
+    return f"no case counts against it{_profiles(report)}"
+
+
+def _profiles(report: Report) -> str:
+    """The profiles that are claimed, where the claimed documents have named ones."""
+    if not report.plan["profiles"]:
+        return ""
+    return f"; profiles {', '.join(claimed_profiles(report.header['implementation']['hello'], report.plan))}"
+
+
+def _unsupported(report: Report) -> list[str]:
+    """The core MUST clauses that the implementation does not support, with the profiles that it does not claim."""
+    counts = left_out_profiles(report.header["implementation"]["hello"], report.plan, observed(report))
+    if not counts:
+        return []
+    parts = [f"{count(number)} of {f'profile {name}' if name else 'no profile'}" for name, number in counts.items()]
+    return [f"{_core_musts(sum(counts.values()))} unsupported ({', '.join(parts)})"]
+
+
+def _unjudged(report: Report) -> list[str]:
+    """The core MUST clauses of which no case judged the main effect, for another reason."""
+    outcomes = outcomes_of_musts(report.plan, observed(report))
+    names = [name for name in missing_musts(report.plan, outcomes) if outcomes[name] != "unsupported"]
+    shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    return [f"{_core_musts(len(names))} not judged: {shown}"] if names else []
+
+
+def _core_musts(number: int) -> str:
+    return f"{count(number)} core MUST clause{' is' if number == 1 else 's are'}"
 
 
 def _failure_reasons(report: Report) -> list[str]:
@@ -106,20 +160,28 @@ def claimed_documents(report: Report) -> list[str]:
     return [str(name) for name in hello.get("documents", [])]
 
 
-def scope(report: Report, registry: Registry) -> list[str]:
-    """How much of each claimed document the cases of this report speak of."""
-    results = clause_results(report, registry).values()
+def scope(report: Report) -> list[str]:
+    """Of each claimed document, what was judged of its testable MUST clauses; what is missing of core first."""
+    outcomes = outcomes_of_musts(report.plan, observed(report))
+    missing = missing_musts(report.plan, outcomes)
+    musts = report.plan["musts"]
     lines = []
     for document in claimed_documents(report):
-        testable = [
-            result
-            for result in results
-            if (result.clause.document, result.clause.level) == (document, "MUST") and result.outcome != "not_testable"
-        ]
-        if testable:
-            reached = sum(bool(result.cases) for result in testable)
-            lines.append(f"{document}: {reached} of {len(testable)} testable MUST clauses have cases")
+        found = Counter(outcomes[name] for name, must in musts.items() if must["document"] == document)
+        unsupported = sum(musts[name]["document"] == document and outcomes[name] == "unsupported" for name in missing)
+        first = [f"{_core_musts(unsupported)} unsupported"] if unsupported else []
+        if found:
+            lines.append(f"{document}: {'; '.join([*first, _told(found)])}")
     return lines
+
+
+def _told(found: Counter[Outcome]) -> str:
+    """How many of a document's testable MUST clauses were judged, passed, unsupported and untested; others if any."""
+    judged = sum(found[each] for each in JUDGED)
+    rest = [each for each in OUTCOMES if each not in ("pass", "unsupported", "untested") and found[each]]
+    parts = [f"{count(judged)} judged", f"{count(found['pass'])} passed", f"{count(found['unsupported'])} unsupported"]
+    parts += [f"{count(found['untested'])} untested", *(f"{count(found[each])} {OUTCOME_WORDS[each]}" for each in rest)]
+    return f"{', '.join(parts)} of {count(found.total())} testable MUST clauses"
 
 
 def reason_with_verdict(observation: Line) -> str:
@@ -144,10 +206,19 @@ def reproduce_command(report: Report, case: str) -> str:
     implementation, chosen = report.header["implementation"], report.header["selection"]
     hello = implementation["hello"] or {}
     words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
+    if "compiler" in implementation:
+        words.append(f"--compiler={shlex.quote(implementation['compiler'])}")
     if chosen["profile"] != "extended":
         words.append(f"--profile={chosen['profile']}")
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
+    if _by_operations(report):
+        words.append("--door=operations")
+    deadlines = chosen.get("deadlines", {})
+    if deadlines.get("call", DEADLINE) != DEADLINE:
+        words.append(f"--deadline={deadlines['call']:g}")
+    if deadlines.get("start", START_DEADLINE) != START_DEADLINE:
+        words.append(f"--start-deadline={deadlines['start']:g}")
     return " ".join(words)
 
 
@@ -185,11 +256,6 @@ def start_stderr(report: Report) -> str:
 def printable(text: str) -> str:
     """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
     return escaped(_NOT_PRINTABLE, " ".join(text.split()))
-
-
-def escaped(unwanted: re.Pattern[str], text: str) -> str:
-    """The text with each character that a rendering cannot show written as Python escapes it."""
-    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def count(number: int) -> str:

@@ -7,16 +7,19 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.documents import read_json
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
+from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -39,6 +42,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     )
     known_help = "a kill-matrix.json: what caught a violator comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
+    configure_mutants(parser)
     parser.set_defaults(handler=strength)
 
 
@@ -51,7 +55,7 @@ def strength(arguments: argparse.Namespace) -> int:
             registry.clause(violation.clause)
         only = arguments.only or ""
         chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
-        if not chosen:
+        if not chosen and arguments.mutants is None:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = CollectedSuite()
         wanted = arguments.cases or [""]
@@ -60,6 +64,12 @@ def strength(arguments: argparse.Namespace) -> int:
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    if arguments.mutants is not None:
+        return judge_mutants(arguments, suite, registry)
+    left_out = Counter(entry.missing for entry in chosen if entry.missing)
+    for reason, count in left_out.items():
+        print(f"{count} violators are left out: {reason}", file=sys.stderr)
+    chosen = [entry for entry in chosen if not entry.missing]
     known = {} if arguments.known is None else _killers(arguments.known)
     jobs = arguments.jobs or processes.available()
     matrix = kill_matrix(
@@ -77,8 +87,11 @@ def strength(arguments: argparse.Namespace) -> int:
 
 def _killers(path: Path) -> dict[str, frozenset[str]]:
     """The cases that caught each violator of a matrix, by its name."""
-    rows = json.loads(path.read_text(encoding="utf-8"))["violators"]
-    return {row["name"]: frozenset(row["killers"]) for row in rows}
+    try:
+        rows = read_json(path.read_text(encoding="utf-8"))["violators"]
+        return {row["name"]: frozenset(row["killers"]) for row in rows}
+    except (ValueError, LookupError, TypeError) as error:
+        raise OSError(EINVAL, f"no kill matrix: {error}", str(path)) from None
 
 
 def text(matrix: KillMatrix) -> str:

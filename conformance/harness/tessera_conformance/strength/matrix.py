@@ -24,6 +24,7 @@ from tessera_conformance.session import Implementation
 from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.transports import Transport
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.verdicts import Judgement
 
@@ -89,8 +90,15 @@ def kill_matrix(
 
 def level_of(violation: Violation, registry: Registry) -> str:
     """The numerics level that a violator claims in its Hello."""
-    with violation.broken() as adapter:
-        return SuiteRun(DirectTransport(lambda: adapter, violation.name), registry).level
+    if violation.level is not None:
+        return violation.level
+    with violation.broken() as broken:
+        return SuiteRun(transport_of(broken, violation.name), registry).level
+
+
+def transport_of(broken: Adapter | Transport, name: str) -> Transport:
+    """The way to a violator: an adapter is called in this process, one behind a transport through that."""
+    return broken if isinstance(broken, Transport) else DirectTransport(lambda: broken, name)
 
 
 @dataclass
@@ -161,8 +169,8 @@ class _Trial:
     ) -> list[tuple[pytest.Function, str]]:
         """The next cases that a violation does not pass, up to one whose verdict is enough; none at the end."""
         suspected: list[tuple[pytest.Function, str]] = []
-        with violation.broken() as adapter:
-            transport = DirectTransport(lambda: adapter, violation.name)
+        with violation.broken() as broken:
+            transport = transport_of(broken, violation.name)
             run = SuiteRun(transport, self.registry, deadlines=(DEADLINE, DEADLINE))
             for item in items:
                 verdict = judge(run, item).verdict
@@ -201,7 +209,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     if judgement is not None:
         return judgement
     with _folder(item) as folder:
-        fixtures = {"impl": Implementation(run.session, run.level), "check": case.check, "tmp_path": folder}
+        fixtures = {"impl": Implementation(run.session, run.level, run.door), "check": case.check, "tmp_path": folder}
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
         error: BaseException | None = None

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from typing import Any, TypeVar
 
 Task = TypeVar("Task")
@@ -41,3 +45,57 @@ def _take(work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
 def _perform(place: int) -> Any:
     work, tasks = _shared
     return work(tasks[place])
+
+
+def isolated(
+    jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task], patience: float
+) -> Iterator[tuple[int, Result | None]]:
+    """The place and the result of each task as they end, every task in a process of its own, forked from here.
+
+    None is the result of a process that died, or was ended after `patience` seconds.
+    """
+    waiting = list(enumerate(tasks))[::-1]
+    running: dict[Connection, _Running] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                pipe, started = _started(work, *waiting.pop(), patience)
+                running[pipe] = started
+            limit = min(each.limit for each in running.values())
+            ready = wait(list(running), max(0.0, limit - time.monotonic()))
+            overdue = [pipe for pipe, each in running.items() if each.limit <= time.monotonic()]
+            for pipe in [each for each in running if each in ready or each in overdue]:
+                yield running[pipe].place, _result(pipe, pipe in ready)
+                running.pop(pipe).end()
+    finally:
+        for each in running.values():
+            each.end()
+
+
+@dataclass(frozen=True)
+class _Running:
+    place: int
+    process: ForkProcess
+    limit: float
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def _started(work: Callable[[Task], Any], place: int, task: Task, patience: float) -> tuple[Connection, _Running]:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: theirs.send(work(task)))
+    process.start()
+    theirs.close()
+    return ours, _Running(place, process, time.monotonic() + patience)
+
+
+def _result(pipe: Connection, ready: bool) -> Any:
+    try:
+        return pipe.recv() if ready else None
+    except EOFError:
+        return None
+    finally:
+        pipe.close()

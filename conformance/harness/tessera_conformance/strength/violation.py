@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -20,6 +20,7 @@ from unittest import mock
 from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.locations import rooms
+from tessera_conformance.transports import Transport
 
 PACKAGE = "tessera_violators"
 """The name under which the files of a folder that is no chapter's are imported."""
@@ -34,7 +35,11 @@ class Violation:
     name: str
     clause: str
     description: str
-    broken: Callable[[], AbstractContextManager[Adapter]]
+    broken: Callable[[], AbstractContextManager[Adapter | Transport]]
+    level: str | None = None
+    """The numerics level that it claims, where that is known without asking."""
+    missing: str = ""
+    """What this machine lacks to run it, where it does."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:
@@ -90,7 +95,7 @@ def load_violations(directory: Path | None = None) -> list[Violation]:
                 name = f"{prefix}{path.stem}.{violation.name}"
                 if name in found:
                     raise ValueError(f"{path.name}: two violations are called {violation.name}")
-                found[name] = Violation(name, violation.clause, violation.description, violation.broken)
+                found[name] = replace(violation, name=name)
     return list(found.values())
 
 

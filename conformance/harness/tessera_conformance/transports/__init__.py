@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tessera_conformance.observations import Fault, FaultKind
 
@@ -23,6 +23,11 @@ class TransportFault(Exception):
         self.fault = Fault(kind, detail, stderr)
 
 
+class Inapplicable(Exception):
+    """The answer to a call would say nothing of the implementation; says why, and what would make it say something."""
+
+
+@runtime_checkable
 class Transport(Protocol):
     """One way to reach an implementation. A stopped or faulted transport can be started again."""
 

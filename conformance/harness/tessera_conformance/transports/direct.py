@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from tessera_conformance.adapter import Adapter, invoke
+from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.tensors import from_wire
 from tessera_conformance.transports import TransportFault
@@ -66,6 +66,8 @@ def _answer_of(ask: Callable[[], Any], deadline: float) -> Any:
         raise TransportFault("crash", f"the implementation called exit({error.code})") from None
     except KeyboardInterrupt:
         raise
+    except MalformedAnswer as error:
+        raise TransportFault("protocol_error", str(error)) from None
     except BaseException as error:
         detail = traceback.format_exception_only(error)[-1].strip()
         raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.documents import read_json, read_toml
 from tessera_conformance.schemas import first_problem
 
 __all__ = ["LEAST", "BadDescription", "Description", "read_description"]
@@ -55,10 +54,10 @@ def read_description(path: str) -> Description:
     """The description in a file; what it leaves out is as in `LEAST`. Raises `BadDescription`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-        told = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
+        told = read_json(text) if path.endswith(".json") else read_toml(text)
     except OSError as error:
         raise BadDescription(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise BadDescription(f"{path}: {error}") from None
     if not isinstance(told, dict):
         raise BadDescription(f"{path}: expected an object")

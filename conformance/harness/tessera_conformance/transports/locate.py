@@ -1,4 +1,4 @@
-"""From the text of `--impl` to a transport: `reference`, `py:`, `rpc:`, `hostio:` or `cabi:` with what follows it."""
+"""From the texts of `--impl` and `--compiler` to a transport: `reference`, `py:`, `rpc:`, `hostio:` or `cabi:`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,54 @@ from typing import cast
 
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.transports import ImplementationUnavailable, Transport
+from tessera_conformance.transports.cabi.transport import CabiTransport
+from tessera_conformance.transports.compiler import (
+    CommandCompiler,
+    Compiler,
+    CompilingTransport,
+    ImplementationCompiler,
+)
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.transports.hostio import HostIoTransport
 from tessera_conformance.transports.hostio_adapter import HostIoAdapter
+from tessera_conformance.transports.passing_adapter import PassingAdapter
 from tessera_conformance.transports.rpc import RpcTransport
 
+COMPILES = "tessxCompile"
+"""The function of a library that makes images itself."""
 REFERENCE = "py:tessera_reference.adapter:make"
-FORMS = "reference, py:module:factory, rpc:command, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+FORMS = "reference, py:module:factory, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+COMPILERS = (
+    "what makes the module images: a command such as 'tessc {input} -o {output}', reference, py:module:factory or "
+    "rpc:command (default: IMPL itself; for a C library without one, reference)"
+)
 
 
-def locate(implementation: str) -> Transport:
-    """The transport for an `--impl` value.
+def locate(implementation: str, compiler: str | None = None) -> Transport:
+    """The transport for an `--impl` value, with the images of another compiler where `--compiler` names one.
+
+    A C library that does not compile has the images of the reference's compiler.
 
     Raises:
-        ImplementationUnavailable: the form is unknown, or the module, factory or program cannot be found.
+        ImplementationUnavailable: the form is unknown, or the module, factory, program or library cannot be found.
     """
+    transport = _located(implementation)
+    if compiler is None and isinstance(transport, CabiTransport) and not transport.exports(COMPILES):
+        compiler = "reference"
+    return transport if compiler is None else CompilingTransport(transport, _compiler(compiler))
+
+
+def _compiler(text: str) -> Compiler:
+    """What `--compiler` names; the reference is looked up when first asked. Raises `ImplementationUnavailable`."""
+    if "{" in text or text.partition(":")[0] not in ("reference", "py", "rpc"):
+        return CommandCompiler(text)
+    if text == "reference":
+        return ImplementationCompiler(text, lambda: _located(text))
+    transport = _located(text)
+    return ImplementationCompiler(text, lambda: transport)
+
+
+def _located(implementation: str) -> Transport:
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
     if form == "py":
         return DirectTransport(_factory(rest, implementation), implementation)
@@ -34,25 +67,25 @@ def locate(implementation: str) -> Transport:
     if form == "hostio":
         return HostIoTransport(rest)
     if form == "cabi":
-        raise ImplementationUnavailable(
-            implementation,
-            "C libraries cannot be loaded by this version",
-            "wrap the library in a program that speaks the line protocol and use rpc:command",
-        )
+        return CabiTransport(rest)
     raise ImplementationUnavailable(implementation, "unknown form", f"use {FORMS}")
 
 
-def load_adapter(implementation: str) -> Adapter:
-    """An adapter in this process, for serving it over the line protocol: a Python one, or an endpoint's.
+def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
+    """An adapter in this process, for serving it over the line protocol: a Python one, an endpoint's or a library's.
 
     Raises:
         ImplementationUnavailable: it is neither, or cannot be found.
     """
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    if form == "cabi" or compiler is not None:
+        return PassingAdapter(locate(implementation, compiler))
     if form == "hostio":
         return HostIoAdapter(HostIoTransport(rest))
     if form != "py":
-        raise ImplementationUnavailable(implementation, "not a Python adapter", "use reference or py:module:factory")
+        raise ImplementationUnavailable(
+            implementation, "not a Python adapter", "use reference, py:module:factory or cabi:/path/lib.so"
+        )
     return _factory(rest, implementation)()
 
 

@@ -1,7 +1,8 @@
 """The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.
 
 Every request has an id that the answer must repeat, and a deadline. Standard error is drained all the time and its tail
-kept. A process that dies, hangs or speaks nonsense is killed with its whole group; the caller may start it again.
+kept. A process that dies, hangs or speaks nonsense is killed, with all that it has started; the caller may start it
+again.
 """
 
 from __future__ import annotations
@@ -22,44 +23,40 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.protocol import METHOD_NOT_FOUND, PROTOCOL
+from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PROTOCOL
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
+from tessera_conformance.transports.process_family import ProcessFamily
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: `json.dumps` would make an encoder for each of many small requests."""
 MESSAGE_LIMIT = 256 * 1024 * 1024
+MOST_VALUES = 2_000_000
+"""Values in one answer; it takes some 10 s to read so many, and half a gigabyte."""
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
 LAST_WORDS_GRACE = 0.5
 """Seconds that a process has to end after it wrote what is no answer."""
 
 
-class RpcTransport:
-    """Speaks the protocol with the process started by `command`.
+class ProcessTransport:
+    """Speaks the protocol with a process of its own, which is started anew after a fault."""
 
-    Raises:
-        ImplementationUnavailable: the command is empty, badly quoted or names no program.
-    """
-
-    def __init__(self, command: str) -> None:
-        self.label = f"rpc:{command}"
-        try:
-            self._arguments = shlex.split(command)
-        except ValueError as error:
-            raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
-        if not self._arguments or shutil.which(self._arguments[0]) is None:
-            program = self._arguments[0] if self._arguments else ""
-            raise ImplementationUnavailable(
-                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
-            )
+    def __init__(self, label: str) -> None:
+        self.label = label
         self._process: _Process | None = None
         self._exchange: tempfile.TemporaryDirectory[str] | None = None
+
+    def arguments(self, exchange: Path) -> list[str]:
+        """What starts the process; `exchange` is a directory that lasts as long as it."""
+        raise NotImplementedError
 
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
         self.stop()
         self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")
         try:
-            self._process = _Process(self._arguments)
+            self._process = _Process(self.arguments(Path(self._exchange.name)))
         except OSError as error:
             raise ImplementationUnavailable(self.label, f"{error}", "make the program executable") from None
         params = {
@@ -96,18 +93,45 @@ class RpcTransport:
             self._exchange = None
 
 
+class RpcTransport(ProcessTransport):
+    """Speaks the protocol with the process started by `command`.
+
+    Raises:
+        ImplementationUnavailable: the command is empty, badly quoted or names no program.
+    """
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"rpc:{command}")
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
+        if not self._arguments or shutil.which(self._arguments[0]) is None:
+            program = self._arguments[0] if self._arguments else ""
+            raise ImplementationUnavailable(
+                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
+            )
+
+    def arguments(self, exchange: Path) -> list[str]:
+        """The words of the command."""
+        return self._arguments
+
+
 class _Process:
     """A running implementation: its pipes, its unread bytes and the tail of its standard error."""
 
     def __init__(self, arguments: list[str]) -> None:
+        self._family = ProcessFamily()
         self._popen = subprocess.Popen(
             arguments,
+            env=self._family.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
         )
+        self._family.begins_with(self._popen.pid)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin, self._stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
         os.set_blocking(self._stdin, False)
@@ -124,9 +148,18 @@ class _Process:
         self._refuse_unsolicited(method)
         self._last_id += 1
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(json.dumps(message, separators=(",", ":")).encode() + b"\n", method, limit, deadline)
+        self._send(_encoded(message).encode() + b"\n", method, limit, deadline)
         line = self._receive(method, limit, deadline)
-        return self._result(method, line)
+        self._refuse_excess(method, line)
+        result = self._result(method, line)
+        if time.monotonic() > limit:
+            raise TransportFault("hang", f"{method}: no answer that could be read within {deadline:g} s")
+        return result
+
+    def _refuse_excess(self, method: str, line: bytes) -> None:
+        """Refuse what takes too long, and too much memory, to be read: each value follows one of these signs."""
+        if sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
+            raise self._violation(f"{method}: an answer of more than {MOST_VALUES} values: {_excerpt(line)}")
 
     def _refuse_unsolicited(self, method: str) -> None:
         self._read_available()
@@ -203,6 +236,8 @@ class _Process:
             raise self._violation(f"{method}: the error needs an integer code and a message: {_excerpt(line)}")
         if error["code"] == METHOD_NOT_FOUND:
             return {"unsupported": {"feature": method}}
+        if error["code"] == MALFORMED_ANSWER:
+            raise self._violation(f"{method}: {error['message']}")
         raise TransportFault("crash", f"{method}: {error['message']}", self._stderr_tail())
 
     def _violation(self, detail: str) -> TransportFault:
@@ -226,7 +261,7 @@ class _Process:
         except subprocess.TimeoutExpired:
             return self._violation(f"{method}: the implementation closed its output")
         self._drain.join(timeout=1.0)
-        how = f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+        how = f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
         return TransportFault("crash", f"{method}: the implementation ended with {how}", self._stderr_tail())
 
     def _drain_stderr(self, descriptor: int) -> None:
@@ -239,9 +274,8 @@ class _Process:
         return bytes(self._stderr).decode(errors="replace")
 
     def kill(self) -> None:
-        """End the process and everything in its group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        """End the process and everything that it has started."""
+        self._family.end()
         self._popen.wait()
         self._drain.join(timeout=1.0)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
@@ -250,7 +284,8 @@ class _Process:
                     pipe.close()
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """SIGSEGV for 11; the number itself where it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

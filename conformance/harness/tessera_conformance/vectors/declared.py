@@ -62,6 +62,7 @@ class Declaration:
         parts += [self.model.rounding] if self.model.is_float else []
         parts += [f"aligned to {self.model.alignment_bits} bits"] if self.model.alignment_bits is not None else []
         parts += ["subnormals flushed"] if self.model.subnormals == "flushed" else []
+        parts += ["from the first term"] if self.model.start == "none" else []
         return f"the declared tree {shown} ({', '.join(parts)})"
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tessera_conformance.documents import read_json
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.vectors.errors import DamagedFile
 from tessera_conformance.vectors.lines import FORMAT, RESTORE, SCHEMA, Read, digest, tensor_files
@@ -39,11 +40,11 @@ def read_manifest(folder: Path) -> dict[str, str]:
     path = folder / MANIFEST
     try:
         data = path.read_bytes()
-        document = json.loads(data.decode())
+        document = read_json(data)
     except OSError as error:
         raise DamagedFile(f"there is no manifest: {error.strerror}", str(path), RESTORE) from None
     except ValueError as error:
-        raise DamagedFile(f"the manifest is not JSON: {error}", str(path), RESTORE) from None
+        raise DamagedFile(f"the manifest is {error}", str(path), RESTORE) from None
     problem = first_problem(SCHEMA, "manifest", document)
     if problem is not None:
         raise DamagedFile(f"the manifest is malformed: {problem}", str(path), RESTORE)

@@ -21,6 +21,7 @@ from tessera_conformance.vectors.allowances import Result
 from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
+from tessera_conformance.vectors.operation_calls import Step, run_steps
 from tessera_conformance.verdicts import LEVELS
 
 STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
@@ -73,11 +74,26 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """The outputs, as many as are expected."""
+    if vector.call.method == "language.execute" and impl.door == "operations":
+        outputs = list(run_steps(vector, lambda step, operands: _operation(impl, check, step, operands)))
+        check.equal(len(outputs), len(vector.expected), "the number of results")
+        return outputs
     area, _, method = vector.call.method.partition(".")
     level = {} if area == "abi" or vector.call.method in WITHOUT_LEVEL else {"level": impl.level}
     value = check.returns(getattr(getattr(impl, area), method)(**vector.call.params, **level))
     outputs = outputs_of(vector.call.method, vector.call.params, value)
     check.equal(len(outputs), len(vector.expected), "the number of results")
+    return outputs
+
+
+def _operation(impl: Implementation, check: Check, step: Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The results of one operation, tensors as the protocol has it."""
+    value = check.returns(
+        impl.numerics.evaluate(
+            operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
+        )
+    )
+    outputs: Sequence[Tensor] = value["outputs"]
     return outputs
 
 

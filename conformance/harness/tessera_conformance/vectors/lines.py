@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from tessera_conformance.documents import read_json
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import MalformedTensor, Tensor
 from tessera_conformance.vectors.errors import DamagedFile
@@ -182,9 +183,9 @@ def _text(path: str, data: bytes) -> str:
 
 def _document(path: str, number: int, line: str) -> Any:
     try:
-        return json.loads(line)
+        return read_json(line)
     except ValueError as error:
-        raise DamagedFile(f"the line is not JSON: {error}", f"{path}:{number}", RESTORE) from None
+        raise DamagedFile(f"the line is {error}", f"{path}:{number}", RESTORE) from None
 
 
 def _require_schema(path: str, number: int, document: Any) -> None:

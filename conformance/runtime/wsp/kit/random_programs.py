@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from tessera_conformance.fuzz.choices import Chooser
 
@@ -184,7 +184,17 @@ def _take(choose: Chooser, link: Link) -> None:
         actor.value = token
 
 
-def smaller(choose: Chooser, links: tuple[str, ...]) -> tuple[dict[str, int], dict[str, int]]:
+Sizes: TypeAlias = tuple[dict[str, int], dict[str, int]]
+"""Of resources, and of channels."""
+
+
+def bounded(choose: Chooser, times: int) -> tuple[Generated, list[Sizes]]:
+    """A program, and smaller sizes to run it with, so many times."""
+    generated = generate(choose)
+    return generated, [smaller(choose, generated.links) for _ in range(times)]
+
+
+def smaller(choose: Chooser, links: tuple[str, ...]) -> Sizes:
     """Sizes of resources, each of which is enough for one task, and capacities of channels."""
     sizes = {
         "task_window": choose.between(1, 4),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp.canonical import canonical_bytes, content_hash
 
 from ....ir.violators.changes import changed
 
@@ -79,3 +81,14 @@ def emptied(name: str) -> Callable[[Answer], None]:
         answer[name] = type(answer[name])()
 
     return empty
+
+
+def repackaged(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
+    """A change of the document of a package."""
+
+    def rewrite(answer: Answer) -> None:
+        document = json.loads(answer["package"])
+        change(document)
+        answer["package"] = canonical_bytes(document | {"hash": content_hash(document)}).decode()
+
+    return rewrite

@@ -11,13 +11,13 @@ from .entries import Metadata
 
 __all__ = ["CODE_KINDS", "KINDS", "Fatbin", "Section"]
 
-KINDS = {"graph-ir": 1, "target-ir": 2, "ptx": 3, "amdgcn": 4, "metadata": 5, "signature": 6}
+KINDS = {"graph-ir": 1, "target-ir": 2, "ptx": 3, "amdgcn": 4, "metadata": 5, "signature": 6, "rocdl": 7}
 """The kinds of section and their numbers in the section table."""
 
-CODE_KINDS = ("graph-ir", "target-ir", "ptx", "amdgcn")
+CODE_KINDS = ("graph-ir", "target-ir", "ptx", "amdgcn", "rocdl")
 """What kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
 
-_FOR_A_TARGET = ("target-ir", "ptx", "amdgcn")
+_FOR_A_TARGET = ("target-ir", "ptx", "amdgcn", "rocdl")
 _TEXTS = ("graph-ir", "target-ir")
 _TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,30}")
 

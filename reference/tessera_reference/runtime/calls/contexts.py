@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...abi.version import ABI_VERSION
+from ...abi.version import RUNTIME_VERSION
 from ..contexts import Context
 from ..entries import entry
 from ..environment import read_environment
 from ..state import State
-
-PATCH = 0
 
 
 @entry("context")
@@ -46,4 +44,4 @@ def tessShutdown(state: State, ctx: Any) -> None:
 @entry("major", "minor", "patch")
 def tessGetVersion(state: State) -> tuple[int, int, int]:
     """The ABI pair and a patch number; works before tessInit (RT-04.1-21, AMB-RT-32, AMB-RT-39)."""
-    return (*ABI_VERSION, PATCH)
+    return RUNTIME_VERSION

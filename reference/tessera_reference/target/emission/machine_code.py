@@ -93,6 +93,12 @@ def require_vendor(kind: str, target: Target) -> None:
         raise OtherVendor(kind, target)
 
 
+def bitcode(text: str) -> bytes:
+    """The bitcode of LLVM IR, which every LLVM of this version or a later one reads. Raises `NotAccepted`."""
+    code: bytes = checked(text).as_bitcode()
+    return code
+
+
 def amdgcn_object(text: str, target: Target) -> bytes:
     """A relocatable object, which a linker makes a code object. Raises `NotAccepted` and `MissingTool`."""
     code: bytes = _machine(target).emit_object(checked(text))

@@ -36,10 +36,15 @@ def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Val
     return body(conversions.FPTrunc, x, to=to)
 
 
+def unrounded(body: Body, x: Value, to: DType) -> Value:
+    """A value of the dtype, held in fp32 or fp64, in the dtype: infinities stay infinite."""
+    return narrowed(body, x, to, "nonfinite")
+
+
 def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
     """The canon's cast between dtypes that are not complex."""
     held = dtype_of(x)
-    if held == to:
+    if held == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
         return x
     if to.kind == "bool":
         return truth(body, x)

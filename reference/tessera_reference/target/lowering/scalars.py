@@ -20,7 +20,7 @@ from ..operations import arithmetic as llvm
 from ..operations import comparisons
 from ..operations.calls import CALLEES, Call, symbol
 from .body import Body, Number, Pair
-from .casts import converted, dtype_of, narrowed, widened
+from .casts import converted, dtype_of, narrowed, unrounded, widened
 from .complex_numbers import is_complex, lowered_complex
 
 Binary = type[llvm.Binary]
@@ -29,10 +29,13 @@ BINARY: Mapping[type[Operation], tuple[Binary, Binary]] = {
     graph.Add: (llvm.FAdd, llvm.Add),
     graph.Subtract: (llvm.FSub, llvm.Sub),
     graph.Multiply: (llvm.FMul, llvm.Mul),
-    selection.Maximum: (llvm.Maximum, llvm.SMax),
-    selection.Minimum: (llvm.Minimum, llvm.SMin),
 }
 """The instruction on floats, and that on integers."""
+
+MAXIMUM = (llvm.Maximum, llvm.SMax)
+MINIMUM = (llvm.Minimum, llvm.SMin)
+EXTREMA: Mapping[type[Operation], tuple[Binary, Binary]] = {selection.Maximum: MAXIMUM, selection.Minimum: MINIMUM}
+"""Instructions, as in `BINARY`, whose result is one of their operands."""
 
 COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
     graph.Equal: ("oeq", "eq"),
@@ -57,6 +60,8 @@ def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
     kind = type(operation)
     if kind in BINARY:
         return _binary(body, *BINARY[kind], *operands)
+    if kind in EXTREMA:
+        return _extremum(body, *EXTREMA[kind], *operands)
     if kind in COMPARISONS:
         return _comparison(body, *COMPARISONS[kind], *operands)
     if kind in SPECIAL:
@@ -71,6 +76,13 @@ def _binary(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Val
     if held.kind != "float":
         return body(on_integers, a, b)
     return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
+
+
+def _extremum(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
+    held = dtype_of(a)
+    if held.kind != "float":
+        return body(on_integers, a, b)
+    return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), held)
 
 
 def _comparison(body: Body, on_floats: str, on_integers: str, a: Value, b: Value) -> Value:
@@ -95,23 +107,23 @@ def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
 def _negate(body: Body, operation: Operation, x: Value) -> Value:
     held = dtype_of(x)
     if held.kind == "float":
-        return narrowed(body, body(llvm.FNeg, widened(body, x)), held)
+        return unrounded(body, body(llvm.FNeg, widened(body, x)), held)
     return body(llvm.Sub, body.constant(0, held), x)
 
 
 def _absolute(body: Body, operation: Operation, x: Value) -> Value:
     held = dtype_of(x)
     if held.kind == "float":
-        return narrowed(body, body(llvm.FAbs, widened(body, x)), held)
+        return unrounded(body, body(llvm.FAbs, widened(body, x)), held)
     return body(llvm.SMax, x, body(llvm.Sub, body.constant(0, held), x))
 
 
 def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) -> Value:
-    return _binary(body, llvm.Minimum, llvm.SMin, _binary(body, llvm.Maximum, llvm.SMax, x, low), high)
+    return _extremum(body, *MINIMUM, _extremum(body, *MAXIMUM, x, low), high)
 
 
 def _relu(body: Body, operation: Operation, x: Value) -> Value:
-    return _binary(body, llvm.Maximum, llvm.SMax, x, body.constant(0, dtype_of(x)))
+    return _extremum(body, *MAXIMUM, x, body.constant(0, dtype_of(x)))
 
 
 def _sqrt(body: Body, operation: Operation, x: Value) -> Value:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...graph.fft import FourierTransform
-from ...graph.reductions import Reduction
+from ...graph.reductions import Max, Min, Reduction
 from ...graph.term import Term
 from ...ir.operation import Operation
 from ...ir.targets import Target
+from ...numerics.formats import DType
 from ...schedule.kinds import row_axis
 from ...schedule.nests import Nest
 from ..copies import SIZES, CopyAsync
@@ -83,10 +84,17 @@ def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     place = (*at[:axis], kernel.index(0), *at[axis:]) if operation.keepdims else at
 
     def write() -> Terms:
-        kernel.write(result, place, found.cast_to(dtype_of(result)))
+        kernel.write(result, place, finished(operation, found, dtype_of(result)))
         return ()
 
     rows.once(write)
+
+
+def finished(operation: Reduction, found: Term, dtype: DType) -> Term:
+    """A reduction in its result type: rounded once; an extremum is an element of the row, an infinite one too."""
+    if isinstance(operation, Max | Min) and dtype.kind == "float" and dtype.bits == 8:
+        return found.cast(dtype=dtype, overflow="nonfinite")
+    return found.cast_to(dtype)
 
 
 def normalize_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:

@@ -14,9 +14,9 @@ from ..errors import WspFailure
 from ..package import Package
 from .writer import c_program
 
-__all__ = ["FLAGS", "BuildFailed", "NoCompiler", "build", "native_result", "results"]
+__all__ = ["COMPILERS", "FLAGS", "BuildFailed", "NoCompiler", "build", "native_result", "results"]
 
-COMPILERS = ("cc", "gcc", "clang")
+COMPILERS = ("cc", "gcc", "clang", "tcc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
 
 
@@ -32,12 +32,17 @@ class BuildFailed(WspFailure):
     """The C compiler or the built program failed."""
 
 
-def build(packages: Sequence[Package], program: Path, flags: Sequence[str] = FLAGS) -> str:
-    """Write the program of packages for cpu_sim at a path; its C text. Raises `NoCompiler` and `BuildFailed`."""
+def build(
+    packages: Sequence[Package], program: Path, flags: Sequence[str] = FLAGS, compilers: Sequence[str] = COMPILERS
+) -> str:
+    """Write the program of packages for cpu_sim at a path by the first compiler that there is; its C text.
+
+    Raises `NoCompiler` and `BuildFailed`.
+    """
     for each in packages:
         if each.target != "cpu_sim":
             raise BuildFailed(f"package {each.name} is for {each.target}, and native programs are those of cpu_sim")
-    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    compiler = next(filter(None, map(shutil.which, compilers)), None)
     if compiler is None:
         raise NoCompiler
     text = c_program(packages)

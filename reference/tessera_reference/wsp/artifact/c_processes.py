@@ -47,8 +47,9 @@ class StateMachine:
         cases = []
         for place, lines in enumerate(self._steps):
             cases += block(f"case {place}:", lines if lines[-1] == "return;" else [*lines, "break;"])
-        loop = block("for (;;) switch (p->pc)", [*cases, "default: return;"])
-        return block(f"static void {name}(Machine *m, Process *p)", loop)
+        loop = block("switch (p->pc)", [*cases, "default: return;"])
+        steps = block("for (;;)", ["wsp_count_step(m);", *loop])
+        return block(f"static void {name}(Machine *m, Process *p)", steps)
 
     @property
     def _here(self) -> int:

@@ -27,6 +27,8 @@ RUNTIME = (
     "steps.c",
     "arithmetic.c",
     "wait_graph.c",
+    "trials.c",
+    "mitigations.c",
     "report.c",
     "result.c",
     "run.c",

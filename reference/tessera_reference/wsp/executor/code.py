@@ -51,11 +51,12 @@ dozen times, and making the code anew was half of its time.
 
 
 class Code:
-    """The steps of a process, and the path of the statement of each."""
+    """The steps of a process, and the path of the statement of each; `scopes`: whether scopes begin and end."""
 
-    def __init__(self, machine: Machine, body: Body, forms: CallForms) -> None:
+    def __init__(self, machine: Machine, body: Body, forms: CallForms, scopes: bool = True) -> None:
         self.machine = machine
         self.forms = forms
+        self.scopes = scopes
         self.make = Steps(machine)
         self.steps: list[Step] = []
         self.statements: list[str] = []
@@ -88,10 +89,12 @@ class Code:
                 self._loop(path, body, lambda at_end: make.take(here, channel, into, at_end))
             case Close(channel):
                 self._add(path, make.close(here, channel))
-            case Scope(body):
+            case Scope(body) if self.scopes:
                 self._add(path, make.begin_scope(here))
                 self._body(body, f"{path}/body")
                 self._add(path, make.end_scope(self.here))
+            case Scope(body):
+                self._body(body, f"{path}/body")
             case Cond():
                 self._cond(statement, path)
             case Repeat(count, body, index):

@@ -52,7 +52,7 @@ class Run:
         self.deadlock: dict[str, Any] | None = None
         self._forms: CallForms = {} if forms is None else forms
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
-            code = Code(self.machine, stated.body, self._forms)
+            code = Code(self.machine, stated.body, self._forms, not stated.without_scopes)
             process.code, process.statements = code.steps, code.statements
             self.machine.agenda.make_runnable(process)
 

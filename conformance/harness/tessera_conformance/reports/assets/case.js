@@ -124,7 +124,8 @@ function exchanged(exchange, place, all) {
     "li", "",
     make("span", "method", exchange.method), make("span", "seconds", seconds(exchange.run.seconds)),
     ...Object.entries(exchange.params).flatMap(([key, value]) => [make("p", "field", key), shown(value)]),
-    make("p", "field", outcome), shown(kind === "fault" ? faultText(told) : told),
+    make("p", "field", outcome), kind === "returned" ? deadlockGraph(told) : null,
+    shown(kind === "fault" ? faultText(told) : told),
     ...(stderr ? standardError(stderr) : []),
   );
 }

@@ -12,7 +12,7 @@ void wsp_fail(Machine *m, const char *code, const char *process, const char *sta
     m->failure.code = code;
     m->failure.process = process;
     m->failure.statement = statement;
-    longjmp(m->failed, 1);
+    longjmp(m->failed, FAILED);
 }
 
 void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subject) {
@@ -33,6 +33,12 @@ size_t wsp_collect_due(Machine *m) {
         m->due[count++] = wsp_pop(&m->events);
     }
     return count;
+}
+
+/* A step of a process; beyond the bound of this run, which only another execution has, the run is left. */
+void wsp_count_step(Machine *m) {
+    if (m->steps == m->most_steps) longjmp(m->failed, LEFT);
+    m->steps++;
 }
 
 /* In this sweep, if its turn is yet to come, else in the next. */

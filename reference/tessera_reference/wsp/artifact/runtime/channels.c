@@ -49,7 +49,7 @@ static bool visible_token(Machine *m, Channel *c, u64 *value) {
         }
         return true;
     }
-    if (c->info->capacity == 0 && c->senders.count > 0 && c->senders.entries[0].time + c->info->latency <= m->now) {
+    if (c->capacity == 0 && c->senders.count > 0 && c->senders.entries[0].time + c->info->latency <= m->now) {
         Entry sender = wsp_pop(&c->senders);
         *value = sender.value;
         c->sent++;
@@ -63,7 +63,7 @@ static bool visible_token(Machine *m, Channel *c, u64 *value) {
 /* Whether the send is done; else the party waits, and is let go later. */
 bool wsp_channel_send(Machine *m, Channel *c, Party party, u64 value) {
     Entry entry = {m->now, party.number, value, party.subject, party.kind};
-    if (c->info->capacity == 0) {
+    if (c->capacity == 0) {
         if (c->takers.count > 0 && c->info->latency == 0) {
             hand_over(m, c, value);
             return true;
@@ -72,7 +72,7 @@ bool wsp_channel_send(Machine *m, Channel *c, Party party, u64 value) {
         if (c->info->latency > 0) wsp_after(m, c->info->latency, TOKEN_SEEN, c->index, c);
         return false;
     }
-    if (c->count < c->info->capacity) {
+    if (c->count < c->capacity) {
         enter(m, c, value);
         return true;
     }

@@ -39,14 +39,40 @@ static void set_symbol(const ProgramInfo *info, Inputs *inputs, const char *argu
     refuse("symbol", argument, "the program has no such symbol");
 }
 
-static void set_size(Inputs *inputs, const char *argument) {
-    for (int each = 0; each < RESOURCES; each++) {
-        if (!is_named(argument, each == TASK_RING ? "task_window" : wsp_resource_names[each])) continue;
-        inputs->sizes[each] = number("resource", argument);
-        if (inputs->sizes[each] < 1 || inputs->sizes[each] > UINT32_MAX)
-            refuse("resource", argument, "is no size, expected 1 to 4294967295");
-        return;
+static u64 size(const char *argument, u64 least) {
+    u64 value = number("resource", argument);
+    if (value < least || value > UINT32_MAX) refuse("resource", argument, "is no size, expected 1 to 4294967295");
+    return value;
+}
+
+/* Whether an argument sets the knob that is named by a prefix, a name and a suffix. */
+static bool is_knob(const char *argument, const char *prefix, const char *name, const char *suffix) {
+    const char *pieces[] = {prefix, name, suffix};
+    for (int each = 0; each < 3; each++) {
+        size_t length = strlen(pieces[each]);
+        if (strncmp(argument, pieces[each], length) != 0) return false;
+        argument += length;
     }
+    return *argument == '=';
+}
+
+/* A knob: the size of a resource, the capacity of a channel, or a process without its scopes. */
+static void set_knob(const ProgramInfo *info, Inputs *inputs, const char *argument) {
+    for (int each = 0; each < RESOURCES; each++)
+        if (is_named(argument, each == TASK_RING ? "task_window" : wsp_resource_names[each])) {
+            inputs->sizes[each] = size(argument, 1);
+            return;
+        }
+    for (uint32_t each = 0; each < info->channel_count; each++)
+        if (is_knob(argument, "channel.", info->channels[each].name, ".capacity")) {
+            inputs->capacities[each] = size(argument, 0);
+            return;
+        }
+    for (uint32_t each = 0; each < info->process_count; each++)
+        if (is_knob(argument, "scope.", info->processes[each].name, "")) {
+            inputs->without_scopes[each] = size(argument, 1) > 0;
+            return;
+        }
     refuse("resource", argument, "there is no such resource");
 }
 
@@ -77,7 +103,7 @@ static void read_arguments(const ProgramInfo *info, Inputs *inputs, int count, c
         if (strcmp(given[each], "--symbol") == 0)
             set_symbol(info, inputs, given[each + 1]);
         else if (strcmp(given[each], "--resource") == 0)
-            set_size(inputs, given[each + 1]);
+            set_knob(info, inputs, given[each + 1]);
         else if (strcmp(given[each], "--tensor") == 0)
             set_tensor(info, inputs, given[each + 1]);
         else
@@ -89,15 +115,22 @@ static bool run(const ProgramInfo *info, int count, char **given) {
     Inputs inputs;
     inputs.symbols = calloc(info->symbol_count + (size_t)1, sizeof(u64));
     inputs.sizes = calloc(RESOURCES, sizeof(u64));
+    inputs.capacities = calloc(info->channel_count + (size_t)1, sizeof(u64));
+    inputs.without_scopes = calloc(info->process_count + (size_t)1, sizeof(bool));
     inputs.tensors = calloc(info->tensor_count + (size_t)1, sizeof(uint8_t *));
-    if (inputs.symbols == NULL || inputs.sizes == NULL || inputs.tensors == NULL)
+    if (inputs.symbols == NULL || inputs.sizes == NULL || inputs.capacities == NULL || inputs.without_scopes == NULL ||
+        inputs.tensors == NULL)
         refuse("program", info->name, "no memory for its inputs");
     for (uint32_t each = 0; each < info->symbol_count; each++) inputs.symbols[each] = info->symbols[each].value;
     for (int each = 0; each < RESOURCES; each++) inputs.sizes[each] = info->sizes[each];
+    for (uint32_t each = 0; each < info->channel_count; each++)
+        inputs.capacities[each] = info->channels[each].capacity;
     read_arguments(info, &inputs, count, given);
     bool completed = wsp_run(info, &inputs);
     for (uint32_t each = 0; each < info->tensor_count; each++) free(inputs.tensors[each]);
     free(inputs.tensors);
+    free(inputs.without_scopes);
+    free(inputs.capacities);
     free(inputs.sizes);
     free(inputs.symbols);
     return completed;

@@ -1,4 +1,4 @@
-/* The report of a deadlock (sections 3.3 and 3.4.3), without mitigations, as schemas/wsp_report.schema.json has it. */
+/* The report of a deadlock (sections 3.3 and 3.4.3), as schemas/wsp_report.schema.json has it. */
 #include "runtime.h"
 
 static void print_resource(const Machine *m, int resource, u64 fullest) {
@@ -13,7 +13,7 @@ static void print_channels(const Machine *m) {
         const Channel *c = &m->channels[each];
         if (c->takers.count == 0 && c->senders.count == 0) continue;
         printf("%s{\"name\":\"%s\",\"state\":\"%s\",\"capacity\":%" PRIu64 ",\"tokens\":%zu,\"closed\":%s}", separator,
-               c->info->name, c->senders.count > 0 ? "full" : "empty", c->info->capacity, c->count,
+               c->info->name, c->senders.count > 0 ? "full" : "empty", c->capacity, c->count,
                c->producers == 0 ? "true" : "false");
         separator = ",";
     }
@@ -73,7 +73,7 @@ static void print_scopes(const Machine *m) {
 }
 
 /* Whether a process waits for a resource of which some scope holds a part. */
-static bool scopes_hold_what_is_wanted(const Machine *m) {
+bool wsp_scopes_hold_what_is_wanted(const Machine *m) {
     u64 held[RESOURCES] = {0};
     for (uint32_t each = 0; each < m->info->process_count; each++)
         for (const Scope *scope = m->processes[each].scope; scope != NULL; scope = scope->outer) {
@@ -107,5 +107,7 @@ void wsp_print_deadlock(Machine *m) {
     wsp_print_cycle(m);
     printf(",\"scopes\":[");
     print_scopes(m);
-    printf("],\"held_by_scopes\":%s}", scopes_hold_what_is_wanted(m) ? "true" : "false");
+    printf("],\"held_by_scopes\":%s,\"mitigations\":[", wsp_scopes_hold_what_is_wanted(m) ? "true" : "false");
+    wsp_print_mitigations(m);
+    printf("]}");
 }

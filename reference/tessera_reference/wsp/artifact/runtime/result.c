@@ -80,7 +80,10 @@ static void print_values(const Machine *m) {
     printf("},\"tensors\":{");
     for (uint32_t each = 0; each < m->info->tensor_count; each++) {
         printf("%s\"%s\":\"", each ? "," : "", m->info->tensors[each].name);
-        for (u64 byte = 0; byte < m->info->tensors[each].bytes; byte++) printf("%02x", m->tensors[each][byte]);
+        for (u64 byte = 0; byte < m->info->tensors[each].bytes; byte++) {
+            putchar("0123456789abcdef"[m->tensors[each][byte] >> 4]);
+            putchar("0123456789abcdef"[m->tensors[each][byte] & 15]);
+        }
         printf("\"");
     }
     printf("},\"assignments\":[");
@@ -88,8 +91,9 @@ static void print_values(const Machine *m) {
     printf("]");
 }
 
-void wsp_print_result(Machine *m, const char *outcome) {
-    printf("{\"outcome\":\"%s\",\"statistics\":{", outcome);
+void wsp_print_result(Machine *m, int outcome) {
+    const char *name = outcome == COMPLETED ? "completed" : outcome == DEADLOCK ? "deadlock" : "error";
+    printf("{\"outcome\":\"%s\",\"statistics\":{", name);
     print_times(m);
     printf(",");
     print_stalls(m);
@@ -102,7 +106,7 @@ void wsp_print_result(Machine *m, const char *outcome) {
         printf(",\"error\":{\"code\":\"%s\",\"process\":\"%s\",\"statement\":\"%s\",\"time\":%" PRIu64
                ",\"message\":\"%s\"}",
                m->failure.code, m->failure.process, m->failure.statement, m->now, m->failure.message);
-    if (strcmp(outcome, "deadlock") == 0) {
+    if (outcome == DEADLOCK) {
         printf(",\"deadlock\":");
         wsp_print_deadlock(m);
     }

@@ -10,6 +10,7 @@ static void prepare_processes(Machine *m) {
         p->info = &info->processes[each];
         p->index = each;
         p->waiting.reason = NOT_WAITING;
+        p->without_scopes = m->inputs->without_scopes[each];
         p->operands = wsp_allocate(m, info->most_scalars + (size_t)1, sizeof(u64));
         p->rounds = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
         p->counts = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
@@ -25,6 +26,7 @@ static void prepare_channels(Machine *m) {
     for (uint32_t each = 0; each < info->channel_count; each++) {
         m->channels[each].info = &info->channels[each];
         m->channels[each].index = each;
+        m->channels[each].capacity = m->inputs->capacities[each];
     }
     for (uint32_t each = 0; each < info->process_count; each++)
         for (uint32_t place = 0; place < info->processes[each].produce_count; place++)
@@ -33,8 +35,9 @@ static void prepare_channels(Machine *m) {
         m->channels[each].seen_closed = m->channels[each].producers == 0;
 }
 
-static void prepare_values(Machine *m, const Inputs *inputs) {
+static void prepare_values(Machine *m) {
     const ProgramInfo *info = m->info;
+    const Inputs *inputs = m->inputs;
     for (int each = 0; each < RESOURCES; each++) m->sizes[each] = inputs->sizes[each];
     m->symbols = inputs->symbols;
     m->slots = wsp_allocate(m, info->slot_count, sizeof(u64));
@@ -49,10 +52,10 @@ static void prepare_values(Machine *m, const Inputs *inputs) {
     }
 }
 
-static void prepare(Machine *m, const Inputs *inputs) {
+static void prepare(Machine *m) {
     const ProgramInfo *info = m->info;
     m->current_index = -1;
-    prepare_values(m, inputs);
+    prepare_values(m);
     m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
     m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
@@ -90,39 +93,56 @@ static void instant(Machine *m) {
     } while (!wsp_is_settled(m));
 }
 
-static const char *finish(Machine *m) {
-    if (setjmp(m->failed)) {
-        Process *p = m->current;
-        if (p != NULL) p->time = m->now;
-        if (m->failure.process == NULL) {
-            m->failure.process = p != NULL ? p->info->name : "";
-            m->failure.statement = p != NULL ? p->info->statements[p->pc] : "";
-        }
-        return "error";
+static void blame(Machine *m) {
+    Process *p = m->current;
+    if (p != NULL) p->time = m->now;
+    if (m->failure.process == NULL) {
+        m->failure.process = p != NULL ? p->info->name : "";
+        m->failure.statement = p != NULL ? p->info->statements[p->pc] : "";
+    }
+}
+
+/* How the run ends; UNKNOWN where it was left. */
+int wsp_finish(Machine *m) {
+    switch (setjmp(m->failed)) {
+    case 0: break;
+    case LEFT: return UNKNOWN;
+    default: blame(m); return ERROR;
     }
     do {
         if (m->events.count > 0) m->now = m->events.entries[0].time;
         instant(m);
     } while (m->events.count > 0);
-    if (m->first_task != NULL) return "deadlock";
+    if (m->first_task != NULL) return DEADLOCK;
     for (uint32_t each = 0; each < m->info->process_count; each++)
-        if (!m->processes[each].done) return "deadlock";
-    return "completed";
+        if (!m->processes[each].done) return DEADLOCK;
+    return COMPLETED;
 }
 
-/* Run a program, and print its result; whether it completed. */
-bool wsp_run(const ProgramInfo *info, const Inputs *inputs) {
+/* A run that has not begun. */
+Machine *wsp_machine(const ProgramInfo *info, const Inputs *inputs, u64 most_steps) {
     Machine *m = calloc(1, sizeof(Machine));
     if (m == NULL) {
         fprintf(stderr, "error: no memory for a run\n");
         exit(70);
     }
     m->info = info;
-    prepare(m, inputs);
-    const char *outcome = finish(m);
-    bool completed = strcmp(outcome, "completed") == 0;
-    wsp_print_result(m, outcome);
+    m->inputs = inputs;
+    m->most_steps = most_steps;
+    prepare(m);
+    return m;
+}
+
+void wsp_release_machine(Machine *m) {
     wsp_release_all(m);
     free(m);
-    return completed;
+}
+
+/* Run a program, and print its result; whether it completed. */
+bool wsp_run(const ProgramInfo *info, const Inputs *inputs) {
+    Machine *m = wsp_machine(info, inputs, UINT64_MAX);
+    int outcome = wsp_finish(m);
+    wsp_print_result(m, outcome);
+    wsp_release_machine(m);
+    return outcome == COMPLETED;
 }

@@ -109,6 +109,7 @@ typedef struct { u64 seen, value; } Token;
 
 typedef struct {
     const ChannelInfo *info;
+    u64 capacity;
     uint32_t index, producers;
     Token *tokens;
     size_t first, count, room;
@@ -124,7 +125,7 @@ struct Process {
     const ProcessInfo *info;
     uint32_t index, pc;
     u64 time;
-    bool done, queued, moved, stalled, pending;
+    bool done, queued, moved, stalled, pending, without_scopes;
     Waiting waiting;
     int delivered;
     u64 token;
@@ -170,8 +171,17 @@ typedef struct Block { struct Block *before, *after; } Block;
 
 typedef struct { const char *code, *process, *statement; char message[600]; } Failure;
 
+/* What a caller gives to a run, by index; a tensor that is NULL is as the program has it. */
+typedef struct {
+    u64 *symbols, *sizes, *capacities;
+    bool *without_scopes; /* of a process: it is executed as if its scopes were not there */
+    uint8_t **tensors;
+} Inputs;
+
 struct Machine {
     const ProgramInfo *info;
+    const Inputs *inputs;
+    u64 steps, most_steps;
     u64 sizes[RESOURCES];
     Block blocks;
     jmp_buf failed;
@@ -212,6 +222,7 @@ void wsp_release(void *block);
 void wsp_release_all(Machine *m);
 
 /* agenda.c */
+enum { FAILED = 1, LEFT };
 enum { KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON };
 void wsp_fail(Machine *m, const char *code, const char *process, const char *statement, const char *format, ...);
 void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subject);
@@ -219,6 +230,7 @@ size_t wsp_collect_due(Machine *m);
 void wsp_make_runnable(Machine *m, Process *p);
 Process *wsp_next_runnable(Machine *m);
 bool wsp_is_settled(const Machine *m);
+void wsp_count_step(Machine *m);
 
 /* channels.c */
 bool wsp_channel_send(Machine *m, Channel *c, Party party, u64 value);
@@ -301,12 +313,30 @@ u64 wsp_element(Machine *m, const TensorInfo *info, const uint8_t *data, u64 ele
 /* wait_graph.c: who waits for whom, names of a cycle printed as a JSON list */
 void wsp_print_cycle(Machine *m);
 
-/* report.c, result.c */
-void wsp_print_deadlock(Machine *m);
-void wsp_print_result(Machine *m, const char *outcome);
+/* trials.c: another execution after a deadlock, with other settings and within a bound of steps */
+typedef struct { uint32_t knob; u64 value; } Setting;
+typedef struct { Setting *settings; size_t count; } Settings;
+enum { COMPLETED, FURTHER, DEADLOCK, ERROR, UNKNOWN };
+typedef struct {
+    int outcome;
+    u64 *demand; /* the most that it had of each resource, then of each channel */
+    Settings exhausted; /* where it was a deadlock */
+    const char *error;
+} Trial;
+u64 wsp_progress(const Machine *m);
+Settings wsp_exhausted(Machine *m, const Machine *of);
+Trial wsp_try(Machine *m, const Settings *changed, u64 most_steps, u64 *steps);
 
-/* run.c: what a caller gives to a run; NULL is what the program has */
-typedef struct { u64 *symbols, *sizes; uint8_t **tensors; } Inputs;
+/* mitigations.c, report.c, result.c */
+void wsp_print_mitigations(Machine *m);
+bool wsp_scopes_hold_what_is_wanted(const Machine *m);
+void wsp_print_deadlock(Machine *m);
+void wsp_print_result(Machine *m, int outcome);
+
+/* run.c */
+Machine *wsp_machine(const ProgramInfo *info, const Inputs *inputs, u64 most_steps);
+int wsp_finish(Machine *m);
+void wsp_release_machine(Machine *m);
 bool wsp_run(const ProgramInfo *info, const Inputs *inputs);
 
 #endif

@@ -125,7 +125,12 @@ void wsp_load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
     m->slots[slot] = wsp_element(m, info, m->tensors[tensor], element);
 }
 
+/* Steps of scopes that are left out do not count. */
 void wsp_begin_scope(Machine *m, Process *p) {
+    if (p->without_scopes) {
+        m->steps--;
+        return;
+    }
     Scope *scope = m->free_scopes;
     if (scope != NULL)
         m->free_scopes = scope->outer;
@@ -137,6 +142,10 @@ void wsp_begin_scope(Machine *m, Process *p) {
 
 /* What complete tasks of the scope held is free; no barrier. */
 void wsp_end_scope(Machine *m, Process *p) {
+    if (p->without_scopes) {
+        m->steps--;
+        return;
+    }
     Scope *scope = p->scope;
     p->scope = scope->outer;
     scope->open = false;

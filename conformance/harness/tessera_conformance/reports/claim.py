@@ -1,0 +1,133 @@
+"""What follows from a report's lines: the outcome of each clause, and the claim.
+
+The plan of a report has every testable MUST clause of the claimed documents with what carries it, so that the claim
+follows from the file alone. A clause passes only where a case that judges its main effect ran and passed and none that
+ran failed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from tessera_conformance.registry.judged import carries
+from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
+
+Line = Mapping[str, Any]
+Outcome = Literal["pass", "fail", "deviates", "unsupported", "inapplicable", "untested", "not_testable"]
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+JUDGED: tuple[Outcome, ...] = ("pass", "fail", "deviates")
+"""The outcomes of a clause that this run has judged."""
+
+
+def counts_against(observation: Line) -> bool:
+    """Whether an observation is a failure that no deviation accounts for, or an unexpected pass."""
+    if observation["disposition"] == "unexpected_pass":
+        return True
+    return observation["verdict"] in BAD_VERDICTS and observation["disposition"] == "none"
+
+
+def left_out_by_level(observation: Line, level: str) -> bool:
+    """Whether a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
+    stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
+    judges = observation["levels"]
+    return observation["verdict"] == "inapplicable" and level not in judges and any(each in judges for each in stronger)
+
+
+def outcome(main: str, observations: Sequence[Line]) -> Outcome:
+    """What the cases of a clause come to, of which those carry it that judge `main`."""
+    if any(counts_against(line) for line in observations):
+        return "fail"
+    if any(line["disposition"] in ("known_deviation", "waived") for line in observations):
+        return "deviates"
+    passed = [line for line in observations if line["verdict"] == "pass"]
+    if any(carries(line["judges"], main) for line in passed):
+        return "pass"
+    verdicts = {line["verdict"] for line in observations}
+    if "unsupported" in verdicts:
+        return "unsupported"
+    return "inapplicable" if "inapplicable" in verdicts else "untested"
+
+
+def cases_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, list[Line]]:
+    """The cases of every testable MUST clause of the claimed documents; a twin has those of the clause it repeats."""
+    musts = plan["musts"]
+    by_clause: dict[str, dict[str, Line]] = {}
+    for line in observations:
+        for name in line["clauses"]:
+            by_clause.setdefault(musts.get(name, {}).get("as", name), {})[line["case"]] = line
+    return {name: list(by_clause.get(must.get("as", name), {}).values()) for name, must in musts.items()}
+
+
+def outcomes_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, Outcome]:
+    """The outcome of each of these clauses."""
+    musts = plan["musts"]
+    return {name: outcome(musts[name]["by"], cases) for name, cases in cases_of_musts(plan, observations).items()}
+
+
+def missing_musts(plan: Line, outcomes: Mapping[str, Outcome]) -> list[str]:
+    """The core MUST clauses that this run has not judged, a recorded reason aside."""
+    musts = plan["musts"]
+    return [
+        name
+        for name, found in outcomes.items()
+        if found not in JUDGED and musts[name]["profile"] == "core" and not musts[name].get("excused")
+    ]
+
+
+def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
+    """core, and the named profiles of which an implementation claims every feature."""
+    states = (hello or {}).get("capabilities", {})
+    named = plan["profiles"].items()
+    return ["core", *(name for name, row in named if all(_is_claimed(states, each) for each in row["features"]))]
+
+
+def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Line]) -> dict[str, int]:
+    """By named profile, how many core MUST clauses are unsupported for want of its features; "" for those of none."""
+    states = (hello or {}).get("capabilities", {})
+    outcomes, cases = outcomes_of_musts(plan, observations), cases_of_musts(plan, observations)
+    counts: Counter[str] = Counter()
+    for name in missing_musts(plan, outcomes):
+        if outcomes[name] == "unsupported":
+            needed = {each for line in cases[name] for each in line["needs"] if not _is_claimed(states, each)}
+            counts[_profile_with(plan, plan["musts"][name]["document"], needed)] += 1
+    return {key: counts[key] for key in (*plan["profiles"], "") if counts[key]}
+
+
+def _profile_with(plan: Line, document: str, features: set[str]) -> str:
+    """The first named profile with one of these features, those of the document before others; "" if there is none."""
+    rows = sorted(plan["profiles"].items(), key=lambda item: item[1]["document"] != document)
+    return next((name for name, row in rows if features & {*row["features"]}), "")
+
+
+def _is_claimed(states: Line, feature: str) -> bool:
+    return bool(states.get(feature, "unsupported") != "unsupported")
+
+
+def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
+    """Of each claimed document, how many of its testable MUST clauses came to each outcome."""
+    counts: dict[str, Counter[str]] = {}
+    for name, found in outcomes.items():
+        counts.setdefault(plan["musts"][name]["document"], Counter())[found] += 1
+    return {
+        document: {each: found[each] for each in OUTCOMES if found[each]} for document, found in sorted(counts.items())
+    }
+
+
+def claimed(header: Line, plan: Line, observations: Sequence[Line], problems: Sequence[str]) -> str:
+    """success, partial or failure.
+
+    Failure also where nothing passed: a run that judged nothing claims nothing. Partial where part of the suite was
+    left out, the level of the run leaves arithmetic unjudged, or a core MUST clause of a claimed document was not
+    judged.
+    """
+    passed = any(line["verdict"] == "pass" for line in observations)
+    if problems or not passed or any(counts_against(line) for line in observations):
+        return "failure"
+    selection = header["selection"]
+    whole = selection["complete"] and selection["shard"] is None and selection.get("door") != "operations"
+    if not whole or any(left_out_by_level(line, selection["level"]) for line in observations):
+        return "partial"
+    return "partial" if missing_musts(plan, outcomes_of_musts(plan, observations)) else "success"

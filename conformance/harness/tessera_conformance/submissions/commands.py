@@ -1,0 +1,106 @@
+"""`tessera-conformance bundle`: the submission of a report; `bundle verify` checks one without the implementation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.commands.cli_errors import print_problems, reporting_errors
+from tessera_conformance.deviations import MalformedDeviations
+from tessera_conformance.observations import Fault, describe
+from tessera_conformance.registry import RegistryError
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.lines import plain
+from tessera_conformance.session import Session
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import FORMS, locate
+
+SHOWN = 40
+VERIFY = "verify"
+
+
+class CannotBundle(Exception):
+    """No submission can be made; says why."""
+
+
+class SubmissionProblem(Exception):
+    """Something is wrong with a submission."""
+
+
+def configure_bundle(parser: argparse.ArgumentParser) -> None:
+    """The command `bundle`."""
+    parser.description = "Make the submission of a report, or check one: bundle REPORT ..., bundle verify SUBMISSION."
+    parser.add_argument(
+        "words", nargs="+", metavar="REPORT", help=f"{FILE_NAME} or its directory; or: verify SUBMISSION"
+    )
+    parser.add_argument("--impl", metavar="IMPL", help=f"what the report is about: {FORMS}")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="the folder of the submission, a new one")
+    parser.set_defaults(
+        handler=reporting_errors(
+            bundle,
+            CannotBundle,
+            UnreadableReport,
+            ImplementationUnavailable,
+            SuiteNotCollected,
+            RegistryError,
+            MalformedDeviations,
+        )
+    )
+
+
+def bundle(arguments: argparse.Namespace) -> int:
+    """Make or check a submission."""
+    first, *rest = arguments.words
+    if first == VERIFY and len(rest) == 1:
+        return _verify(Path(rest[0]))
+    if rest or arguments.impl is None or arguments.output is None:
+        raise CannotBundle("use bundle REPORT --impl=IMPL --output=DIR, or bundle verify SUBMISSION")
+    return _make(Path(first), arguments.impl, arguments.output)
+
+
+def _make(path: Path, implementation: str, output: Path) -> int:
+    from tessera_conformance.submissions.contents import contents, write
+
+    report = read(path / FILE_NAME if path.is_dir() else path)
+    if report.claim == "invalid":
+        raise CannotBundle(f"{report.path}: not a valid report: {report.problem}")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise CannotBundle(f"{output}: is there already: name a new folder")
+    _require_same_hello(report, implementation)
+    write(output, contents(report, implementation))
+    print(f"{output}: the submission, claim {report.claim}; now try: tessera-conformance bundle verify {output}")
+    return 0
+
+
+def _require_same_hello(report: Report, implementation: str) -> None:
+    """The implementation that is named answers as the one of the report did."""
+    session = Session(locate(implementation))
+    try:
+        hello = session.open()
+        if isinstance(hello, Fault):
+            raise CannotBundle(f"{implementation}: {describe(hello)}")
+        told = report.header["implementation"]["hello"]
+        if plain(hello.message) != told:
+            raise CannotBundle(f"{implementation}: is not what the report is about: its Hello is another")
+    finally:
+        session.close()
+
+
+def _verify(directory: Path) -> int:
+    """0 where everything follows, 1 where something does not, 2 where there is no report."""
+    from tessera_conformance.collection import CollectedSuite
+    from tessera_conformance.plugin import CASE
+    from tessera_conformance.submissions.verify import verify
+
+    found = verify(directory, {item.stash[CASE].id: item for item in CollectedSuite().items})
+    print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
+    if len(found.problems) > SHOWN:
+        print(f"and {len(found.problems) - SHOWN} more")
+    counts = f"{found.judged} checks judged again, {found.taken} properties taken as told"
+    if found.problems:
+        print(f"{directory}: {len(found.problems)} problems; {counts}", file=sys.stderr)
+        return 1
+    print(f"{directory}: everything follows; {counts}")
+    return 0

@@ -1,0 +1,133 @@
+"""A submission: a report with all that is needed to read it, check it and repeat it, in one folder.
+
+statement.json     who claims what, in numbers
+report.jsonl       the report, as the run left it
+plan.txt           the cases of the run, one a line
+deviations.toml    the known deviations under which it ran
+environment.json   the machine and the versions of what ran
+locks/             the clauses and the golden vectors that were judged by, by digest
+REPEAT.md          how to run it again
+MANIFEST.json      the SHA-256 of every other file
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance import __version__
+from tessera_conformance.deviations import Deviation
+from tessera_conformance.locations import clauses_directory, vectors_directory
+from tessera_conformance.reports.baseline import as_toml
+from tessera_conformance.reports.journal import FILE_NAME, Report
+
+MANIFEST = "MANIFEST.json"
+CLAUSES_LOCK, VECTORS_LOCK = "locks/clauses.lock", "locks/vectors.json"
+PACKAGES = ("tessera-conformance", "numpy", "lark", "mpmath", "gmpy2", "jsonschema", "pytest", "hypothesis")
+
+
+def contents(report: Report, implementation: str) -> dict[str, bytes]:
+    """The files of a submission but its manifest, by path."""
+    texts = {
+        "statement.json": _json(statement(report)),
+        "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
+        "deviations.toml": deviations_text(report),
+        "environment.json": _json(_environment()),
+        "REPEAT.md": _repeat(report, implementation),
+    }
+    return {
+        FILE_NAME: report.path.read_bytes(),
+        CLAUSES_LOCK: (clauses_directory() / "clauses.lock").read_bytes(),
+        VECTORS_LOCK: (vectors_directory() / "MANIFEST.json").read_bytes(),
+        **{path: text.encode() for path, text in texts.items()},
+    }
+
+
+def write(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files and their manifest. Raises `OSError`."""
+    for path, data in files.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_bytes(data)
+    (directory / MANIFEST).write_text(_json({path: digest(files[path]) for path in sorted(files)}), encoding="utf-8")
+
+
+def statement(report: Report) -> dict[str, Any]:
+    """Who claims what: all of it follows from the report."""
+    hello = report.header["implementation"]["hello"] or {}
+    selection = {name: value for name, value in report.header["selection"].items() if name != "deviations"}
+    return {
+        "harness": report.header["harness"],
+        "implementation": hello.get("implementation"),
+        "documents": hello.get("documents", []),
+        "features": sorted(name for name, state in hello.get("capabilities", {}).items() if state != "unsupported"),
+        "selection": selection,
+        "claim": report.claim,
+        "cases": len(report.plan["cases"]),
+        "verdicts": dict(sorted(Counter(line["verdict"] for line in report.observations).items())),
+        "dispositions": dict(sorted(Counter(line["disposition"] for line in report.observations).items())),
+        "report": digest(report.path.read_bytes()),
+    }
+
+
+def deviations_text(report: Report) -> str:
+    """The deviations under which the run was made, as a file that `--deviations` takes."""
+    entries = [
+        Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])})
+        for entry in report.header["selection"]["deviations"]
+    ]
+    return as_toml(entries, "The known deviations of the run.")
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 as it stands in the manifest."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _environment() -> dict[str, Any]:
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = __version__ if name == "tessera-conformance" else "unknown"
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "packages": versions,
+    }
+
+
+def _repeat(report: Report, implementation: str) -> str:
+    chosen = report.header["selection"]
+    words = ["tessera-conformance", "run", f"--impl={implementation}", f"--profile={chosen['profile']}"]
+    words += [f"--level={chosen['level']}", "--deviations=deviations.toml"]
+    words += [f"--door={chosen['door']}"] if chosen.get("door", "programs") != "programs" else []
+    words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
+    words += [f"--today={chosen['today']}"] if chosen["today"] else []
+    part = "" if chosen["complete"] else "\nThe run left cases out: `plan.txt` names those that it had.\n"
+    return f"""# How to repeat this run
+
+With {report.header["harness"]}, in this folder:
+
+```sh
+{shlex.join(words)}
+tessera-conformance compare report.jsonl report/report.jsonl
+```
+{part}
+The report says the same whenever the implementation does; what differs between two runs stands in it under `run`.
+`tessera-conformance bundle verify .` checks this folder without the implementation.
+"""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1) + "\n"

@@ -1,0 +1,161 @@
+"""The verdict of a case from its line in a report, without the implementation: what its checks and exchanges show.
+
+Each check is judged again from what was expected and found. What a line does not hold, a property in words or a long
+tensor that is known by its digest, is taken as the line says it, and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tessera_conformance.check import MOST_ERRORS
+from tessera_conformance.differences import first_difference
+from tessera_conformance.reports.lines import shortened
+from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.vectors import Vector
+
+Line = Mapping[str, Any]
+
+WANTED = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
+FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DOTALL)
+
+
+@dataclass
+class Recomputation:
+    """What was found in the lines of a report: problems, and how many checks are known by the line's word alone."""
+
+    problems: list[str] = field(default_factory=list)
+    judged: int = 0
+    taken: int = 0
+
+    def judge(self, line: Line, vector: Vector | None, level: str) -> None:
+        """Judge the checks of a case that ran, and then its verdict."""
+        for check in line["checks"]:
+            passed = _passed(check)
+            self.judged += passed is not None
+            self.taken += passed is None
+            if passed is not None and passed != check["passed"]:
+                stated = "passed" if check["passed"] else "failed"
+                self.problems.append(
+                    f"{line['case']}: the check {check['what']!r} is told to have {stated}, and has not"
+                )
+        if vector is not None and level == "strict":
+            self.problems += _against_vector(line, vector)
+        possible = _possible(line)
+        if line["verdict"] not in possible:
+            shown = " or ".join(possible)
+            self.problems.append(f"{line['case']}: the verdict is {line['verdict']}, what was observed shows {shown}")
+
+
+def _possible(line: Line) -> Sequence[str]:
+    """The verdicts that the checks and exchanges of a case that ran leave open."""
+    checks, exchanges = line["checks"], line["exchanges"]
+    if line["verdict"] == "harness_error":
+        return ["harness_error"]  # the suite's own fault, which no observation shows; it counts as a failure
+    faults = [exchange["observation"]["fault"]["kind"] for exchange in exchanges if "fault" in exchange["observation"]]
+    failed = not all(check["passed"] for check in checks)
+    if failed or faults:
+        return [*(["fail"] if failed else []), *faults[:1]]
+    if exchanges and "unsupported" in exchanges[-1]["observation"]:
+        return ["fail"]
+    return ["pass"] if checks else ["harness_error"]
+
+
+def _passed(check: Line) -> bool | None:
+    """Whether a check holds, as far as the line shows what was expected and found."""
+    expected, actual = check["expected"], check["actual"]
+    match check["kind"]:
+        case "returns":
+            return bool(actual == "returned a result")
+        case "status":
+            return f" with {expected}:" in str(actual)
+        case "rejects":
+            return _is_rejection(str(expected), str(actual))
+        case "equal":
+            return _same(expected, actual)
+        case "within":
+            return bool(actual == "all")
+        case "bits":
+            return _same_bits(expected, actual)
+    return None
+
+
+def _same(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(_same, expected, actual))
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(_same(expected[key], actual[key]) for key in expected)
+    return type(expected) is type(actual) and bool(expected == actual)
+
+
+def _same_bits(expected: Any, actual: Any) -> bool | None:
+    """Whether two tensors have the same bits, but for NaNs; None where their digests differ and no bits are there."""
+    if expected == actual:
+        return True
+    try:
+        wanted, found = from_wire(expected), from_wire(actual)
+    except MalformedTensor:
+        return None  # one of them is known by its digest
+    return first_difference(found, wanted) is None if isinstance(wanted, Tensor) else None
+
+
+def _is_rejection(wanted: str, actual: str) -> bool:
+    told, found = WANTED.fullmatch(wanted), FOUND.fullmatch(actual)
+    if told is None or found is None:
+        return False
+    errors = [each.rpartition(" at line ") for each in found[3].split(", ")]
+    categories, phases = told[1].split(" or "), told[2].split(" or ") if told[2] else []
+    hit = any(category in categories and told[3] in (None, line) for category, _, line in errors)
+    return hit and len(errors) <= MOST_ERRORS and (not phases or found[1] in phases)
+
+
+def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
+    """Whether the bits that a golden case expected are the frozen ones, and those that it found were answered."""
+    bits = [check for check in line["checks"] if check["kind"] == "bits"]
+    answered = list(_tensors([exchange["observation"].get("returned") for exchange in line["exchanges"]]))
+    for check, frozen in zip(bits, vector.expected, strict=False):
+        if check["expected"] != shortened(frozen):
+            yield f"{line['case']}: the check {check['what']!r} expects other bits than the golden vector {vector.id}"
+        if (
+            check["passed"]
+            and vector.call.method.endswith((".execute", ".evaluate"))
+            and check["actual"] not in answered
+        ):
+            yield f"{line['case']}: the bits that were judged stand in no answer"
+    if line["verdict"] == "pass" and len(bits) < len(vector.expected):
+        yield f"{line['case']}: {len(bits)} results were judged, {vector.id} has {len(vector.expected)}"
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Every tensor's message in a nested value."""
+    if isinstance(value, dict):
+        if "$tensor" in value:
+            yield value
+        else:
+            for item in value.values():
+                yield from _tensors(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _tensors(item)
+
+
+def unaccounted(lines: Sequence[Line], plan: Sequence[str], known: Collection[str], complete: bool) -> Iterator[str]:
+    """Cases that are missing, that nobody knows, or that stand there twice."""
+    seen: set[str] = set()
+    for case in (line["case"] for line in lines):
+        if case in seen:
+            yield f"{case}: observed twice"
+        seen.add(case)
+    for case in plan:
+        if case not in seen:
+            yield f"{case}: planned, and not observed"
+    for case in sorted(seen - set(plan)):
+        yield f"{case}: observed, and not planned"
+    for case in sorted(set(plan) - set(known)):
+        yield f"{case}: no case of this suite"
+    if complete:
+        for case in sorted(set(known) - set(plan)):
+            yield f"{case}: a case of the suite that the plan leaves out, though the run is told to be whole"

@@ -1,0 +1,158 @@
+"""Checks a submission without the implementation: nothing missing, unknown, twice or altered, every verdict recomputed.
+
+Whoever makes a submission can make its digests anew, so that these show accidents only. What an edit cannot escape is
+the suite: its cases with their clauses, its golden vectors, and the verdicts that follow from what was observed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.deviations import Deviation, Deviations, MalformedDeviations
+from tessera_conformance.locations import clauses_directory, vectors_directory
+from tessera_conformance.observations import Fault
+from tessera_conformance.plugin import CASE
+from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.submissions.contents import (
+    CLAUSES_LOCK,
+    MANIFEST,
+    VECTORS_LOCK,
+    deviations_text,
+    digest,
+    statement,
+)
+from tessera_conformance.submissions.recompute import Recomputation, unaccounted
+from tessera_conformance.suite_run import Case
+from tessera_conformance.vectors import Vector
+from tessera_conformance.verdicts import before_running
+
+CLOSED_DOOR = "--door=operations"
+
+
+def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputation:
+    """Everything that is wrong with a submission; `suite` are the tests of this suite by case id.
+
+    Raises:
+        UnreadableReport: its report is no report at all.
+    """
+    found = Recomputation()
+    found.problems += _files(directory)
+    report = read(directory / FILE_NAME)
+    if report.claim == "invalid":
+        found.problems.append(f"{FILE_NAME}: {report.problem}")
+    found.problems += _locks(directory, report)
+    found.problems += _made_from(directory, report)
+    selection = report.header["selection"]
+    complete = selection["complete"] and selection["shard"] is None
+    found.problems += unaccounted(report.observations, report.plan["cases"], suite.keys(), complete)
+    _recompute(report, suite, found)
+    return found
+
+
+def _files(directory: Path) -> Iterator[str]:
+    """Files that the manifest does not know, that are not there, or that are not what they were."""
+    try:
+        told = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        yield f"{MANIFEST}: cannot be read: {error}"
+        return
+    there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()} - {MANIFEST}
+    yield from (f"{path}: missing" for path in sorted(told.keys() - there))
+    yield from (f"{path}: no file of the submission" for path in sorted(there - told.keys()))
+    for path in sorted(there & told.keys()):
+        if digest((directory / path).read_bytes()) != told[path]:
+            yield f"{path}: altered: its SHA-256 is not that of the manifest"
+
+
+def _locks(directory: Path, report: Report) -> Iterator[str]:
+    """Whether the submission was judged by the clauses and vectors of this suite."""
+    ours = {
+        CLAUSES_LOCK: clauses_directory() / "clauses.lock",
+        VECTORS_LOCK: vectors_directory() / "MANIFEST.json",
+    }
+    for path, file in ours.items():
+        lock = directory / path
+        if lock.is_file() and lock.read_bytes() != file.read_bytes():
+            yield f"{path}: not that of this suite: verify with the version that made the report"
+    lock = directory / CLAUSES_LOCK
+    if lock.is_file() and digest(lock.read_bytes()) != report.header["registry"]["sha256"]:
+        yield f"{CLAUSES_LOCK}: the report was made with another registry of clauses"
+
+
+def _made_from(directory: Path, report: Report) -> Iterator[str]:
+    """Whether what is made from the report still says what the report says."""
+    expected = {
+        "statement.json": json.dumps(statement(report), indent=1) + "\n",
+        "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
+        "deviations.toml": deviations_text(report),
+    }
+    for path, text in expected.items():
+        if (directory / path).is_file() and (directory / path).read_text(encoding="utf-8") != text:
+            yield f"{path}: does not follow from the report"
+
+
+def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Recomputation) -> None:
+    header, selection = report.header, report.header["selection"]
+    hello = _hello(header)
+    deviations = Deviations([_entry(each) for each in selection["deviations"]])
+    for line in report.observations:
+        item = suite.get(line["case"])
+        if item is None:
+            continue  # told already
+        case: Case = item.stash[CASE]
+        if line["verdict"] != "not_run" and (line["clauses"] != case.clause_ids or line["levels"] != [*case.levels]):
+            found.problems.append(f"{line['case']}: has other clauses or levels than in this suite")
+        disposition, _ = deviations.disposition(line["case"], case.clause_ids, line["verdict"])
+        if disposition != line["disposition"]:
+            found.problems.append(
+                f"{line['case']}: the disposition is {line['disposition']}, by the deviations it is {disposition}"
+            )
+        before = before_running(
+            case.clauses, case.features, case.levels, hello, selection["profile"], selection["level"]
+        )
+        if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
+            _judge_left_out(line, before.verdict if before else None, selection.get("door", "programs"), found)
+        elif line["verdict"] != "not_run":
+            found.judge(line, _vector(item), selection["level"])
+
+
+def _judge_left_out(line: Mapping[str, Any], verdict: str | None, door: str, found: Recomputation) -> None:
+    """A case that was not run, by the claims and the selection, or for want of programs."""
+    by_door = line["verdict"] == "inapplicable" and door == "operations" and CLOSED_DOOR in line["reason"]
+    if line["verdict"] not in (verdict, "not_run") and not (verdict is None and by_door):
+        expected = verdict or "that of a case that ran"
+        found.problems.append(
+            f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is {expected}"
+        )
+
+
+def _hello(header: Mapping[str, Any]) -> Hello | Fault:
+    told = header["implementation"]
+    if told["hello"] is None:
+        return Fault("crash", str(told["fault"]))
+    try:
+        return read_hello(told["hello"])
+    except ProtocolViolation as violation:
+        return Fault("protocol_error", str(violation))
+
+
+def _entry(fields: Mapping[str, Any]) -> Deviation:
+    try:
+        return Deviation(**{**fields, "expires": date.fromisoformat(fields["expires"])})
+    except (TypeError, ValueError, KeyError) as error:
+        raise MalformedDeviations(f"{FILE_NAME}: a deviation in the header: {error}") from None
+
+
+def _vector(item: pytest.Function) -> Vector | None:
+    vector = item.callspec.params.get("vector") if hasattr(item, "callspec") else None
+    return vector if isinstance(vector, Vector) and item.stash[CASE].id.split("/golden/")[1:] else None
+
+
+__all__ = ["UnreadableReport", "verify"]

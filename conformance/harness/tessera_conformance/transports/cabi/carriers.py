@@ -1,0 +1,260 @@
+"""From the parameters of a method to the arguments of its C function, and from what its out pointers give to a result.
+
+How follows from the declaration (`interface/c_declarations.py`): nothing here knows a function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cffi import FFI
+
+from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
+from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output
+from tessera_conformance.protocol import read_diagnostic
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.tensors import to_wire
+from tessera_conformance.transports.cabi.library import Library
+
+__all__ = ["CMethod", "decoded", "stopped"]
+
+Arguments = tuple[Any, ...]
+"""C values of one or two parameters; they own what they point to."""
+Carrier = Callable[[Mapping[str, Any]], Arguments]
+"""The C values of one parameter of a method, of all that are given by name."""
+
+
+class CMethod:
+    """A method of the protocol, answered by one C function."""
+
+    def __init__(self, library: Library, function: CFunction) -> None:
+        self._library, self._ffi = library, library.ffi
+        self._name = function.name
+        self._steps: list[Carrier | Output] = []
+        before = None
+        for position in function.positions:
+            if isinstance(position, Output):
+                self._steps.append(position)
+            else:
+                self._steps.append(_carrier(self._ffi, position, before if not function.extension else None))
+                before = position.name
+        last = function.positions[-1] if function.positions else None
+        self._buffered = last.form if isinstance(last, Output) and last.form in ("data", "text", "json") else None
+        self._output = last.name if isinstance(last, Output) else ""
+
+    def __call__(self, *, null: Sequence[str] = (), **given: Any) -> Any:
+        """The result; outputs named in `null` are NULL pointers, and 0 in the result.
+
+        Raises:
+            Refusal: for a status other than TESS_OK.
+            NotSupported: an argument cannot be said in C.
+            MalformedAnswer: the library gave what no result can be made of.
+        """
+        arguments: list[Any] = []
+        pointers: list[tuple[Output, Any]] = []
+        for step in self._steps[:-1] if self._buffered else self._steps:
+            if isinstance(step, Output):
+                pointer = self._ffi.NULL if step.name in null else self._ffi.new(_type(step.parameters[0]))
+                pointers.append((step, pointer))
+                arguments.append(pointer)
+            else:
+                arguments.extend(step(given))
+        if self._buffered:
+            return self._through_a_buffer(arguments)
+        status = self._library.call(self._name, arguments)
+        if status != 0:
+            raise stopped(self._library, self._name, status)
+        return {output.name: _given(self._ffi, output, pointer) for output, pointer in pointers}
+
+    def _through_a_buffer(self, arguments: Sequence[Any]) -> Any:
+        """A text or data, or the whole result as JSON."""
+        if self._buffered == "data":
+            status, data = self._library.call_for_bytes(self._name, arguments)
+            answer: Any = {self._output: data.hex()}
+        else:
+            status, text = self._library.call_for_text(self._name, arguments)
+            answer = {self._output: text} if self._buffered == "text" else text
+        if status != 0:
+            raise stopped(self._library, self._name, status)
+        return decoded(self._name, answer) if self._buffered == "json" else answer
+
+
+def stopped(library: Library, name: str, status: int) -> Refusal | NotSupported:
+    """What a status other than TESS_OK becomes: what `tessxOutcome` says of it, else the status and the last error."""
+    names: Mapping[int, str] = library.ffi.typeof("tessStatus_t").elements
+    code = names.get(status, f"the status {status}, which is none of tessStatus_t")
+    return _outcome(library, code) or Refusal(code, "call", _last_error(library) or f"{name} gave {code}")
+
+
+def _last_error(library: Library) -> str:
+    if not library.has("tessxLastError"):
+        return ""
+    status, text = library.call_for_text("tessxLastError", ())
+    return text if status == 0 else ""
+
+
+def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
+    """What `tessxOutcome` says of the call that failed, where that agrees with its status.
+
+    A code that is no status agrees with TESS_ERR_INVALID_VALUE, and what is unsupported with TESS_ERR_UNSUPPORTED.
+    """
+    if not library.has("tessxOutcome"):
+        return None
+    status, text = library.call_for_text("tessxOutcome", ())
+    if status != 0:
+        return None
+    told = decoded("tessxOutcome", text)
+    if first_problem("tessera:protocol/messages", "outcome", told) is not None or "returned" in told:
+        raise MalformedAnswer(f"tessxOutcome gave no outcome of a call that failed: {text[:120]!r}")
+    if "unsupported" in told:
+        return NotSupported(told["unsupported"]["feature"]) if code == "TESS_ERR_UNSUPPORTED" else None
+    rejected = told["rejected"]
+    statuses = library.ffi.typeof("tessStatus_t").relements
+    if code != (rejected["code"] if rejected["code"] in statuses else "TESS_ERR_INVALID_VALUE"):
+        return None
+    diagnostics = [read_diagnostic(each) for each in rejected.get("diagnostics", ())]
+    return Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
+
+
+def decoded(name: str, text: str) -> dict[str, Any]:
+    """The JSON object that a function gave. Raises `MalformedAnswer`."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedAnswer(f"{name} gave no JSON: {error}: {text[:120]!r}") from None
+    if not isinstance(value, dict):
+        raise MalformedAnswer(f"{name} gave no JSON object: {text[:120]!r}")
+    return value
+
+
+def _type(parameter: str) -> str:
+    """The type in `const char* name`."""
+    return parameter.rpartition(" ")[0]
+
+
+# Inputs
+
+
+def _carrier(ffi: FFI, position: Input, before: str | None) -> Carrier:
+    """How an input is carried; `before` is the one before it, whose length an optional integer says."""
+    c_type, name = _type(position.parameters[0]), position.name
+    read = _READERS[position.form](ffi, c_type)
+    sized = len(position.parameters) == 2
+    absent = _absent(ffi, position, c_type, sized)
+
+    def carry(given: Mapping[str, Any]) -> Arguments:
+        if name not in given:
+            return (ffi.cast(c_type, _length(given.get(before))),) if before is not None else absent
+        value = given[name]
+        try:
+            found = read(value)
+            return (found, len(value) // 2 if isinstance(value, str) else 0) if sized else (found,)
+        except (TypeError, ValueError, KeyError, AttributeError):
+            raise NotSupported(f"{name} = {value!r}: in C it is a {c_type}") from None
+
+    return carry
+
+
+def _absent(ffi: FFI, position: Input, c_type: str, sized: bool) -> Arguments:
+    if sized:
+        return (ffi.NULL, 0)
+    if position.form == "integer":
+        return (ABSENT,)
+    return (0,) if position.form in ("bool", "number") else (ffi.NULL,)
+
+
+def _length(value: Any) -> int:
+    """The items of a list, the bytes of data in hexadecimal digits, 0 of a pointer."""
+    if isinstance(value, str):
+        return len(value) // 2
+    return len(value) if isinstance(value, list) else 0
+
+
+def _pointer(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    return lambda value: ffi.cast("void*", value)
+
+
+def _integer(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    return lambda value: ffi.cast(c_type, value)
+
+
+def _number(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    return float
+
+
+def _text(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    return lambda value: ffi.NULL if value is None else ffi.new("char[]", value.encode("utf-8", "surrogatepass"))
+
+
+def _memory(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value is None:
+            return ffi.NULL
+        return ffi.cast("void*", value) if isinstance(value, int) else ffi.new("char[]", bytes.fromhex(value))
+
+    return read
+
+
+def _integers(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        return ffi.NULL if value is None else ffi.new("int[]", [int(ffi.cast("int", each)) for each in value])
+
+    return read
+
+
+def _structure(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    """A structure by value, or the pointer to one."""
+    by_value = not c_type.endswith("*")
+    bare = c_type.removeprefix("const ").rstrip("*").strip()
+    members = dict(ffi.typeof(bare).fields)
+
+    def read(value: Any) -> Any:
+        if value is None and not by_value:
+            return ffi.NULL
+        made = ffi.new(f"{bare}*", {name: _fitted(ffi, members[name].type, each) for name, each in value.items()})
+        return made[0] if by_value else made
+
+    return read
+
+
+def _fitted(ffi: FFI, kind: Any, value: Any) -> Any:
+    """A number as its member holds it, cut as C cuts it; of an array, each."""
+    if kind.kind == "array":
+        return [int(ffi.cast(kind.item, each)) for each in value]
+    return int(ffi.cast(kind, value))
+
+
+def _json(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+    return lambda value: ffi.new("char[]", json.dumps(to_wire(value, None), separators=(",", ":")).encode())
+
+
+_READERS: Mapping[str, Callable[[FFI, str], Callable[[Any], Any]]] = {
+    "handle": _pointer,
+    "pointer": _pointer,
+    "integer": _integer,
+    "bool": lambda ffi, c_type: lambda value: int(bool(value)),
+    "number": _number,
+    "text": _text,
+    "data": _memory,
+    "memory": _memory,
+    "integers": _integers,
+    "structure": _structure,
+    "json": _json,
+}
+
+
+# Outputs
+
+
+def _given(ffi: FFI, output: Output, pointer: Any) -> Any:
+    """What an out pointer points to; 0 where it is NULL."""
+    if output.form == "structure":
+        members = ffi.typeof(_type(output.parameters[0]).rstrip("*")).fields
+        return {name: 0 if pointer == ffi.NULL else int(getattr(pointer, name)) for name, _ in members}
+    if pointer == ffi.NULL:
+        return 0
+    if output.form in ("handle", "pointer"):
+        return int(ffi.cast("uintptr_t", pointer[0]))
+    return bool(pointer[0]) if output.form == "bool" else int(pointer[0])

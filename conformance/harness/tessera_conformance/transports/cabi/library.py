@@ -1,0 +1,97 @@
+"""A loaded C library: which functions it has, in its table (`tessGetApi`) or exported, and what a call gives.
+
+In the process that `child.py` starts, never in that of the suite: whatever the library does ends this process only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cffi import FFI
+
+from tessera_conformance.adapter import MalformedAnswer
+from tessera_conformance.interface.c_declarations import SESSION, CFunction, c_functions, declarations
+from tessera_conformance.transports.cabi.call_record import INSIDE, RETURNED, SIZE
+
+__all__ = ["Library"]
+
+TABLE = "tessGetApi"
+FIRST_CAPACITY = 1 << 16
+"""Bytes of a buffer, where the library says what it needs."""
+LARGEST_ANSWER = 256 << 20
+
+
+class Library:
+    """The functions of the library at `path`, by name. Raises `OSError` where it cannot be loaded."""
+
+    def __init__(self, path: str, record: mmap.mmap | None = None) -> None:
+        exported = ctypes.CDLL(path)
+        self.functions: Mapping[str, CFunction] = {each.name: each for each in c_functions().values()}
+        extensions = [each.name for each in self.functions.values() if each.extension]
+        found = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
+        self.ffi = FFI()
+        self.ffi.cdef(declarations(found))
+        self._library = self.ffi.dlopen(path)
+        self._record = record
+        self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
+        runtime = [each.name for each in self.functions.values() if not each.extension]
+        own = {name: self._from_table(name) if self._table else self._exported(name) for name in runtime}
+        self._callables = {name: each for name, each in own.items() if each is not None}
+        self._callables |= {name: getattr(self._library, name) for name in found}
+        self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
+
+    def has(self, name: str) -> bool:
+        """Whether the library has a function."""
+        return name in self._callables
+
+    def _exported(self, name: str) -> Callable[..., int] | None:
+        return getattr(self._library, name, None)
+
+    def _from_table(self, name: str) -> Callable[..., int] | None:
+        """An entry of the table; one that is beyond its size, or NULL, is not there."""
+        offset = self.ffi.offsetof("tessApi", name)
+        if offset + self.ffi.sizeof("void*") > self._table.struct_size:
+            return None
+        entry = getattr(self._table, name)
+        return None if entry == self.ffi.NULL else entry
+
+    def call(self, name: str, arguments: Sequence[Any]) -> int:
+        """The status that a function gives; the record says that it is inside, should the process end there."""
+        function = self._callables[name]
+        if self._record is None:
+            return function(*arguments)
+        record = name.encode()
+        self._record[:SIZE] = INSIDE + record.ljust(SIZE - 1, b"\0")
+        status = function(*arguments)
+        self._record[:1] = RETURNED
+        return status
+
+    def call_for_bytes(self, name: str, arguments: Sequence[Any]) -> tuple[int, bytes]:
+        """The status and what a function writes through `out, capacity, needed`, asked again with as much as it needs.
+
+        Raises:
+            MalformedAnswer: it needs more each time, or more than any answer may have.
+        """
+        buffer, capacity = self._buffer, FIRST_CAPACITY
+        needed = self.ffi.new("size_t*")
+        for _ in range(4):
+            status = self.call(name, (*arguments, buffer, capacity, needed))
+            if status != 0:
+                return status, b""
+            if needed[0] <= capacity:
+                return status, bytes(self.ffi.buffer(buffer, needed[0]))
+            if needed[0] > LARGEST_ANSWER:
+                raise MalformedAnswer(
+                    f"{name} says that it needs {needed[0]} bytes; an answer has {LARGEST_ANSWER} at most"
+                )
+            capacity = needed[0]
+            buffer = self.ffi.new("char[]", capacity)
+        raise MalformedAnswer(f"{name} needed more than {capacity} bytes, and more again when it was given them")
+
+    def call_for_text(self, name: str, arguments: Sequence[Any]) -> tuple[int, str]:
+        """The same of a text, which ends with a NUL."""
+        status, data = self.call_for_bytes(name, arguments)
+        return status, data.partition(b"\0")[0].decode(errors="replace")

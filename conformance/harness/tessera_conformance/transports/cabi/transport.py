@@ -1,0 +1,48 @@
+"""The transport `cabi:`: a process loads the library and speaks the line protocol; where it ended is said."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.transports import TransportFault
+from tessera_conformance.transports.cabi import call_record
+from tessera_conformance.transports.cabi.loading import exported_by
+from tessera_conformance.transports.cabi.options import read_options
+from tessera_conformance.transports.rpc import ProcessTransport
+
+__all__ = ["CabiTransport"]
+
+CHILD = "tessera_conformance.transports.cabi.child"
+
+
+class CabiTransport(ProcessTransport):
+    """Asks the library at `PATH[,header=FILE][,description=FILE][,fresh=1]`.
+
+    Raises:
+        ImplementationUnavailable: there is none, it cannot be loaded here, or exports nothing of the interface.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"cabi:{place}")
+        self._options = read_options(place, self.label)
+        self._exported = exported_by(self._options.library, self.label)
+        self._record = Path()
+
+    def exports(self, function: str) -> bool:
+        """Whether the library exports an extension."""
+        return function in self._exported
+
+    def arguments(self, exchange: Path) -> list[str]:
+        """The process that loads the library."""
+        self._record = call_record.create(exchange)
+        return [sys.executable, "-m", CHILD, self._options.written(), str(self._record)]
+
+    def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
+        try:
+            return super()._exchange_message(method, params, deadline)
+        except TransportFault as stop:
+            stop.fault = replace(stop.fault, detail=stop.fault.detail + call_record.described(self._record))
+            raise

@@ -1,0 +1,94 @@
+"""The defects of the native runtime of `examples/vendor_c`, asked through its C interface.
+
+`defects.toml` names for each the clause that it breaks. The library is built once, by its own Makefile; the environment
+of the process that loads it switches one defect on. Images are made by the reference's compiler.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tessera_conformance.strength import Violation
+from tessera_conformance.transports import Transport
+from tessera_conformance.transports.cabi.transport import CabiTransport
+from tessera_conformance.transports.compiler import CompilingTransport, ImplementationCompiler
+from tessera_conformance.transports.direct import DirectTransport
+from tessera_reference.adapter import make
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = ROOT / "examples" / "vendor_c"
+BUILD = ROOT / "build" / "vendor_c"
+DEFECTS = SOURCES / "defects.toml"
+
+LEVEL = "deterministic"
+"""Of the arithmetic that the library declares."""
+COMPILER = ImplementationCompiler("reference", lambda: DirectTransport(make, "reference"))
+IMAGES: dict[str, Any] = {}
+"""The outcomes of the compiler, which do not depend on the library."""
+
+
+def missing() -> str:
+    """What this machine lacks to build the library."""
+    tools = [name for name in ("make", os.environ.get("CC", "gcc")) if shutil.which(name) is None]
+    return f"no {' and no '.join(tools)} on PATH (apt-get install gcc make)" if tools else ""
+
+
+@cache
+def library() -> Path:
+    """The library, built where its sources have changed since; processes take turns."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["make", "-s", "-C", str(SOURCES), f"BUILD={BUILD}", f"CC={os.environ.get('CC', 'gcc')}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return BUILD / "lib" / "libacme_tessera.so"
+
+
+class _Transport(CompilingTransport):
+    """The library with the images that every other defect has too."""
+
+    def __init__(self) -> None:
+        super().__init__(CabiTransport(str(library())), COMPILER)
+        self._outcomes = IMAGES
+
+
+def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transport]]:
+    """The library with a defect; its work waits so many microseconds before it runs."""
+
+    @contextmanager
+    def running() -> Iterator[Transport]:
+        switched = {"ACME_DEFECT": name, **({"ACME_DELAY": str(delay)} if delay else {})}
+        transport = _Transport()
+        with mock.patch.dict(os.environ, switched):
+            try:
+                yield transport
+            finally:
+                transport.stop()
+
+    return running
+
+
+def defects() -> list[Violation]:
+    """The violations of the table that calls show; none where the examples are not at hand."""
+    if not DEFECTS.is_file():
+        return []
+    rows = tomllib.loads(DEFECTS.read_text(encoding="utf-8"))["defect"]
+    lacking = missing()
+    return [
+        Violation(row["name"], row["clause"], row["what"], broken(row["name"], row.get("delay", 0)), LEVEL, lacking)
+        for row in rows
+        if "sanitizer" not in row
+    ]
+
+
+VIOLATIONS = defects()

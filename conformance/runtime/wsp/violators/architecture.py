@@ -1,0 +1,70 @@
+"""Architecture models that leave something out (WSP 5.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation
+
+from .answers import Answer, answered
+
+
+def model(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
+    """Another model; the usual one stays as it is."""
+
+    def call(answer: Answer) -> Answer:
+        copied: Answer = json.loads(json.dumps(answer))
+        change(copied)
+        return copied
+
+    return answered(clause, name, description, call, "architecture")
+
+
+def each_without(part: str, member: str) -> Callable[[Answer], None]:
+    """A member that no entry has."""
+
+    def change(answer: Answer) -> None:
+        for each in answer[part]:
+            each.pop(member, None)
+
+    return change
+
+
+def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
+    """Entries of this kind are left out."""
+
+    def change(answer: Answer) -> None:
+        if part == "exec_units":
+            for each in answer[part]:
+                each["kinds"] = [other for other in each["kinds"] if other != kind]
+        else:
+            answer[part] = [each for each in answer[part] if each["kind"] != kind]
+
+    return change
+
+
+def no_member(part: str, member: str) -> Callable[[Answer], None]:
+    """A member that is not there."""
+    return lambda answer: answer[part].pop(member)
+
+
+ARCHITECTURE = [
+    model("WSP-05.1-01", "no_spaces", "no address spaces", lambda answer: answer.update(memory=[])),
+    model("WSP-05.1-01", "no_names", "address spaces without names", each_without("memory", "name")),
+    model("WSP-05.1-06", "no_capacities", "no capacities", each_without("memory", "bytes")),
+    model("WSP-05.1-07", "no_granularity", "no access granularity", each_without("memory", "access_bytes")),
+    model("WSP-05.1-02", "no_dma", "no DMA units", no_kind("exec_units", "dma")),
+    model("WSP-05.1-02", "no_matrix", "no matrix units", no_kind("exec_units", "matrix")),
+    model("WSP-05.1-08", "no_limits", "no concurrency limits", each_without("exec_units", "concurrent_kernels")),
+    model("WSP-05.1-03", "no_barriers", "no barriers", no_kind("sync", "barrier")),
+    model("WSP-05.1-03", "no_flags", "no flags", no_kind("sync", "flag")),
+    model("WSP-05.1-09", "no_domains", "no ordering domains", each_without("sync", "orders")),
+    model("WSP-05.1-04", "no_grid", "no core grid", no_member("dispatch", "core_grid")),
+    model("WSP-05.1-10", "no_waves", "no waves", no_member("dispatch", "waves")),
+    model("WSP-05.1-11", "no_queues", "no queues", no_member("dispatch", "queues")),
+    model("WSP-05.1-12", "no_worker_types", "no worker types", no_member("dispatch", "worker_types")),
+    model("WSP-05.1-05", "no_report", "no cycle report", no_member("timing", "report")),
+    model("WSP-05.1-13", "no_composition", "no composition", no_member("timing", "composition")),
+]

@@ -1,0 +1,177 @@
+"""Phases and backends that do something else than they promise (WSP 6 and 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp import compiler
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.resources import Resources
+from tessera_reference.wsp.executor.states import CallSite, ProcessState, WorkerState
+
+from ....ir.violators.changes import changed, nothing
+from .answers import Answer, answered, repackaged
+
+SIMULATOR = "pto_runtime_a2a3sim"
+
+usual_compile = ReferenceAdapter.wsp_compile
+usual_run = ReferenceAdapter.wsp_run
+usual_shortage = Resources.shortage
+usual_issue = Machine.issue
+
+
+def all_at_once(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+    """Orchestration runs to completion whatever the ring holds."""
+    reason = usual_shortage(self, site, nodes, worker)
+    return None if reason == "TASK_RING_FULL" else reason
+
+
+def without_waits(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
+    """Tasks do not wait for tokens."""
+    return usual_issue(self, process, replace(site, waits=()), key, scalars)
+
+
+def first_wait(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
+    """Tasks wait for a token of their first channel."""
+    return usual_issue(self, process, replace(site, waits=site.waits[:1]), key, scalars)
+
+
+def other_phase(document: dict[str, Any]) -> None:
+    """The package is of the other phase."""
+    document["phase"] = 3 - document["phase"]
+
+
+PHASES = [
+    changed("WSP-07.1-05", "all_at_once", "tasks are issued at once", (Resources, "shortage", all_at_once)),
+    changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", (Resources, "shortage", all_at_once)),
+    changed("WSP-07.1-07", "no_waits", "tasks do not wait for tokens", (Machine, "issue", without_waits)),
+    changed("WSP-07.1-07", "first_wait", "tasks wait for one channel", (Machine, "issue", first_wait)),
+    answered("WSP-07.1-03", "other_phase", "packages of the other phase", repackaged(other_phase), "compile"),
+]
+
+
+# Backends
+
+
+def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
+    """Results of packages for a target, changed."""
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        answer: Answer = usual_run(self, **given)
+        if f'"target":"{target}"' in given["package"]:
+            change(answer)
+        return answer
+
+    return call
+
+
+def not_here(target: str) -> Callable[..., Answer]:
+    """A target that needs a toolchain."""
+
+    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+        if f'"target":"{target}"' in given["package"]:
+            raise Refusal("DEVICE_NEEDED", "call", f"{target} needs a toolchain")
+        answer: Answer = usual_run(self, **given)
+        return answer
+
+    return call
+
+
+def one_worker(answer: Answer) -> None:
+    """All tasks were the first worker's."""
+    found = answer["statistics"]
+    found["assignments"] = [0] * len(found["assignments"])
+
+
+def no_stalls(answer: Answer) -> None:
+    """Nothing stalled."""
+    for each in answer["statistics"]["stalls"].values():
+        each.update(count=0, cycles=0)
+
+
+def doubled_tokens(answer: Answer) -> None:
+    """Channels counted in bytes."""
+    for each in answer["statistics"]["channels"].values():
+        each.update({name: 8 * value for name, value in each.items()})
+
+
+def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
+    """A change of packages for aie."""
+
+    def rewrite(document: dict[str, Any]) -> None:
+        if document["target"] == "aie":
+            change(document)
+
+    return repackaged(rewrite)
+
+
+def no_ends(document: dict[str, Any]) -> None:
+    """Edges without their ends."""
+    for each in document["stream_graph"]["edges"]:
+        each.pop("from")
+        each.pop("to")
+
+
+def as_text(document: dict[str, Any]) -> None:
+    """The graph is a text."""
+    document["stream_graph"] = str(document["stream_graph"])
+
+
+def one_edge_less(document: dict[str, Any]) -> None:
+    """An edge is left out."""
+    document["stream_graph"]["edges"].pop()
+
+
+def turned_edge(document: dict[str, Any]) -> None:
+    """An edge leads back."""
+    for each in document["stream_graph"]["edges"]:
+        if each["channel"] == "down":
+            each["to"] = "source"
+
+
+def runs_anyway(self: ReferenceAdapter, **given: Any) -> Answer:
+    """A package for aie runs on cpu_sim, and fails there."""
+    try:
+        answer: Answer = usual_run(self, **given)
+    except Refusal as refusal:
+        if refusal.outcome.code != "DEVICE_NEEDED":
+            raise
+        raise Refusal("TESS_ERR_INTERNAL", "call", "failed") from None
+    return answer
+
+
+def unclear(self: ReferenceAdapter, **given: Any) -> Answer:
+    """An error that does not speak of the cycle."""
+    try:
+        answer: Answer = usual_compile(self, **given)
+    except Refusal as refusal:
+        raise Refusal(refusal.outcome.code, refusal.outcome.phase, "error 17") from None
+    return answer
+
+
+def zeros(answer: Answer) -> None:
+    """Tensors of zeros."""
+    tensors = answer["statistics"]["tensors"]
+    tensors.update({name: "00" * (len(each) // 2) for name, each in tensors.items()})
+
+
+BACKENDS = [
+    changed("WSP-06.1-01", "not_here", "cpu_sim does not run", (ReferenceAdapter, "wsp_run", not_here("cpu_sim"))),
+    changed("WSP-06.1-03", "toolchain", "needs a toolchain", (ReferenceAdapter, "wsp_run", not_here("cpu_sim"))),
+    changed("WSP-06.2-01", "no_sim", "a2a3sim does not run", (ReferenceAdapter, "wsp_run", not_here(SIMULATOR))),
+    changed("WSP-07-02", "zeros", "a2a3sim computes nothing", (ReferenceAdapter, "wsp_run", on(SIMULATOR, zeros))),
+    changed("WSP-06.2-02", "bytes", "tokens in bytes", (ReferenceAdapter, "wsp_run", on(SIMULATOR, doubled_tokens))),
+    changed("WSP-06.2-03", "one_worker", "one worker", (ReferenceAdapter, "wsp_run", on(SIMULATOR, one_worker))),
+    changed("WSP-06.2-03", "no_stalls", "no stalls", (ReferenceAdapter, "wsp_run", on(SIMULATOR, no_stalls))),
+    answered("WSP-06.4-05", "no_ends", "edges without ends", aie(no_ends), "compile"),
+    answered("WSP-06.4-05", "one_edge_less", "an edge is left out", aie(one_edge_less), "compile"),
+    answered("WSP-06.4-04", "as_text", "the stream graph is a text", aie(as_text), "compile"),
+    answered("WSP-06.4-06", "turned_edge", "an edge leads back", aie(turned_edge), "compile"),
+    changed("WSP-06.4-07", "cycles_accepted", "cycles are accepted", (compiler, "check_acyclic", nothing)),
+    changed("WSP-06.4-07", "unclear", "an unclear error", (ReferenceAdapter, "wsp_compile", unclear)),
+    changed("WSP-06.4-03", "runs_anyway", "aie runs where it cannot", (ReferenceAdapter, "wsp_run", runs_anyway)),
+]

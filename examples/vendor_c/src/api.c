@@ -1,0 +1,37 @@
+/* The table of functions, for who does not look names up. */
+#include "acme.h"
+
+static const tessApi api = {sizeof(tessApi),
+                            ABI_MAJOR,
+                            ABI_MINOR,
+                            tessInit,
+                            tessShutdown,
+                            tessGetVersion,
+                            tessMeshCreate,
+                            tessMeshDestroy,
+                            tessStreamCreate,
+                            tessStreamDestroy,
+                            tessEventCreate,
+                            tessEventDestroy,
+                            tessEventRecord,
+                            tessStreamWaitEvent,
+                            tessStreamSynchronize,
+                            tessMalloc,
+                            tessFree,
+                            tessHostAlloc,
+                            tessHostFree,
+                            tessMemcpyAsync,
+                            tessModuleLoad,
+                            tessModuleUnload,
+                            tessKernelGet,
+                            tessLaunch,
+                            tessAllReduce,
+                            tessReduceScatter,
+                            tessAllGather,
+                            tessBroadcast,
+                            tessSetNumericsPolicy,
+                            tessGetNumericsPolicy,
+                            tessProfilerStart,
+                            tessProfilerStop};
+
+const tessApi* tessGetApi(void) { return &api; }

@@ -1,0 +1,123 @@
+"""What implementations earn that leave things out: the reference, with less of it claimed or done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
+from tessera_conformance.reports.claim import missing_musts, outcomes_of_musts
+from tessera_conformance.reports.journal import Report, read
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).parent / "fakes"
+
+Judge = Callable[..., tuple[Report, str]]
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    """Runs the suite, or what of it is named, against an implementation: its report, and the end of the run."""
+
+    def run(implementation: str, *selected: str, parallel: bool = False) -> tuple[Report, str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--impl=py:{implementation}"]
+        command += ["-n2"] if parallel else []
+        done = subprocess.run(
+            [*command, f"--report-dir={tmp_path}", *(selected or ("conformance",))],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FAKES), *sys.path])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return read(tmp_path / "report.jsonl"), done.stdout
+
+    return run
+
+
+def test_collectives_that_do_nothing_are_found_without_access_to_ranks(judge: Judge) -> None:
+    report, _ = judge(
+        "idle_collectives:IdleCollectives",
+        "conformance/runtime/test_collective_results.py",
+        "conformance/runtime/test_collective_movement.py",
+        "conformance/runtime/test_collectives_by_kernels.py",
+    )
+    outcomes = outcomes_of_musts(report.plan, report.observations)
+    assert report.claim == "failure"
+    assert {name: outcomes[name] for name in ("RT-04.6-11", "RT-04.6-12", "RT-04.6-13")} == {
+        "RT-04.6-11": "fail",
+        "RT-04.6-12": "fail",
+        "RT-04.6-13": "fail",
+    }
+    assert outcomes["RT-04.6-08"] == "pass"
+
+
+def test_cases_about_refused_arguments_do_not_carry_what_is_to_be_done(judge: Judge) -> None:
+    """Where those of the effect need access to ranks, collectives that do nothing leave their clauses unsupported."""
+    report, _ = judge(
+        "idle_collectives:IdleCollectives",
+        "conformance/runtime/test_collective_results.py",
+        "conformance/runtime/test_collective_movement.py",
+    )
+    outcomes = outcomes_of_musts(report.plan, report.observations)
+    passed = [line for line in report.observations if line["verdict"] == "pass" and "RT-04.6-11" in line["clauses"]]
+    assert len(passed) >= 5
+    assert {tuple(line["judges"]) for line in passed} == {("refusal",)}
+    assert (outcomes["RT-04.6-11"], outcomes["RT-04.6-12"]) == ("unsupported", "unsupported")
+    assert report.claim == "partial"
+
+
+@pytest.mark.slow
+def test_the_language_without_its_lower_levels_is_no_success(judge: Judge) -> None:
+    """It claims the document and no feature, and nothing that it is asked fails."""
+    report, told = judge("claims_chosen:LanguageAlone", parallel=True)
+    assert (report.problem, report.claim) == (None, "partial")
+    missing = set(missing_musts(report.plan, outcomes_of_musts(report.plan, report.observations)))
+    (levels,) = (row for row in load_registry(clauses_directory()).profiles if row.id == "levels")
+    assert missing >= set(levels.clauses)
+    assert f"claim PARTIAL: nothing failed, but {len(missing)} core MUST clauses are unsupported" in " ".join(
+        told.split()
+    )
+    assert f"{len(levels.clauses)} of profile levels" in " ".join(told.split())
+
+
+@pytest.mark.slow
+def test_named_profiles_have_what_core_musts_need_and_nothing_else(judge: Judge) -> None:
+    """Without a feature just the clauses that profiles list are unsupported, each for want of its profile's."""
+    report, _ = judge("claims_chosen:WithoutFeatures", parallel=True)
+    registry = load_registry(clauses_directory())
+    outcomes = outcomes_of_musts(report.plan, report.observations)
+    missing = missing_musts(report.plan, outcomes)
+    assert {outcomes[name] for name in missing} == {"unsupported"}
+    assert set(missing) == {name for row in registry.profiles for name in row.clauses}
+    assert len(missing) == sum(len(row.clauses) for row in registry.profiles)
+
+
+@pytest.mark.slow
+def test_named_profiles_are_enough_for_success(judge: Judge) -> None:
+    """With their features and no other, every core MUST clause is judged."""
+    report, told = judge("claims_chosen:NamedProfiles", parallel=True)
+    assert (report.problem, report.claim) == (None, "success")
+    names = ", ".join(row.id for row in load_registry(clauses_directory()).profiles)
+    assert f"claim SUCCESS: no case counts against it; profiles core, {names}" in " ".join(told.split())
+
+
+@pytest.mark.slow
+def test_the_numbers_of_testable_clauses_are_the_same_in_every_run(judge: Judge) -> None:
+    """Of a part of the suite, and of one that claims less: those of the registry."""
+    musts = [
+        clause
+        for clause in load_registry(clauses_directory()).clauses.values()
+        if clause.active and clause.testable and clause.level == "MUST"
+    ]
+    for implementation in ("claims_chosen:WithoutFeatures", "tessera_reference.adapter:ReferenceAdapter"):
+        for selected in ("conformance/abi/test_parameter_layout.py", "conformance/ir/test_softmax.py"):
+            report, _ = judge(implementation, selected)
+            assert report.footer is not None
+            assert sum(map(sum, (each.values() for each in report.footer["musts"].values()))) == len(musts)

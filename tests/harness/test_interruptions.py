@@ -1,0 +1,92 @@
+"""Ctrl-C and SIGTERM: any front end seals its report, says that it was interrupted, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import read
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = [sys.executable, "-m", "tessera_conformance"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "conformance/ir/test_grammar.py"]
+PARALLEL = ["-p", "xdist", "-n2"]
+SUITE = ("-k", "test_grammar", "--deadline=300")
+
+FRONT_ENDS = {
+    "run": ([*TOOL, "run", *SUITE], True),
+    "run in parallel": ([*TOOL, "run", *SUITE, *PARALLEL], True),
+    "pytest": ([*PYTEST, "--deadline=300"], True),
+    "pytest in parallel": ([*PYTEST, "--deadline=300", *PARALLEL], True),
+    "reproduce": ([*TOOL, "reproduce", "ir/grammar/only-modules-stand-at-the-top/func", "--deadline=300"], True),
+    "smoke": ([*TOOL, "smoke"], False),
+}
+
+
+def pids_in(directory: Path) -> list[int]:
+    return [int(pid) for path in directory.glob("*.pids") for pid in path.read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+QUICK = {("run", signal.SIGTERM), ("smoke", signal.SIGINT)}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        pytest.param(
+            name, number, id=f"{name}-{number.name}", marks=[] if (name, number) in QUICK else pytest.mark.slow
+        )
+        for name in FRONT_ENDS
+        for number in (signal.SIGINT, signal.SIGTERM)
+    ],
+)
+def test_an_interrupted_front_end_seals_and_cleans_up(
+    name: str, number: signal.Signals, tmp_path: Path, fake_command: Callable[[str], str]
+) -> None:
+    command, seals = FRONT_ENDS[name]
+    implementation = f"rpc:{fake_command('hangs_with_a_daemon')} {tmp_path}"
+    given = [f"--impl={implementation}", f"--report-dir={tmp_path / 'report'}"] if seals else [implementation]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "conformance/harness", ROOT / "reference"))),
+    }
+    running = subprocess.Popen(
+        [*command, *given], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        limit = time.monotonic() + 120
+        while not pids_in(tmp_path) and time.monotonic() < limit and running.poll() is None:
+            time.sleep(0.1)
+        assert len(pids_in(tmp_path)) >= 2, running.communicate(timeout=1)
+        running.send_signal(number)
+        output, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode != 0
+    assert b"Traceback" not in output
+    pids = pids_in(tmp_path)
+    limit = time.monotonic() + 5
+    while any(map(is_alive, pids)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert [pid for pid in pids if is_alive(pid)] == []
+    if seals:
+        report = read(tmp_path / "report" / "report.jsonl")
+        assert (report.problem, report.claim) == (None, "failure")
+        assert report.footer is not None
+        assert "the run was interrupted" in report.footer["problems"]

@@ -1,0 +1,124 @@
+"""Every skeleton that `new-adapter` writes builds as it is, answers `smoke`, and passes cases of the suite."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.cli import main
+from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, TEMPLATES, Skeleton, skeleton
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import load_registry
+from tessera_conformance.strength.matrix import judge
+from tessera_conformance.suite_run import SuiteRun
+from tessera_conformance.transports.locate import FORMS, locate
+
+EVERY = [(language, kind) for language in LANGUAGES for kind in KINDS]
+PASSED = {
+    "language": ["ir/grammar/a-malformed-module-is-refused/", 7],
+    "operations": ["ir/elementwise/golden/fp32/add/", 1],
+    "collectives": ["collectives/all-reduce/golden/fp32/sum/ranks-", 7],
+    "runtime": ["runtime/contexts/the-version-has-three-numbers", 1],
+}
+"""Of each kind, the cases that its methods answer, and how many there are at least."""
+ASKED = {
+    "language": "language.parse",
+    "operations": "numerics.evaluate",
+    "collectives": "collectives.all_reduce",
+    "runtime": "tessGetVersion",
+}
+HOW_TO_INSTALL = {"node": "nodejs", "gcc": "gcc", "g++": "g++", "rustc": "rustc"}
+
+
+@pytest.fixture(scope="module")
+def suite() -> CollectedSuite:
+    return CollectedSuite()
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Skeleton]:
+    """A skeleton, written and built in a folder of its own, from which its `--impl` is found."""
+
+    def build(language: str, kind: str) -> Skeleton:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        path = Path(f"adapter_{kind}.py") if language == "python" else None
+        made = skeleton(language, kind, path)
+        if made.impl.startswith("cabi:") and "cabi:" not in FORMS:
+            pytest.skip("this version loads no C libraries")
+        for program in made.needs:
+            if shutil.which(program) is None:
+                pytest.skip(f"{program} is not there: apt-get install {HOW_TO_INSTALL[program]}")
+        made.write()
+        if made.build:
+            done = subprocess.run(shlex.split(made.build), capture_output=True, text=True, timeout=300, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+        return made
+
+    return build
+
+
+@pytest.mark.parametrize(("language", "kind"), EVERY)
+def test_it_builds_answers_and_passes(
+    built: Callable[[str, str], Skeleton],
+    suite: CollectedSuite,
+    capsys: pytest.CaptureFixture[str],
+    language: str,
+    kind: str,
+) -> None:
+    made = built(language, kind)
+    door = "operations" if kind == "operations" else "programs"
+    assert main(["smoke", f"--impl={made.impl}", f"--door={door}"]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(ASKED[kind])]
+    assert [line for line in told if "right, " in line] or kind == "language", told
+    prefix, least = PASSED[kind]
+    cases = [item for item in suite.items if item.stash[CASE].id.startswith(str(prefix))]
+    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), door=door)
+    try:
+        verdicts = {item.stash[CASE].id: judge(run, item) for item in cases if "scalar" not in item.stash[CASE].id}
+    finally:
+        run.session.close()
+    assert {judgement.verdict for judgement in verdicts.values()} == {"pass"}, verdicts
+    assert len(verdicts) >= int(least)
+
+
+@pytest.mark.parametrize(("language", "kind"), [("c", "operations"), ("rust", "collectives"), ("node", "language")])
+def test_what_it_lacks_is_no_pass(
+    built: Callable[[str, str], Skeleton], suite: CollectedSuite, language: str, kind: str
+) -> None:
+    made = built(language, kind)
+    door = "operations" if kind == "operations" else "programs"
+    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), door=door)
+    case = "ir/softmax/golden/fp32/small" if kind == "operations" else "ir/keywords/a-reserved-word-names-no-value/if"
+    (item,) = [item for item in suite.items if item.stash[CASE].id == case]
+    try:
+        assert judge(run, item).verdict == "fail"
+    finally:
+        run.session.close()
+
+
+def test_every_template_is_written_by_some_skeleton() -> None:
+    written = {template for language, kind in EVERY for template in skeleton(language, kind).files.values()}
+    files = {path for path in TEMPLATES.rglob("*") if path.is_file() and path.suffix not in (".toml", ".pyc")}
+    assert files <= written
+    assert {path.name for path in written - files} == {"tessera.h"}
+
+
+@pytest.mark.parametrize("language", ["c", "rust"])
+def test_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], language: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-adapter", "mine", "--kind=operations", f"--language={language}"]) == 0
+    files = {path: path.read_bytes() for path in (tmp_path / "mine").iterdir()}
+    next(path for path in files if path.stem == "protocol").unlink()
+    assert main(["new-adapter", "mine", "--kind=collectives", f"--language={language}"]) == 2
+    assert "adapter." in capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {f"adapter.{'c' if language == 'c' else 'rs'}"}

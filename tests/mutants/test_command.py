@@ -1,0 +1,58 @@
+"""`strength --mutants` from end to end, over one function of the reference."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.strength.mutants.equivalent import read_equivalents
+
+COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
+CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *CHOSEN, *arguments], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
+    """The layout of parameters is judged by these cases; what survives can be explained in a file, with its reason."""
+    ended = run("--output", str(tmp_path))
+    assert ended.returncode in (0, 1), ended.stderr
+    document = json.loads((tmp_path / "mutants.json").read_text())
+    counts, left = document["rooms"]["abi"], document["survivors"]
+    assert counts["killed"] > 0
+    assert counts["mutants"] == counts["killed"] + counts["survived"] + counts["not executed"]
+    assert len((tmp_path / "mutants.jsonl").read_text().splitlines()) == counts["mutants"]
+    assert len(left) == counts["survived"] + counts["not executed"]
+    listed = "\n".join(
+        f"[[mutant]]\nname = {json.dumps(each['name'])}\nbecomes = {json.dumps(' '.join(each['after'].split()))}\n"
+        'reason = "a test of the command"'
+        for each in left
+    )
+    (tmp_path / "equivalent.toml").write_text(listed)
+    again = run("--equivalents", str(tmp_path / "equivalent.toml"))
+    assert again.returncode == 0, again.stdout
+    assert "100.0 %" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("[[mutant]]\nname = 'a'\nbecomes = 'b'\n", "entry 1 lacks reason"), ("[[mutant", "equivalent.toml: ")],
+)
+def test_a_bad_list_of_equivalents_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "equivalent.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=expected):
+        read_equivalents(path)
+
+
+def test_an_unknown_room_is_one_line(tmp_path: Path) -> None:
+    ended = subprocess.run([*COMMAND[:-1], "cellar"], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "--rooms: tessera_reference has no room 'cellar' that is imported\n"

@@ -1,0 +1,116 @@
+"""What a library does wrong in a call is the verdict of that call, named with its function; the next call is judged."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tessera_conformance.observations import Fault, Rejected, Returned
+
+VERSION = Returned({"major": 1, "minor": 2, "patch": 3})
+
+ENDS = [
+    ("segfault", "signal SIGSEGV in tessGetVersion"),
+    ("abort", "signal SIGABRT in tessGetVersion"),
+    ("exit", "exit code 0 in tessGetVersion"),
+    ("quit", "exit code 0 in tessGetVersion"),
+]
+
+
+@pytest.mark.parametrize("fresh", ["", ",fresh=1"])
+@pytest.mark.parametrize(("how", "said"), ENDS)
+def test_a_process_that_ends_is_a_crash_with_the_function_named(build, opened, monkeypatch, how, said, fresh):
+    session = opened(build("misbehaving"), fresh)
+    monkeypatch.setenv("MISBEHAVE", how)
+    observation = session.call("runtime.tessGetVersion", {})
+    assert isinstance(observation, Fault)
+    assert (observation.kind, observation.reproducible) == ("crash", True)
+    assert observation.detail.endswith(said)
+    monkeypatch.delenv("MISBEHAVE")
+    assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+@pytest.mark.parametrize("how", ["hang", "spin"])
+def test_a_call_that_does_not_end_is_a_hang(build, opened, monkeypatch, how):
+    session = opened(build("misbehaving"), deadline=0.5)
+    monkeypatch.setenv("MISBEHAVE", how)
+    started = time.monotonic()
+    observation = session.call("runtime.tessGetVersion", {})
+    assert isinstance(observation, Fault)
+    assert observation.kind == "hang"
+    assert observation.detail == "runtime.tessGetVersion: no answer within 0.5 s in tessGetVersion"
+    assert time.monotonic() - started < 10
+    monkeypatch.delenv("MISBEHAVE")
+    session.deadline = 10.0
+    assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+def test_what_a_library_prints_or_reads_does_not_touch_the_protocol(build, opened, monkeypatch):
+    monkeypatch.setenv("MISBEHAVE", "print")
+    session = opened(build("misbehaving"))
+    assert session.call("runtime.tessGetVersion", {}) == VERSION
+    assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+def test_a_handle_that_is_none_is_the_crash_of_the_call_that_uses_it(build, opened, monkeypatch):
+    monkeypatch.setenv("MISBEHAVE", "corrupt")
+    session = opened(build("misbehaving"))
+    assert session.call("runtime.tessInit", {}) == Returned({"context": 0xDEAD0})
+    observation = session.call("runtime.tessShutdown", {"context": 0xDEAD0})
+    assert isinstance(observation, Fault)
+    assert observation.detail.endswith("signal SIGSEGV in tessShutdown")
+
+
+def test_a_reset_that_crashes_names_the_function(build, opened, monkeypatch):
+    monkeypatch.setenv("MISBEHAVE", "reset")
+    session = opened(build("misbehaving"))
+    session.call("runtime.tessInit", {})
+    fault = session.reset()
+    assert isinstance(fault, Fault)
+    assert fault.detail.endswith("signal SIGABRT in tessShutdown")
+
+
+def test_a_status_that_is_none_is_said(build, opened, monkeypatch):
+    monkeypatch.setenv("MISBEHAVE", "status")
+    observation = opened(build("misbehaving")).call("runtime.tessGetVersion", {})
+    assert isinstance(observation, Rejected)
+    assert observation.code == "the status 77, which is none of tessStatus_t"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("no json", "tessxDevices gave no JSON"),
+        ("no object", "tessxDevices gave no JSON object: '[1]'"),
+        ("no devices", "runtime.tessxDevices: devices"),
+        ("grow", "tessxDevices needed more than"),
+        ("huge", "tessxDevices says that it needs 18446744073709551615 bytes"),
+    ],
+)
+def test_what_no_answer_can_be_made_of_is_a_protocol_error(build, opened, monkeypatch, how, said):
+    monkeypatch.setenv("MISBEHAVE", how)
+    session = opened(build("misbehaving"))
+    observation = session.call("runtime.tessxDevices", {})
+    assert isinstance(observation, Fault)
+    assert observation.kind == "protocol_error"
+    assert said in observation.detail
+    assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+@pytest.mark.parametrize("count", [1, 16, 4096, 5000])
+def test_an_access_far_behind_host_memory_is_a_crash(build, opened, count):
+    """At most 16 bytes lie between what was asked for and a page that is not mapped."""
+    session = opened(build("steady"))
+    found = session.call("runtime.tessxHostMemory", {"bytes": count})
+    assert isinstance(found, Returned)
+    pointer = found.value["hostPtr"]
+    assert pointer % 16 == 0
+    assert session.call("runtime.tessxHostRead", {"hostPtr": pointer, "bytes": count}) == Returned(
+        {"data": "00" * count}
+    )
+    source = session.call("runtime.tessxHostMemory", {"bytes": 1 << 16}).value["hostPtr"]
+    copy = {"dst": pointer, "src": source, "bytes": count + 16, "kind": 0, "stream": 1}
+    observation = session.call("runtime.tessMemcpyAsync", copy)
+    assert isinstance(observation, Fault)
+    assert observation.detail.endswith("signal SIGSEGV in tessMemcpyAsync")

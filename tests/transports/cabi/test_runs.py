@@ -1,0 +1,114 @@
+"""Runs of the suite against libraries that do little: verdicts, the same over the line protocol, and a clean end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import read
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[3]
+SUITE = [sys.executable, "-m", "tessera_conformance"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+
+def run(folder: Path, implementation: str, *options: str, how: str = "") -> dict[str, tuple[str, str]]:
+    """The verdicts and reasons of the cases of contexts and the version."""
+    place = ROOT / "conformance" / "runtime" / "test_contexts.py"
+    command = [*PYTEST, str(place), f"--impl={implementation}", f"--report-dir={folder}", *options]
+    environment = {**os.environ, "MISBEHAVE": how}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return {line["case"]: (line["verdict"], line["reason"]) for line in read(folder / "report.jsonl").observations}
+
+
+def test_a_crash_is_the_verdict_of_its_cases_alone(build, tmp_path):
+    found = run(tmp_path / "run", f"cabi:{build('misbehaving')}", how="segfault")
+    crashes = {case: reason for case, (verdict, reason) in found.items() if verdict == "crash"}
+    assert "runtime/contexts/the-version-has-three-numbers" in crashes
+    assert all(reason.endswith("signal SIGSEGV in tessGetVersion") for reason in crashes.values())
+    assert 0 < len(crashes) < len(found)
+    assert {"harness_error", "not_run"}.isdisjoint(verdict for verdict, _ in found.values())
+
+
+def test_the_verdicts_are_the_same_over_the_line_protocol(build, tmp_path):
+    library, how = build("misbehaving"), "abort"
+    own = run(tmp_path / "own", f"cabi:{library}", how=how)
+    served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
+    wire = run(tmp_path / "wire", served, "--compiler=reference", how=how)
+    assert {case: verdict for case, (verdict, _) in own.items()} == {
+        case: verdict for case, (verdict, _) in wire.items()
+    }
+    assert len(Counter(verdict for verdict, _ in own.values())) > 1
+
+
+def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
+    case = "runtime/contexts/the-version-has-three-numbers"
+    environment = {**os.environ, "MISBEHAVE": "status"}
+    command = [*SUITE, "reproduce", case, f"--impl=cabi:{build('misbehaving')}"]
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    (script,) = (tmp_path / "reproduction").glob("reproduce-*.py")
+    again = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode == 1, again.stdout + again.stderr
+    environment.pop("MISBEHAVE")
+    mended = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert mended.returncode in (0, 3), mended.stdout + mended.stderr
+
+
+def processes_with(text: str) -> list[int]:
+    """The processes in whose command line a text stands; zombies have none."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text in path.read_bytes().decode(errors="replace") and int(path.parent.name) != os.getpid():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(what, seconds: float = 60.0) -> bool:
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
+def test_no_process_stays_behind(build, tmp_path, number):
+    library = tmp_path / "libhanging.so"
+    library.write_bytes(build("misbehaving").read_bytes())
+    place = f"{ROOT}/conformance/runtime/test_contexts.py"
+    command = [*PYTEST, place, f"--impl=cabi:{library}", f"--report-dir={tmp_path}", "--deadline=300"]
+    environment = {**os.environ, "MISBEHAVE": "spin"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **quiet)
+    child = "transports.cabi.child"
+    try:
+        assert wait_for(lambda: any(child in _command(each) for each in processes_with(str(library))))
+        time.sleep(1.0)  # it opens the session, and the call begins
+        os.killpg(running.pid, number)
+        running.wait(timeout=30)
+        assert wait_for(lambda: not processes_with(str(library)), 15)
+    finally:
+        for each in processes_with(str(library)):
+            os.kill(each, signal.SIGKILL)
+
+
+def _command(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
