@@ -33,7 +33,14 @@ Place: TypeAlias = Mapping[str, int]
 
 CORRELATION = "case"
 """The usual correlation id."""
-ABSENT = object()
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"  # descriptions of checks show it: an address would make each report another
+
+
+ABSENT = _Absent()
 """The value of a member that is left out."""
 
 
