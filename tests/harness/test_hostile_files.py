@@ -11,6 +11,7 @@ import pytest
 from tessera_conformance.cli import main
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.documents import NoDocument, read_json, read_toml
+from tessera_conformance.reports.journal import FORMAT
 from tessera_conformance.terminal.text import visible
 
 TEXTS = {
@@ -52,7 +53,7 @@ def test_a_report_without_a_name_is_invalid(tmp_path: Path, capsys: pytest.Captu
     hello = {"protocol": {"minimum": 1, "maximum": 1}, "implementation": {"version": "1"}, "documents": []}
     header = {
         "record": "header",
-        "format": 1,
+        "format": FORMAT,
         "harness": "tessera-conformance 0",
         "registry": {"clauses": 1, "sha256": "0" * 64},
         "implementation": {"label": "reference", "hello": hello, "fault": None},

@@ -208,6 +208,14 @@ def hide_a_crash(lines: Lines) -> None:
     line["exchanges"][-1]["observation"] = {"fault": {"kind": "crash", "detail": "d", "reproducible": True}}
 
 
+def judge_more(lines: Lines) -> None:
+    line_of(lines, "ir/matmul/golden/fp64/k-13")["judges"] = ["effect", "refusal"]
+
+
+def count_less(lines: Lines) -> None:
+    lines[1]["musts"].popitem()
+
+
 def claim_a_crash(lines: Lines) -> None:
     line_of(lines, "ir/matmul/golden/fp64/k-13")["verdict"] = "crash"
 
@@ -231,6 +239,8 @@ def claim_a_crash(lines: Lines) -> None:
         (invent_and_plan, "ir/matmul/golden/fp32/k-14: no case of this suite"),
         (call_it_whole, "a case of the suite that the plan leaves out"),
         (hide_a_crash, "ir/matmul/golden/fp64/k-13: the verdict is pass, what was observed shows crash"),
+        (judge_more, "ir/matmul/golden/fp64/k-13: is told to have judged ['effect', 'refusal'], and has not"),
+        (count_less, "report.jsonl: the plan's musts are not those of the registry"),
         (claim_a_crash, "ir/matmul/golden/fp64/k-13: the verdict is crash, what was observed shows pass"),
     ],
 )
