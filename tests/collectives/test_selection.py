@@ -56,7 +56,7 @@ def test_every_size_and_number_of_ranks_has_a_choice() -> None:
 
 
 def test_hierarchical_needs_a_topology() -> None:
-    with pytest.raises(Failure, match="algorithm hierarchical for 8 ranks;") as caught:
+    with pytest.raises(Failure, match="algorithm hierarchical for all_reduce of 8 ranks;") as caught:
         select("all_reduce", 8, 8, algorithm="hierarchical")
     assert caught.value.status is Status.TESS_ERR_UNSUPPORTED
     assert select("all_reduce", 8, 8, environment={ALGORITHM_VARIABLE: "hierarchical"}).source == "default"

@@ -222,8 +222,17 @@ def _joined(own: Values, value: Values) -> Values:
 
 
 def _reduced(first: Array, reduce: Reduce) -> Result:
-    """The contributions of all ranks, along the canonical tree."""
-    return lambda held: reduce(Array(first.dtype, np.ascontiguousarray(held["value"])), PAIRWISE)
+    """The contributions of all ranks, along the canonical tree: once for the ranks that know the same ones."""
+    found: dict[bytes, Array] = {}
+
+    def result(held: Values) -> Array:
+        values = np.ascontiguousarray(held["value"])
+        known = values.tobytes()
+        if known not in found:
+            found[known] = reduce(Array(first.dtype, values), PAIRWISE)
+        return found[known]
+
+    return result
 
 
 def _kept(own: Values, value: Values) -> Values:
