@@ -213,7 +213,7 @@ def test_a_path_is_taken_wherever_it_is_there(impl, check, path):
 def test_a_lost_message_returns_its_credits(impl, check, algorithm, credits):
     """On every link of its way: others use them at once, and no link carries more than it has credits for."""
     topology, devices = with_credits(credits, nodes=1, each=4), devices_of(1, 4)
-    given = {"topology": topology, "algorithm": algorithm, "count": 3001, "chunk": 100}
+    given = {"topology": topology, "algorithm": algorithm, "count": 1501, "chunk": 100}
     without = asked(impl, check, **given)
     for name in ("nv10", "nv12"):
         for at in times(without["duration"]):

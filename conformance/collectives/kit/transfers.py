@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -36,11 +37,16 @@ def asked(impl: Implementation, check: Check, **given: Any) -> Any:
 
 def ways(topology: str, devices: Sequence[int], transfer: Transfer) -> Iterator[Direction]:
     """The links of a transfer, each with the end at which it is entered."""
-    links = {each["name"]: each for each in json.loads(topology)["links"]}
+    links = _links_of(topology)
     end: Any = devices[transfer["source"]]
     for name in transfer["links"]:
         yield name, end
         end = links[name]["b"] if links[name]["a"] == end else links[name]["a"]
+
+
+@lru_cache
+def _links_of(topology: str) -> Mapping[str, Any]:
+    return {each["name"]: each for each in json.loads(topology)["links"]}
 
 
 def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Transfer]) -> dict[Direction, int]:
