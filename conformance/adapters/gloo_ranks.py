@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import multiprocessing
 import os
+import sys
 import tempfile
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -20,6 +21,8 @@ from conformance.adapters.rank_collectives import Array, taken_part
 
 RANKS = 8
 LIMIT = datetime.timedelta(seconds=20)
+PATIENCE = 2.0
+"""Seconds after which it is said which ranks are waited for."""
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 OPERATORS = {
     "sum": distributed.ReduceOp.SUM,
@@ -109,7 +112,8 @@ class GlooRanks:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tessera-gloo-")
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")  # which imports torch once, not in each of them
+        context.set_forkserver_preload([__name__])
         self._pipes: list[Connection] = []
         self.processes = []
         for rank in range(RANKS):
@@ -128,8 +132,13 @@ class GlooRanks:
                 pipe.send((request, array))
             waiting[pipe] = rank
         outputs: dict[int, Array] = {}
+        silent: list[int] = []
         while waiting:  # for all at once: those that wait for a dead rank would wait until gloo's limit
-            for pipe in wait(list(waiting)):
+            answering = wait(list(waiting), PATIENCE)
+            if not answering and silent != list(waiting.values()):
+                silent = list(waiting.values())  # a hang is reported with the end of standard error
+                print(f"gloo: {request.operation} waits for ranks {silent}", file=sys.stderr, flush=True)
+            for pipe in answering:
                 rank = waiting.pop(pipe)
                 with _naming(rank):
                     outputs[rank] = pipe.recv()

@@ -16,6 +16,7 @@ from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import locate
 
 TOKEN = "TESSERA_TEST_OF_GLOO"
+RANKS = 8
 
 
 @pytest.mark.slow
@@ -40,13 +41,38 @@ def test_a_rank_that_dies_is_a_crash_and_the_run_goes_on(at_the_root: Path, monk
         session.close()
 
 
+@pytest.mark.slow
+def test_a_rank_that_does_not_answer_is_named(at_the_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: pip install torch")
+    monkeypatch.setenv(TOKEN, "1")
+    served = f"{sys.executable} -m tessera_conformance serve py:conformance.adapters.torch_adapter:make"
+    session = Session(locate(f"rpc:{served}"), deadline=60.0)
+    # send_recv between ranks 0 and 1: the last rank, which is stopped, keeps none of the others waiting
+    asked = {"inputs": [tensor_of("fp32", [rank]) for rank in range(8)], "pairs": [[0, 1]]}
+    try:
+        assert isinstance(session.call("collectives.send_recv", asked), Returned)
+        os.kill(a_rank(), signal.SIGSTOP)
+        session.deadline = 8.0
+        observed = session.call("collectives.send_recv", asked)
+        assert isinstance(observed, Fault)
+        assert observed.kind == "hang"
+        assert "gloo: send_recv waits for ranks [7]" in observed.stderr
+    finally:
+        session.close()
+
+
 def a_rank() -> int:
-    """The process of some rank: one that was spawned, and is not the one that answers."""
+    """The process of the last rank: one that the fork server has started, and has its command."""
+    found = []
     for entry in Path("/proc").iterdir():
         try:
             variables, command = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        if f"{TOKEN}=1".encode() in variables.split(b"\0") and b"spawn_main" in command:
-            return int(entry.name)
-    pytest.skip("needs /proc, to find the process of a rank")
+        if f"{TOKEN}=1".encode() in variables.split(b"\0") and b"forkserver" in command:
+            found.append(int(entry.name))
+    if not found:
+        pytest.skip("needs /proc, to find the process of a rank")
+    assert len(found) == 1 + RANKS
+    return max(found)
