@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -307,7 +308,8 @@ def test_what_does_not_fit_a_package_is_refused(given: dict[str, Any]) -> None:
 
 
 ALONE = """
-import importlib.abc, sys
+import importlib.abc, io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
 class Blocked(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name in ("tessera_reference.wsp.builder", "tessera_reference.wsp.compiler"):
@@ -320,33 +322,46 @@ except ImportError:
 else:
     raise SystemExit("the builder can be imported")
 from tessera_reference.cli import main
-raise SystemExit(main(sys.argv[1:]))
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["wsp", *arguments])
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
 
 
-def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, which cannot import what builds programs."""
+def alone(*commands: Sequence[str]) -> list[list[Any]]:
+    """Exit code, output and errors of commands in one process, which cannot import what builds programs."""
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root / "reference")}
-    command = [sys.executable, "-c", ALONE, "wsp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-c", ALONE, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert not done.stderr, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_package_runs_where_the_builder_cannot_be_imported(tmp_path: Path) -> None:
     data = everything().compile().package
-    path = tmp_path / "package.json"
+    path, cut = tmp_path / "package.json", tmp_path / "cut.json"
     path.write_bytes(data)
-    done = alone("run", str(path), "--symbol", "n=1", "--resource", "task_window=1")
-    assert (done.returncode, done.stderr) == (0, "")
+    cut.write_bytes(data[:100])
+    done, shown, refused, truncated = alone(
+        ["run", str(path), "--symbol", "n=1", "--resource", "task_window=1"],
+        ["inspect", str(path)],
+        ["run", str(path), "--symbol", "m=1"],
+        ["run", str(cut)],
+    )
     expected = Run(load(data), symbols={"n": 1}, resources={"task_window": 1}).finish().result()
-    assert json.loads(done.stdout) == expected
-    said = alone("inspect", str(path)).stdout
-    assert said.startswith("package everything for cpu_sim, phase 2\ndispatch hash, window of 3 tasks, mode stall\n")
-    refused = alone("run", str(path), "--symbol", "m=1")
-    assert (refused.returncode, refused.stderr) == (2, "error: symbol m: the package has n\n")
-    path.write_bytes(data[:100])
-    assert alone("run", str(path)).returncode == 2
-    assert alone("compile", str(path)).returncode != 0
+    assert (done[0], json.loads(done[1]), done[2]) == (0, expected, "")
+    assert shown[1].startswith(
+        "package everything for cpu_sim, phase 2\ndispatch hash, window of 3 tasks, mode stall\n"
+    )
+    assert (refused[0], refused[2]) == (2, "error: symbol m: the package has n\n")
+    assert truncated[0] == 2
+    program = tmp_path / "program.json"
+    program.write_text(json.dumps(everything().form), encoding="utf-8")
+    with pytest.raises(AssertionError, match="is not to be had"):
+        alone(["compile", str(program)])
 
 
 def test_the_command_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
