@@ -374,3 +374,15 @@ def test_the_command_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert package.read_bytes() == everything().compile().package
     program.write_text("{", encoding="utf-8")
     assert main(["wsp", "compile", str(program)]) == 2
+
+
+def test_a_target_that_there_is_not_is_refused_with_those_that_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tessera_reference.cli import main
+
+    program = tmp_path / "program.json"
+    program.write_text(json.dumps(everything().form), encoding="utf-8")
+    assert main(["wsp", "compile", str(program), "--target", "a2a3sim"]) == 2
+    names = "cpu_sim, pto_runtime_a2a3sim, pto_runtime_a2a3sim_host_graph, pto_runtime_a2a3, aie"
+    assert capsys.readouterr().err == f"error: --target a2a3sim: expected one of {names}\n"

@@ -95,7 +95,7 @@ def flushes(x: Array, tree: Tree | None) -> Array:
     if x.dtype.kind != "float":
         return found
     small = np.abs(found.values) < float(x.dtype.min_normal)
-    return Array(found.dtype, np.where(small, np.copysign(found.values * 0, found.values), found.values))
+    return Array(found.dtype, np.where(small, np.copysign(np.zeros_like(found.values), found.values), found.values))
 
 
 def without_signs_of_zeros(x: Array, tree: Tree | None) -> Array:

@@ -61,11 +61,11 @@ def compile_file(options: argparse.Namespace) -> int:
     """Write the package of a program; what its target ignores goes to stderr."""
     from ..wsp.compiler import compile_program  # a package runs where no compiler is
     from ..wsp.package import package_bytes
-    from ..wsp.targets import target
+    from ..wsp.targets import NAMES, target
 
     found = target(options.target)
     if found is None:
-        raise BadInput(f"--target {options.target}: this reference has no such target")
+        raise BadInput(f"--target {options.target}: expected one of {', '.join(NAMES)}")
     try:
         program = json.loads(read_bytes(options))
     except (ValueError, RecursionError) as error:
