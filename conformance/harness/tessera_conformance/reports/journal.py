@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import Line, claimed, counts_against, outcomes_of_musts, tallies
+from tessera_conformance.reports.line_defaults import short, whole
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import VERDICTS
@@ -122,7 +123,7 @@ def _keep(lines: Iterable[Line], places: Iterable[tuple[int, int]], path: Path) 
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     """The footer, without its run field, that belongs below these lines."""
-    observations = [line for line in lines if line["record"] == "observation"]
+    observations = [_as_read(line) for line in lines if line["record"] == "observation"]
     verdicts = Counter(line["verdict"] for line in observations)
     dispositions = Counter(line["disposition"] for line in observations)
     plan = next((line for line in lines if line["record"] == "plan"), NO_PLAN)
@@ -185,7 +186,7 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
             wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
         if wrong is not None:
             return lines, f"line {number}: {wrong}"
-        lines.append(line)
+        lines.append(whole(line) if record == "observation" else line)
     return lines, None
 
 
@@ -211,7 +212,14 @@ def without_run(line: Line) -> Any:
 
 def dump(line: Line) -> str:
     """One line of JSON in the one canonical spelling."""
-    return line.text if isinstance(line, ObservedLine) else json.dumps(line, separators=(",", ":"), allow_nan=False)
+    if isinstance(line, ObservedLine):
+        return line.text
+    written = short(line) if line.get("record") == "observation" else line
+    return json.dumps(written, separators=(",", ":"), allow_nan=False)
+
+
+def _as_read(line: Line) -> Line:
+    return line if isinstance(line, ObservedLine) else whole(line)
 
 
 def _not_run(case: str) -> Line:

@@ -29,7 +29,8 @@ from tessera_conformance.reports.clause_results import (
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.observed_line import LONG, ObservedLine
+from tessera_conformance.reports.line_defaults import LONG
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
 
