@@ -71,6 +71,12 @@ def _make(path: Path, implementation: str, output: Path) -> int:
     _require_same_hello(report, implementation)
     write(output, contents(report, implementation))
     print(f"{output}: the submission, claim {report.claim}; now try: tessera-conformance bundle verify {output}")
+    digests = sum("evidence" in line for line in report.observations)
+    if digests:
+        print(
+            f"{digests} passes are in it as counts and digests, which nobody can judge again: "
+            "for a submission that can be recomputed, run the suite with --evidence=all"
+        )
     return 0
 
 
@@ -102,5 +108,11 @@ def _verify(directory: Path) -> int:
     if found.problems:
         print(f"{directory}: {len(found.problems)} problems; {counts}", file=sys.stderr)
         return 1
-    print(f"{directory}: everything follows; {counts}")
+    if found.digests:
+        print(
+            f"{directory}: what is there follows; {counts}; {found.digests} passes could not be judged again, since the "
+            "report has them as counts and digests (a run with --evidence=all keeps what they were judged by)"
+        )
+    else:
+        print(f"{directory}: everything follows; {counts}")
     return 0

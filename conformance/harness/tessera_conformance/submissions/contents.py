@@ -114,6 +114,7 @@ def _repeat(report: Report, implementation: str) -> str:
     compiler = report.header["implementation"].get("compiler")
     words += [f"--compiler={compiler}"] if compiler else []
     words += [f"--door={chosen['door']}"] if chosen.get("door", "programs") != "programs" else []
+    words += ["--evidence=all"] if chosen.get("evidence") == "all" else []
     words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
     words += [f"--today={chosen['today']}"] if chosen["today"] else []
     part = "" if chosen["complete"] else "\nThe run left cases out: `plan.txt` names those that it had.\n"
