@@ -88,9 +88,8 @@ def _runs(text, length):
     return [tuple(words[start : start + length]) for start in range(len(words) - length + 1)]
 
 
-def test_every_section_with_clauses_has_the_title_of_its_document():
+def test_every_section_with_clauses_has_the_title_of_its_document(registry):
     """But for those whose name is their title."""
-    registry = load_registry(clauses_directory())
     named = {"preamble", "Context", "Links", "Status"}
     untitled = {
         (clause.document, clause.section)

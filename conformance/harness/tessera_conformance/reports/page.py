@@ -3,7 +3,7 @@
 The page is `assets/page.html` with its style, its script and two islands of data put in, compressed: a JSON object with
 all that the tables and filters need, and, in blocks, one JSON line a case with what was sent, what came back and what
 was expected; a block is unpacked when a case of it is opened. A content policy allows exactly this style and this
-script, by their hashes. The page cuts long texts, those of a case that passed sooner; the report file beside it has them.
+script, by their hashes. The page cuts long texts, those of a case that passed sooner; the report file has them.
 """
 
 from __future__ import annotations

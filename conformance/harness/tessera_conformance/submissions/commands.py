@@ -110,8 +110,8 @@ def _verify(directory: Path) -> int:
         return 1
     if found.digests:
         print(
-            f"{directory}: what is there follows; {counts}; {found.digests} passes could not be judged again, since the "
-            "report has them as counts and digests (a run with --evidence=all keeps what they were judged by)"
+            f"{directory}: what is there follows; {counts}; {found.digests} passes could not be judged again, since "
+            "the report has them as counts and digests (a run with --evidence=all keeps what they were judged by)"
         )
     else:
         print(f"{directory}: everything follows; {counts}")
