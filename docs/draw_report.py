@@ -19,7 +19,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
 
 PICTURE = Path(__file__).parent / "images" / "report.png"
-SIZE = {"width": 1280, "height": 1160}
+SIZE = {"width": 1280, "height": 1400}
 OPTIONS = ("-k", "golden and (softmax or matmul or exp)")
 
 
@@ -29,7 +29,7 @@ class Acme(ReferenceAdapter):
     def hello(self) -> dict[str, Any]:
         """As the reference's, under another name."""
         identity = {"name": "acme-runtime", "version": "2.1", "device": "acme-x1"}
-        return {**super().hello(), "implementation": identity}
+        return {**super().hello(), "implementation": identity, "documents": ["language_ir"]}
 
     def language_execute(self, **params: Any) -> dict[str, Any]:
         """The last bit of the first element is wrong where a softmax gives bf16."""

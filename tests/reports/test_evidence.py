@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Observation, Returned
-from tessera_conformance.reports.journal import dump, read, without_run
+from tessera_conformance.reports.journal import UnreadableReport, dump, read, report_in, without_run
 from tessera_conformance.reports.line_defaults import short, whole
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Exchange
@@ -82,3 +84,22 @@ def test_a_report_of_short_lines_is_sealed_and_read(build: Any, observation: Any
     assert [line.get("evidence") for line in again.observations] == [digest, None]
     assert [dump(line) for line in again.observations] == report.path.read_text().splitlines()[2:-1]
     assert again.observations[0]["checks"] == []
+
+
+def test_a_compressed_report_reads_as_the_report_it_holds(build: Any, observation: Any, tmp_path: Path) -> None:
+    report = build([observation("abi/a")])
+    folder = tmp_path / "published"
+    folder.mkdir()
+    packed = folder / "report.jsonl.gz"
+    packed.write_bytes(gzip.compress(report.path.read_bytes()))
+    found = read(report_in(folder))
+    assert (found.path, found.problem, found.claim) == (packed, None, "success")
+    assert found.observations == read(report.path).observations
+
+
+@pytest.mark.parametrize("data", [b"", b"no gzip", gzip.compress(b"x" * 1000)[:-10]], ids=["empty", "other", "cut"])
+def test_a_compressed_file_that_holds_no_report_is_unreadable(tmp_path: Path, data: bytes) -> None:
+    packed = tmp_path / "report.jsonl.gz"
+    packed.write_bytes(data)
+    with pytest.raises(UnreadableReport, match=r"report\.jsonl\.gz: "):
+        read(packed)

@@ -6,9 +6,11 @@ the lines.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from tessera_conformance.verdicts import VERDICTS
 
 FORMAT = 2
 FILE_NAME = "report.jsonl"
+MOST_UNPACKED = 1 << 30
+"""Bytes that a compressed report may have inside."""
 
 NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}}
 """What is known of a report that was cut off before its plan."""
@@ -147,16 +151,40 @@ def _digest(lines: Sequence[Line]) -> str:
     return digest.hexdigest()
 
 
+def content(path: Path) -> bytes:
+    """The bytes of a report file, those inside of one that is compressed (`.gz`).
+
+    Raises:
+        UnreadableReport: it cannot be opened, or is larger than any report.
+    """
+    try:
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        with gzip.open(path) as file:
+            data = file.read(MOST_UNPACKED + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableReport(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MOST_UNPACKED:
+        raise UnreadableReport(f"{path}: unpacks to more than {MOST_UNPACKED} bytes, which no report has")
+    return data
+
+
+def report_in(path: Path) -> Path:
+    """The report file that a path names: itself, or the one in a folder, compressed where there is no other."""
+    if not path.is_dir():
+        return path
+    packed = path / f"{FILE_NAME}.gz"
+    return packed if packed.exists() and not (path / FILE_NAME).exists() else path / FILE_NAME
+
+
 def read(path: Path) -> Report:
-    """A report file, valid or not.
+    """A report file, valid or not, compressed (`.gz`) or not.
 
     Raises:
         UnreadableReport: it cannot be opened, or does not begin with a header.
     """
     try:
-        raw = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise UnreadableReport(f"{path}: {error.strerror}") from None
+        raw = content(path).decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
     lines, problem = _parse(raw)

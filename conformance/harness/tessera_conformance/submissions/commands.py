@@ -10,7 +10,7 @@ from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.deviations import MalformedDeviations
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.registry import RegistryError
-from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import print_problems, reporting_errors
@@ -63,7 +63,7 @@ def bundle(arguments: argparse.Namespace) -> int:
 def _make(path: Path, implementation: str, output: Path) -> int:
     from tessera_conformance.submissions.contents import contents, write
 
-    report = read(path / FILE_NAME if path.is_dir() else path)
+    report = read(report_in(path))
     if report.claim == "invalid":
         raise CannotBundle(f"{report.path}: not a valid report: {report.problem}")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
