@@ -38,7 +38,7 @@ def test_a_pass_is_kept_as_counts_and_the_digest_of_what_all_evidence_would_be()
     assert kept["evidence"] == {
         "checks": {"equal": 2, "returns": 1},
         "exchanges": 2,
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "digest": hashlib.sha256(text.encode()).hexdigest()[:32],
     }
     assert not {"checks", "exchanges", "levels", "needs", "disposition", "reason"} & kept.keys()
 
@@ -57,7 +57,7 @@ def test_whatever_does_not_simply_pass_keeps_its_evidence(case: Case) -> None:
 def test_time_changes_no_digest_and_another_answer_does() -> None:
     slow, other = ended(), ended(answer=Returned(8))
     slow.exchanges[0] = Exchange("abi.a", {"run": 1}, Returned(7), 9.0)
-    digests = [observation(each, "digests")["evidence"]["sha256"] for each in (ended(), slow, other)]
+    digests = [observation(each, "digests")["evidence"]["digest"] for each in (ended(), slow, other)]
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -70,14 +70,14 @@ def test_a_line_reads_whole_whatever_it_leaves_out() -> None:
 
 def test_a_line_with_both_evidence_and_checks_is_none(observation: Any) -> None:
     both = {"record": "observation", **observation("abi/a")} | {
-        "evidence": {"checks": {"equal": 1}, "exchanges": 0, "sha256": "ab" * 32}
+        "evidence": {"checks": {"equal": 1}, "exchanges": 0, "digest": "ab" * 16}
     }
     assert first_problem("tessera:report/lines", "observation", both) is not None
     assert first_problem("tessera:report/lines", "observation", short(both)) is None
 
 
 def test_a_report_of_short_lines_is_sealed_and_read(build: Any, observation: Any) -> None:
-    digest = {"checks": {"equal": 1}, "exchanges": 1, "sha256": "ab" * 32}
+    digest = {"checks": {"equal": 1}, "exchanges": 1, "digest": "ab" * 16}
     report = build([observation("abi/a", evidence=digest), observation("abi/b", "fail", judges=["effect"])])
     again = read(report.path)
     assert again.problem is None

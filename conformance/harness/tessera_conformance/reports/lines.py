@@ -28,6 +28,8 @@ HEAD_WORDS = 16
 WHOLE_TEXT = 8192
 """Texts of more characters than this, images of modules among them, are shown by their beginning and their SHA-256."""
 HEAD_TEXT = 256
+DIGEST_DIGITS = 32
+"""Hexadecimal digits kept of a SHA-256: 128 bits tell evidence apart, and thousands of digests are most of a report."""
 WHOLE_CASE = 128
 """So many checks and exchanges of a case that passes are shown: the first and the last ones."""
 
@@ -77,12 +79,12 @@ def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Seque
 
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
-    """Checks by kind, the number of exchanges, and the SHA-256 of what the line would hold of both, without run."""
+    """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
     long = LineBuilder(folder)
     _add_long(long, checks, exchanges)
     kinds = Counter(record.kind for record in checks)
-    digest = hashlib.sha256(long.text_without_run().encode()).hexdigest()
-    return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "sha256": digest}
+    digest = hashlib.sha256(long.text_without_run().encode()).hexdigest()[:DIGEST_DIGITS]
+    return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:

@@ -285,7 +285,7 @@ def left_out(observation: Line) -> str:
     if kept is not None:
         kinds = ", ".join(f"{kind} {number}" for kind, number in kept["checks"].items())
         return (
-            f"Kept as counts and a digest: checks {kinds}; {kept['exchanges']} exchanges; SHA-256 {kept['sha256']}. "
+            f"Kept as counts and a digest: checks {kinds}; {kept['exchanges']} exchanges; digest {kept['digest']}. "
             "The command above shows them; a run with --evidence=all keeps them."
         )
     counts = observation.get("left_out")
