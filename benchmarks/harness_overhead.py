@@ -62,7 +62,8 @@ def measure_recomputation() -> Measurement:
         _make_checkout(checkout)
         path = f"conformance/harness:{ROOT / 'benchmarks'}"
         environment = {**os.environ, "PYTHONPATH": path, "TESSERA_COUNTS": str(counts)}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recomputation", "conformance"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recomputation"]
+        command += ["--evidence=all", "conformance"]
         subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.DEVNULL)
         found = json.loads(counts.read_text(encoding="utf-8"))
     files = len(list((ROOT / "conformance" / "clauses").glob("*.toml")))

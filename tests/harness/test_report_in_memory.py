@@ -13,10 +13,11 @@ def test_the_sealed_report_is_what_is_read_back(shared_checkout, tmp_path):
     assert done.report.problem is None
     writer = JournalWriter(tmp_path / "report.jsonl")
     writer.header({key: value for key, value in done.report.header.items() if key not in ("record", "format")})
-    writer.plan(done.report.plan)
+    plan = done.report.plan
+    writer.plan(plan["cases"], plan["musts"], plan["profiles"])
     for line in reversed(done.report.observations):
         writer.observation({key: value for key, value in line.items() if key != "record"})
     kept, found = writer.finish(done.report.footer["problems"], {"seconds": 1}), read(tmp_path / "report.jsonl")
-    assert (kept.header, list(kept.plan), kept.observations) == (found.header, found.plan, found.observations)
+    assert (kept.header, kept.plan, kept.observations) == (found.header, found.plan, found.observations)
     assert (kept.footer, kept.problem, kept.claim) == (found.footer, found.problem, found.claim)
     assert found.observations == done.report.observations

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def submission(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES, f"--impl={WRONG}"]
     path = os.pathsep.join(["reference", "conformance/harness", str(FAKES)])
     subprocess.run(
-        [*command, f"--report-dir={folder}", f"--deviations={known}"],
+        [*command, f"--report-dir={folder}", f"--deviations={known}", "--evidence=all"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -287,3 +288,65 @@ def test_what_cannot_be_bundled_says_why(
     given = [word.format(report=submission, new=tmp_path / "new") for word in words]
     assert main(["bundle", *given]) == 2
     assert said in capsys.readouterr().err
+
+
+def digested(case: str, counts: dict[str, int] | None = None) -> Callable[[Lines], None]:
+    """Keep a case as a run with `--evidence=digests` would have."""
+
+    def change(lines: Lines) -> None:
+        lines[0]["selection"]["evidence"] = "digests"
+        line = line_of(lines, case)
+        kinds = Counter(check["kind"] for check in line.pop("checks"))
+        exchanges = len(line.pop("exchanges"))
+        line["evidence"] = {"checks": counts or dict(kinds), "exchanges": exchanges, "digest": "ab" * 16}
+
+    return change
+
+
+def a_pass(directory: Path) -> str:
+    lines = read(directory / "report.jsonl").observations
+    return next(str(line["case"]) for line in lines if line["verdict"] == "pass" and "/golden/" in line["case"])
+
+
+def test_a_pass_kept_as_a_digest_is_counted_as_not_judged_again(
+    copy: Path, suite: Suite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = verify(copy, suite)
+    resealed(copy, digested(a_pass(copy)))
+    found = verify(copy, suite)
+    assert found.problems == []
+    assert (before.digests, found.digests) == (0, 1)
+    assert found.judged < before.judged
+    assert main(["bundle", "verify", str(copy)]) == 0
+    told = capsys.readouterr().out
+    assert "everything follows" not in told
+    assert "1 passes could not be judged again" in told
+    assert "--evidence=all" in told
+
+
+def test_counts_that_show_no_golden_result_are_found(copy: Path, suite: Suite) -> None:
+    case = a_pass(copy)
+    resealed(copy, digested(case, {"equal": 1}))
+    assert [problem for problem in verify(copy, suite).problems if f"{case}: 0 results were judged" in problem]
+
+
+def test_counts_that_judge_nothing_are_found(copy: Path, suite: Suite) -> None:
+    case = a_pass(copy)
+    resealed(copy, digested(case, {"given": 1}))
+    assert [problem for problem in verify(copy, suite).problems if f"{case}: is told to have judged" in problem]
+
+
+def test_a_failure_kept_as_a_digest_is_found(copy: Path, suite: Suite) -> None:
+    resealed(copy, digested(GOLDEN))
+    assert [problem for problem in verify(copy, suite).problems if f"{GOLDEN}: is kept as counts" in problem]
+
+
+def test_a_digest_in_a_report_of_all_evidence_is_found(copy: Path, suite: Suite) -> None:
+    case = a_pass(copy)
+
+    def change(lines: Lines) -> None:
+        digested(case)(lines)
+        lines[0]["selection"]["evidence"] = "all"
+
+    resealed(copy, change)
+    assert [problem for problem in verify(copy, suite).problems if f"{case}: has no checks" in problem]

@@ -42,7 +42,7 @@ AMONG_THE_REPORTS = {
     "vendor_c",
 }
 LARGEST = 4 * 2**20
-"""Bytes that a committed file may have: reports of whole runs are larger, and are made, not kept."""
+"""Bytes that a committed file may have: the report of a whole run is kept compressed."""
 
 
 def tracked(root: Path, folder: str = "") -> list[Path]:

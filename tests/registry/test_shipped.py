@@ -86,3 +86,15 @@ def test_it_quotes_no_sentence_of_the_specifications(registry, specifications):
 def _runs(text, length):
     words = re.findall(r"[a-z0-9_]+", text.lower())
     return [tuple(words[start : start + length]) for start in range(len(words) - length + 1)]
+
+
+def test_every_section_with_clauses_has_the_title_of_its_document(registry):
+    """But for those whose name is their title."""
+    named = {"preamble", "Context", "Links", "Status"}
+    untitled = {
+        (clause.document, clause.section)
+        for clause in registry.clauses.values()
+        if clause.section not in {*registry.documents[clause.document].sections, *named}
+    }
+    assert untitled == set()
+    assert registry.documents["runtime_abi"].sections["10.1"] == "Parameter Buffer Layout"

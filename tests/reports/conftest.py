@@ -264,7 +264,8 @@ def registry() -> Registry:
         clause("collectives", "COLL-01-02", "MAY"),
     ]
     titles = {"runtime_abi": "Runtime & ABI", "language_ir": "Language and IR", "collectives": "Collectives"}
-    documents = {key: Document(key, title, "X", "spec.txt", 10, "00") for key, title in titles.items()}
+    sections = {"15": "Appendix B"}
+    documents = {key: Document(key, title, "X", "spec.txt", 10, "00", sections) for key, title in titles.items()}
     decided = Interpretation(
         "runtime_abi",
         "AMB-RT-16",

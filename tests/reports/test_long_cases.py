@@ -13,6 +13,7 @@ import pytest
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Returned
 from tessera_conformance.reports.journal import without_run
+from tessera_conformance.reports.line_defaults import whole
 from tessera_conformance.reports.lines import encoded, plain
 from tessera_conformance.reports.observed_line import FOLDER
 from tessera_conformance.schemas import first_problem
@@ -101,8 +102,8 @@ def test_the_text_without_run_is_that_of_the_object_without_run() -> None:
     case.judgement = Judgement("crash", "it died")
     line = observation(case)
     read = json.loads(line.text)
-    assert dict(line) == read
-    assert len(line) == len(read)
+    assert dict(line) == whole(read)
+    assert len(line) == len(whole(read))
     assert json.loads(line.text_without_run) == without_run(read)
     assert without_run(read)["exchanges"][0]["params"] == {"run": {"seconds": 1}, "text": ',"run":{'}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -24,17 +25,18 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)
 
 
 def island(document, name):
-    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', document, re.DOTALL)
+    """The text of an island: of the details, the lines of all blocks."""
+    found = re.search(rf'<script type="text/plain" id="{name}">([A-Za-z0-9+/=\n]*)</script>', document)
     assert found is not None
-    return found[1]
+    return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in found[1].split("\n"))
 
 
 def test_the_policy_allows_just_this_script_and_this_style(build, registry, observations):
     document = "".join(page(build(observations), registry))
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', document)
     assert policy.startswith("default-src 'none'; ")
-    for tag, directive in (("script", "script-src"), ("style", "style-src")):
-        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", document, re.DOTALL)
+    for opening, tag, directive in (('script type="module"', "script", "script-src"), ("style", "style", "style-src")):
+        (text,) = re.findall(rf"<{opening}>(.*?)</{tag}>", document, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{directive} 'sha256-{digest}'" in policy
     assert "unsafe" not in policy
@@ -89,14 +91,16 @@ def visit(browser, registry):
     def go(report, address="", width=1400):
         publish(report, registry)
         tab.set_viewport_size({"width": width, "height": 1000})
+        tab.goto("about:blank")  # so that the page is loaded, where only what follows # differs
         requests.clear()
         tab.goto((report.path.parent / "index.html").as_uri() + address)
+        tab.locator("main:not([aria-busy])").wait_for()
         return tab
 
     yield go
     assert complaints == []
     assert all(url.startswith("file://") for url in requests)
-    assert len(requests) == 1
+    assert len(set(requests)) == 1  # a page may be loaded again
     context.close()
 
 
@@ -239,7 +243,9 @@ def test_a_failing_case_shows_bits_ulp_clauses_and_the_command(visit, build, obs
         "What LANG-15-01 demands",
         "tessera-conformance reproduce ir/matmul/k-tail --impl=",
         "language.execute",
-        "fp32[3] 3f800000 40000000 40400000",
+        "fp32[3]",
+        "[0]  3f800000  1",
+        "[2]  40400000  3",
         '{"size":24}',
     ):
         assert part in detail, part
@@ -339,7 +345,7 @@ def test_a_case_that_is_no_longer_listed_is_closed(visit, build, observations):
     assert tab.locator("#detail h2").inner_text() == "ir/matmul/k-tail"
     tab.fill("#text", "launch")
     assert tab.locator("#detail").is_hidden()
-    assert tab.evaluate("location.hash") == ""
+    assert tab.evaluate("location.hash") == "#text=launch"
 
 
 @needs_browser
@@ -400,3 +406,141 @@ def test_five_thousand_cases_filter_quickly_and_all_can_be_reached(visit, build,
     for _ in range(10):
         tab.evaluate("document.getElementById('more').hidden || document.getElementById('more').click()")
     assert len(cases_shown(tab)) == 1000
+
+
+def addressed(tab):
+    return tab.evaluate("decodeURIComponent(location.hash)")
+
+
+@needs_browser
+def test_the_filters_stand_in_the_address_and_come_back_from_it(visit, build, observations):
+    report = build(observations)
+    tab = visit(report)
+    tab.click(".chip[data-verdict=fail]")
+    tab.fill("#text", "matmul")
+    tab.select_option("#document", "language_ir")
+    tab.fill("#clause", "LANG-15")
+    open_case(tab, "ir/matmul/nasty")
+    address = addressed(tab)
+    assert address == "#verdict=fail&text=matmul&clause=LANG-15&document=language_ir&case=ir/matmul/nasty"
+    again = visit(report, "#level=MUST&verdict=fail,hang&text=ir%2F&case=ir%2Fmatmul%2Fnasty")
+    assert set(cases_shown(again)) == {"ir/matmul/k-tail", "ir/matmul/nasty", "ir/known/rounding"}
+    assert again.locator("#detail h2").inner_text() == "ir/matmul/nasty"
+    assert again.locator(".chip[aria-pressed=true]").count() == 2
+    assert again.locator("#level").input_value() == "MUST"
+    again.click("#clear")
+    assert addressed(again) == "#case=ir/matmul/nasty"
+
+
+@needs_browser
+def test_an_address_that_says_nothing_known_shows_all(visit, build, observations):
+    tab = visit(build(observations), "#verdict=nothing&case=nowhere&document=none&other=1")
+    assert len(cases_shown(tab)) == 13
+
+
+@needs_browser
+def test_going_back_restores_the_case_and_its_filters(visit, build, observations):
+    tab = visit(build(observations), "#text=matmul")
+    open_case(tab, "ir/matmul/nasty")
+    tab.evaluate("location.hash = '#text=launch'")
+    tab.locator("#shown", has_text="4 of 13").wait_for()
+    tab.go_back()
+    await_case(tab, "ir/matmul/nasty")
+    assert len(cases_shown(tab)) == 2
+
+
+WORDS = [  # dtype, storage code, decimal: by the definitions of the formats
+    ("fp32", "3f800000", "1"),
+    ("fp32", "3dcccccd", "0.1"),
+    ("fp32", "80000000", "-0"),
+    ("fp32", "7f800000", "Infinity"),
+    ("fp32", "00000001", "1e-45"),
+    ("fp64", "3fb999999999999a", "0.1"),
+    ("fp16", "3c00", "1"),
+    ("fp16", "fbff", "-65504"),
+    ("fp16", "7c01", "NaN"),
+    ("bf16", "c040", "-3"),
+    ("bf16", "ff80", "-Infinity"),
+    ("fp8_e4m3", "7e", "448"),
+    ("fp8_e4m3", "7f", "NaN"),
+    ("fp8_e4m3", "01", "0.001953125"),
+    ("fp8_e5m2", "7b", "57344"),
+    ("fp8_e5m2", "fc", "-Infinity"),
+    ("int8", "80", "-128"),
+    ("int16", "7fff", "32767"),
+    ("int32", "ffffffff", "-1"),
+    ("int64", "8000000000000000", "-9223372036854775808"),
+    ("bool", "01", "true"),
+    ("complex64", "3f800000c0000000", "(1, -2)"),
+]
+
+
+@needs_browser
+def test_words_are_shown_in_decimal_beside_hexadecimal_with_the_index(visit, build, observation):
+    inputs = [{"$tensor": {"dtype": dtype, "shape": [1, 1], "bits": bits}} for dtype, bits, _ in WORDS]
+    sent = [{"method": "a.b", "params": {"x": one}, "observation": {"returned": 1}, "run": {}} for one in inputs]
+    tab = visit(build([observation("abi/a", exchanges=sent)]))
+    open_case(tab, "abi/a")
+    rows = [text.split("\n")[1].strip().split("  ") for text in tab.locator("#detail .tensor").all_inner_texts()]
+    assert [(index, value) for index, _, value in rows] == [("[0, 0]", told) for _, _, told in WORDS]
+    assert [digits.replace(" ", "") for _, digits, _ in rows] == [bits for _, bits, _ in WORDS]
+
+
+@needs_browser
+def test_the_elements_that_differ_are_marked_wherever_they_stand(visit, build, observation):
+    """300 elements, of which the last and one NaN of another payload differ; only the former is a difference."""
+    expected = ["3f800000"] * 299 + ["40000000"]
+    found = ["7fc00001", *["3f800000"] * 298, "40000001"]
+    expected[0] = "7fc00000"
+    tensors = [{"$tensor": {"dtype": "fp32", "shape": [3, 100], "bits": "".join(bits)}} for bits in (expected, found)]
+    check = {"kind": "bits", "passed": False, "what": "the bits", "expected": tensors[0], "actual": tensors[1]}
+    difference = {"reason": "bits differ", "index": [2, 99], "expected_bits": "0x40000000", "actual_bits": "0x40000001"}
+    check["difference"] = difference | {"ulp": 1, "elements": 1, "of": 300}
+    tab = visit(build([observation("ir/a", "fail", checks=[check], exchanges=[])]))
+    await_case(tab, "ir/a")
+    marks = tab.locator("#detail .checks .tensor mark")
+    assert marks.all_inner_texts() == ["[2, 99]  40000000  2", "[2, 99]  40000001  2.0000002"]
+    assert "... 43 more elements" in tab.locator("#detail .checks .tensor").first.inner_text()
+
+
+@needs_browser
+def test_sections_have_the_titles_of_the_documents(visit, build, observations):
+    tab = visit(build(observations), "#case=ir%2Fmatmul%2Fk-tail")
+    assert "section 15: Appendix B" in tab.locator("#detail .clause-list").inner_text()
+
+
+@needs_browser
+def test_a_pass_without_its_evidence_says_what_there_is_of_it(visit, build, observation):
+    kept = {"checks": {"equal": 3, "bits": 1}, "exchanges": 4, "digest": "ab" * 16}
+    tab = visit(build([observation("abi/a", evidence=kept)]))
+    open_case(tab, "abi/a")
+    detail = tab.locator("#detail").inner_text()
+    assert "checks equal 3, bits 1; 4 exchanges; digest abab" in detail
+    assert "reproduce abi/a" in detail
+
+
+@needs_browser
+def test_a_run_of_sixteen_thousand_cases_opens_and_filters_within_a_second(visit, build, observation):
+    """As large as the suite: the page is under 5 MB, shown in under a second, and so is a case of the last block."""
+    kept = [
+        {"checks": {"equal": 3}, "exchanges": 4, "digest": hashlib.md5(str(number).encode()).hexdigest()}
+        for number in range(16_000)
+    ]
+    titles = [f"Case {number} of sixteen thousand: {one['digest']}" for number, one in enumerate(kept)]
+    lines = [
+        observation(f"ir/family-{number % 97}/case-{number:05}", evidence=kept[number], title=titles[number])
+        for number in range(16_000)
+    ]
+    report = build(lines)
+    tab = visit(report)
+    assert (report.path.parent / "index.html").stat().st_size < 5_000_000
+    times = []
+    for _ in range(3):
+        tab.reload()
+        tab.locator("main:not([aria-busy])").wait_for()
+        times.append(tab.evaluate("performance.mark('shown').startTime"))
+    assert min(times) < 1000
+    begun = tab.evaluate("performance.now()")
+    tab.fill("#text", "case-15999")
+    open_case(tab, "case-15999")
+    assert tab.evaluate("performance.now()") - begun < 1000

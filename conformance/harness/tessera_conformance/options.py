@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.reports.line_defaults import EVIDENCE
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import DOORS, LEVELS
@@ -35,6 +36,12 @@ def add_options(add: Callable[..., Any]) -> None:
         type=_seconds,
         metavar="SECONDS",
         help="for session.open (default: 60)",
+    )
+    add(
+        "--evidence",
+        default="digests",
+        choices=EVIDENCE,
+        help="what the report keeps of cases that pass: counts and digests, or all that was sent, answered and checked",
     )
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")

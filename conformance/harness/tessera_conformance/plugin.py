@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),
             today=options.today,
+            evidence="all" if options.reproduce else options.evidence,
         )
     except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
@@ -216,7 +217,7 @@ def pytest_runtest_makereport(
     if call.when == "setup":
         report.user_properties = [(PLANNED, planned_line(case))]
     if call.when == "teardown":
-        report.user_properties = [(PROPERTY, observation(case).parts())]
+        report.user_properties = [(PROPERTY, observation(case, run.evidence).parts())]
         if item.config.option.reproduce and case.judgement is not None:
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
             write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)

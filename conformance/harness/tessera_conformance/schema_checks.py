@@ -17,7 +17,7 @@ __all__ = ["Check", "OutsideTheSubset", "check_of"]
 
 Check: TypeAlias = Callable[[Any], bool]
 
-ANNOTATIONS = {"title", "description", "$comment", "$schema", "$id", "$defs"}
+ANNOTATIONS = {"title", "description", "default", "$comment", "$schema", "$id", "$defs"}
 """Keywords that refuse nothing."""
 
 

@@ -82,6 +82,7 @@ class SuiteRun:
         shard: tuple[int, int] | None = None,
         door: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
+        evidence: str = "digests",
         today: datetime.date | None = None,
     ) -> None:
         self.registry = registry
@@ -91,6 +92,7 @@ class SuiteRun:
         self.deviations = deviations or Deviations()
         self.shard = shard
         self.door = door
+        self.evidence = evidence
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
@@ -174,6 +176,7 @@ class SuiteRun:
                 "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                "evidence": self.evidence,
                 "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
@@ -216,8 +219,8 @@ def planned_line(case: Case) -> dict[str, Any]:
     }
 
 
-def observation(case: Case) -> ObservedLine:
-    """The report's line for a case that has its verdict."""
+def observation(case: Case, evidence: str = "all") -> ObservedLine:
+    """The report's line for a case that has its verdict; of a plain pass with the evidence that is to be kept."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
     checks, exchanges = case.check.records, case.exchanges
     if judgement.verdict == "pass":
@@ -233,4 +236,5 @@ def observation(case: Case) -> ObservedLine:
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}
     tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": run}
-    return observed_line(head, checks, exchanges, tail, case.folder)
+    digest = evidence == "digests" and judgement.verdict == "pass" and case.disposition == "none"
+    return observed_line(head, checks, exchanges, tail, case.folder, digest=digest)

@@ -31,7 +31,9 @@ INTERPRETATIONS_HEADING = """\
 
 def clauses(document: Document, rows: Iterable[Clause]) -> str:
     """The registry file of one document."""
-    tables = [_table("[document]", document), *(_table("[[clause]]", row, leave_out=("document",)) for row in rows)]
+    tables = [_table("[document]", document, leave_out=("sections",))]
+    tables += [_titles(document)] if document.sections else []
+    tables += [_table("[[clause]]", row, leave_out=("document",)) for row in rows]
     return "\n".join([f"{CLAUSES_HEADING}\nformat = 1\n", *tables])
 
 
@@ -59,6 +61,11 @@ def _table(
 ) -> str:
     names = [field.name for field in fields(row) if field.name not in (*first, *leave_out)]
     return "\n".join([heading, *_assignments(row, [*first, *names]), ""])
+
+
+def _titles(document: Document) -> str:
+    lines = [f"{_scalar(section)} = {_scalar(title)}" for section, title in document.sections.items()]
+    return "\n".join(["[document.sections]", *lines, ""])
 
 
 def _assignments(row: Document | Clause | Interpretation, names: Iterable[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -43,6 +43,8 @@ class Document:
     file: str
     lines: int
     sha256: str
+    sections: Mapping[str, str] = field(default_factory=dict)
+    """The title of each section that has clauses, as the specification has it."""
 
 
 @dataclass(frozen=True, kw_only=True)

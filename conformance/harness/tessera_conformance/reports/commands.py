@@ -16,7 +16,7 @@ from pathlib import Path
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, compare
-from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.markdown import markdown
 from tessera_conformance.reports.merge import CannotMerge, merge
@@ -98,7 +98,7 @@ def hold_against(arguments: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> Report:
-    return read(path / FILE_NAME if path.is_dir() else path)
+    return read(report_in(path))
 
 
 def _put(rendered: str | Iterable[str], output: Path | None) -> None:

@@ -6,9 +6,11 @@ the lines.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,12 +19,15 @@ from typing import Any, BinaryIO
 
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import Line, claimed, counts_against, outcomes_of_musts, tallies
+from tessera_conformance.reports.line_defaults import short, whole
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import VERDICTS
 
 FORMAT = 2
 FILE_NAME = "report.jsonl"
+MOST_UNPACKED = 1 << 30
+"""Bytes that a compressed report may have inside."""
 
 NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}}
 """What is known of a report that was cut off before its plan."""
@@ -122,7 +127,7 @@ def _keep(lines: Iterable[Line], places: Iterable[tuple[int, int]], path: Path) 
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     """The footer, without its run field, that belongs below these lines."""
-    observations = [line for line in lines if line["record"] == "observation"]
+    observations = [_as_read(line) for line in lines if line["record"] == "observation"]
     verdicts = Counter(line["verdict"] for line in observations)
     dispositions = Counter(line["disposition"] for line in observations)
     plan = next((line for line in lines if line["record"] == "plan"), NO_PLAN)
@@ -146,16 +151,40 @@ def _digest(lines: Sequence[Line]) -> str:
     return digest.hexdigest()
 
 
+def content(path: Path) -> bytes:
+    """The bytes of a report file, those inside of one that is compressed (`.gz`).
+
+    Raises:
+        UnreadableReport: it cannot be opened, or is larger than any report.
+    """
+    try:
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        with gzip.open(path) as file:
+            data = file.read(MOST_UNPACKED + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableReport(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MOST_UNPACKED:
+        raise UnreadableReport(f"{path}: unpacks to more than {MOST_UNPACKED} bytes, which no report has")
+    return data
+
+
+def report_in(path: Path) -> Path:
+    """The report file that a path names: itself, or the one in a folder, compressed where there is no other."""
+    if not path.is_dir():
+        return path
+    packed = path / f"{FILE_NAME}.gz"
+    return packed if packed.exists() and not (path / FILE_NAME).exists() else path / FILE_NAME
+
+
 def read(path: Path) -> Report:
-    """A report file, valid or not.
+    """A report file, valid or not, compressed (`.gz`) or not.
 
     Raises:
         UnreadableReport: it cannot be opened, or does not begin with a header.
     """
     try:
-        raw = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise UnreadableReport(f"{path}: {error.strerror}") from None
+        raw = content(path).decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
     lines, problem = _parse(raw)
@@ -185,7 +214,7 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
             wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
         if wrong is not None:
             return lines, f"line {number}: {wrong}"
-        lines.append(line)
+        lines.append(whole(line) if record == "observation" else line)
     return lines, None
 
 
@@ -211,7 +240,14 @@ def without_run(line: Line) -> Any:
 
 def dump(line: Line) -> str:
     """One line of JSON in the one canonical spelling."""
-    return line.text if isinstance(line, ObservedLine) else json.dumps(line, separators=(",", ":"), allow_nan=False)
+    if isinstance(line, ObservedLine):
+        return line.text
+    written = short(line) if line.get("record") == "observation" else line
+    return json.dumps(written, separators=(",", ":"), allow_nan=False)
+
+
+def _as_read(line: Line) -> Line:
+    return line if isinstance(line, ObservedLine) else whole(line)
 
 
 def _not_run(case: str) -> Line:

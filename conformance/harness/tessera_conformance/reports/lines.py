@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Observation
 from tessera_conformance.protocol import write_outcome
+from tessera_conformance.reports.line_defaults import short
 from tessera_conformance.reports.observed_line import LineBuilder, ObservedLine
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
@@ -26,6 +28,8 @@ HEAD_WORDS = 16
 WHOLE_TEXT = 8192
 """Texts of more characters than this, images of modules among them, are shown by their beginning and their SHA-256."""
 HEAD_TEXT = 256
+DIGEST_DIGITS = 32
+"""Hexadecimal digits kept of a SHA-256: 128 bits tell evidence apart, and thousands of digests are most of a report."""
 WHOLE_CASE = 128
 """So many checks and exchanges of a case that passes are shown: the first and the last ones."""
 
@@ -36,19 +40,24 @@ def observed_line(
     exchanges: Sequence[Exchange],
     tail: Mapping[str, Any],
     folder: Path | None,
+    *,
+    digest: bool = False,
 ) -> ObservedLine:
-    """The line that begins with the fields of the head and ends with those of the tail, the last of which is run."""
+    """The line that begins with the fields of the head and ends with those of the tail, the last of which is run.
+
+    With `digest` it has `evidence` instead of checks and exchanges: how many there are, and what they are by digest.
+    """
     line = LineBuilder(folder)
-    line.add(f"{encoded({'record': 'observation', **head})[:-1]},")
-    start = line.length
-    line.add(f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[')
-    for position, exchange in enumerate(exchanges):
-        fields = {"method": exchange.method, "params": exchange.params, "observation": _outcome(exchange.observation)}
-        line.add(f"{',' if position else ''}{encoded(fields)[:-1]}")
-        line.add_run(_run(exchange))
-        line.add("}")
-    line.add("]")
-    end = line.length
+    line.add(encoded(short({"record": "observation", **head}))[:-1])
+    if digest:
+        evidence = _evidence(checks, exchanges, folder)
+        start = end = line.length
+        line.add(f',"evidence":{encoded(evidence)}')
+    else:
+        line.add(",")
+        start = line.length
+        _add_long(line, checks, exchanges)
+        end = line.length
     for name, value in tail.items():
         if name == "run":
             line.add_run(encoded(value))
@@ -56,6 +65,26 @@ def observed_line(
             line.add(f',"{name}":{encoded(value)}')
     line.add("}")
     return line.line((start, end))
+
+
+def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Sequence[Exchange]) -> None:
+    """The fields `checks` and `exchanges`."""
+    line.add(f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[')
+    for position, exchange in enumerate(exchanges):
+        fields = {"method": exchange.method, "params": exchange.params, "observation": _outcome(exchange.observation)}
+        line.add(f"{',' if position else ''}{encoded(fields)[:-1]}")
+        line.add_run(_run(exchange))
+        line.add("}")
+    line.add("]")
+
+
+def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
+    """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
+    long = LineBuilder(folder)
+    _add_long(long, checks, exchanges)
+    kinds = Counter(record.kind for record in checks)
+    digest = hashlib.sha256(long.text_without_run().encode()).hexdigest()[:DIGEST_DIGITS]
+    return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from tessera_conformance.reports.line_defaults import LONG, whole
+
 FOLDER = "<folder>"
 """What stands for the folder of a case's files, which is another one in every run."""
-LONG = ("checks", "exchanges")
 
 
 class ObservedLine(Mapping[str, Any]):
     """The line of one case.
 
     `runs` are the places in the text where a field named run begins and ends, in turn; `long` is where the checks and
-    exchanges begin and end, which stand side by side.
+    exchanges begin and end, which stand side by side; of a line with `evidence` both are the same place.
     """
 
     def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
@@ -62,7 +63,7 @@ class ObservedLine(Mapping[str, Any]):
     def long_text(self) -> str:
         """The fields `checks` and `exchanges` as JSON, with a comma between."""
         start, end = self._long
-        return self.text[start:end]
+        return self.text[start:end] or '"checks":[],"exchanges":[]'
 
     def long_fields(self) -> dict[str, Any]:
         """Checks and exchanges, parsed together."""
@@ -72,8 +73,8 @@ class ObservedLine(Mapping[str, Any]):
     @cached_property
     def _short(self) -> dict[str, Any]:
         (start, end), text = self._long, self.text
-        short: dict[str, Any] = json.loads(text[:start] + text[end + 1 :])
-        return {intern(key): _shared(value) for key, value in short.items()}
+        line: dict[str, Any] = json.loads(text if start == end else text[:start] + text[end + 1 :])
+        return {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
 
     def __getitem__(self, key: str) -> Any:
         return self.long_fields()[key] if key in LONG else self._short[key]
@@ -112,6 +113,10 @@ class LineBuilder:
         self.runs.append(self.length)
         self.add(f',"run":{text}')
         self.runs.append(self.length)
+
+    def text_without_run(self) -> str:
+        """What there is, without the fields named run."""
+        return ObservedLine("".join(self._parts), self.runs, ()).text_without_run
 
     def line(self, long: Sequence[int]) -> ObservedLine:
         """The whole line."""

@@ -1,14 +1,15 @@
 """The report as one self-contained HTML page that works from a file, without a network.
 
-The page is `assets/page.html` with its style, its script and two islands of data put in: a JSON object with all that
-the tables and filters need, and one JSON line a case with what was sent, what came back and what was expected, read
-only when a case is opened. A content policy allows exactly this style and this script, by their hashes. The page cuts
-long texts, those of a case that passed sooner; the report file beside it has everything.
+The page is `assets/page.html` with its style, its script and two islands of data put in, compressed: a JSON object with
+all that the tables and filters need, and, in blocks, one JSON line a case with what was sent, what came back and what
+was expected; a block is unpacked when a case of it is opened. A content policy allows exactly this style and this
+script, by their hashes. The page cuts long texts, those of a case that passed sooner; the report file has them.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -29,7 +30,8 @@ from tessera_conformance.reports.clause_results import (
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.observed_line import LONG, ObservedLine
+from tessera_conformance.reports.line_defaults import LONG
+from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
 
@@ -37,7 +39,9 @@ LONGEST_PASSED = 2_000
 LONGEST_OTHER = 20_000
 """Characters of one text that the page keeps, of a case that passed and of any other."""
 
-SCRIPTS = ("deadlock.js", "case.js", "page.js")
+BLOCK = 128
+"""Cases whose details are compressed together."""
+SCRIPTS = ("packed.js", "tensor.js", "deadlock.js", "case.js", "address.js", "page.js")
 """The pieces of the script, which become one."""
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
@@ -53,12 +57,14 @@ def page(report: Report, registry: Registry) -> Iterator[str]:
         "STYLE": style,
         "SCRIPT": script,
         "ROOFLINES": rooflines(report),
-        "DATA": _island(_data(report, clause_results(report, registry), registry)),
+        "DATA": _packed(_json(_data(report, clause_results(report, registry), registry))),
     }
     before, after = _asset("page.html").split("@@DETAILS@@")
     yield _PLACE.sub(lambda place: places[place[1]], before)
-    for number, line in enumerate(in_order(observed(report))):
-        yield f"{chr(10) if number else ''}{_details(report, line)}"
+    lines = in_order(observed(report))
+    for start in range(0, len(lines), BLOCK):
+        block = "\n".join(_details(report, line) for line in lines[start : start + BLOCK])
+        yield f"{chr(10) if start else ''}{_packed(block)}"
     yield _PLACE.sub(lambda place: places[place[1]], after)
 
 
@@ -78,13 +84,13 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _island(value: Any) -> str:
-    return _safe(json.dumps(value, separators=(",", ":")))
+def _packed(text: str) -> str:
+    """A gzip stream in base64: no text inside can end its island; the same bytes for the same text."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8", errors="backslashreplace"), 9, mtime=0)).decode()
 
 
-def _safe(text: str) -> str:
-    """JSON that no text inside can end or escape: ASCII alone, and no opening angle bracket."""
-    return text.replace("<", "\\u003c")
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
@@ -101,6 +107,8 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "levels": LEVELS,
         "verdicts": VERDICTS,
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
+        "block": BLOCK,
+        "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
         "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(result) for result in results.values()],
         "interpretations": _decisions(results, registry),
@@ -156,7 +164,7 @@ def _details(report: Report, observation: Line) -> str:
         "deviation": wording.deviation_reason(report, observation),
     }
     after = {"left_out": wording.left_out(observation)}
-    parts = [_island(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), _island(after)[1:-1]]
+    parts = [_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), _json(after)[1:-1]]
     return f"{{{','.join(parts)}}}"
 
 
@@ -165,9 +173,9 @@ def _long_fields(observation: Line, longest: int) -> str:
     if isinstance(observation, ObservedLine):
         text = observation.long_text
         if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
-            return _safe(text)
-        return _island(_trimmed(observation.long_fields(), longest))[1:-1]
-    return _island({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
+            return text
+        return _json(_trimmed(observation.long_fields(), longest))[1:-1]
+    return _json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:

@@ -280,7 +280,14 @@ def cases(number: int) -> str:
 
 
 def left_out(observation: Line) -> str:
-    """What a line does not show of a long case that passed; empty where it shows all."""
+    """What a line does not show of a case that passed; empty where it shows all."""
+    kept = observation.get("evidence")
+    if kept is not None:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in kept["checks"].items())
+        return (
+            f"Kept as counts and a digest: checks {kinds}; {kept['exchanges']} exchanges; digest {kept['digest']}. "
+            "The command above shows them; a run with --evidence=all keeps them."
+        )
     counts = observation.get("left_out")
     if counts is None:
         return ""

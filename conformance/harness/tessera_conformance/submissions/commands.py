@@ -10,7 +10,7 @@ from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.deviations import MalformedDeviations
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.registry import RegistryError
-from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import print_problems, reporting_errors
@@ -63,7 +63,7 @@ def bundle(arguments: argparse.Namespace) -> int:
 def _make(path: Path, implementation: str, output: Path) -> int:
     from tessera_conformance.submissions.contents import contents, write
 
-    report = read(path / FILE_NAME if path.is_dir() else path)
+    report = read(report_in(path))
     if report.claim == "invalid":
         raise CannotBundle(f"{report.path}: not a valid report: {report.problem}")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
@@ -71,6 +71,12 @@ def _make(path: Path, implementation: str, output: Path) -> int:
     _require_same_hello(report, implementation)
     write(output, contents(report, implementation))
     print(f"{output}: the submission, claim {report.claim}; now try: tessera-conformance bundle verify {output}")
+    digests = sum("evidence" in line for line in report.observations)
+    if digests:
+        print(
+            f"{digests} passes are in it as counts and digests, which nobody can judge again: "
+            "for a submission that can be recomputed, run the suite with --evidence=all"
+        )
     return 0
 
 
@@ -102,5 +108,11 @@ def _verify(directory: Path) -> int:
     if found.problems:
         print(f"{directory}: {len(found.problems)} problems; {counts}", file=sys.stderr)
         return 1
-    print(f"{directory}: everything follows; {counts}")
+    if found.digests:
+        print(
+            f"{directory}: what is there follows; {counts}; {found.digests} passes could not be judged again, since "
+            "the report has them as counts and digests (a run with --evidence=all keeps what they were judged by)"
+        )
+    else:
+        print(f"{directory}: everything follows; {counts}")
     return 0

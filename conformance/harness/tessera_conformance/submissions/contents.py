@@ -27,7 +27,7 @@ from tessera_conformance import __version__
 from tessera_conformance.deviations import Deviation
 from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.reports.baseline import as_toml
-from tessera_conformance.reports.journal import FILE_NAME, Report
+from tessera_conformance.reports.journal import FILE_NAME, Report, content
 
 MANIFEST = "MANIFEST.json"
 CLAUSES_LOCK, VECTORS_LOCK = "locks/clauses.lock", "locks/vectors.json"
@@ -44,7 +44,7 @@ def contents(report: Report, implementation: str) -> dict[str, bytes]:
         "REPEAT.md": _repeat(report, implementation),
     }
     return {
-        FILE_NAME: report.path.read_bytes(),
+        FILE_NAME: content(report.path),
         CLAUSES_LOCK: (clauses_directory() / "clauses.lock").read_bytes(),
         VECTORS_LOCK: (vectors_directory() / "MANIFEST.json").read_bytes(),
         **{path: text.encode() for path, text in texts.items()},
@@ -73,7 +73,7 @@ def statement(report: Report) -> dict[str, Any]:
         "cases": len(report.plan["cases"]),
         "verdicts": dict(sorted(Counter(line["verdict"] for line in report.observations).items())),
         "dispositions": dict(sorted(Counter(line["disposition"] for line in report.observations).items())),
-        "report": digest(report.path.read_bytes()),
+        "report": digest(content(report.path)),
     }
 
 
@@ -114,6 +114,7 @@ def _repeat(report: Report, implementation: str) -> str:
     compiler = report.header["implementation"].get("compiler")
     words += [f"--compiler={compiler}"] if compiler else []
     words += [f"--door={chosen['door']}"] if chosen.get("door", "programs") != "programs" else []
+    words += ["--evidence=all"] if chosen.get("evidence") == "all" else []
     words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
     words += [f"--today={chosen['today']}"] if chosen["today"] else []
     part = "" if chosen["complete"] else "\nThe run left cases out: `plan.txt` names those that it had.\n"

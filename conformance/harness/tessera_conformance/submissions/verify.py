@@ -117,6 +117,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
             found.problems.append(f"{line['case']}: has other clauses or levels than in this suite")
         if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
             found.problems.append(f"{line['case']}: is told to have judged {line.get('judges')}, and has not")
+        if "evidence" in line and selection.get("evidence") != "digests":
+            found.problems.append(f"{line['case']}: has no checks, though the run is told to have kept all evidence")
         disposition, _ = deviations.disposition(line["case"], case.clause_ids, line["verdict"])
         if disposition != line["disposition"]:
             found.problems.append(
@@ -139,7 +141,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Reco
 
 def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
     """What a case has judged, by its test or its checks."""
-    return list(case.judges or judged_by_checks(check["kind"] for check in line["checks"]))
+    kinds = line["evidence"]["checks"] if "evidence" in line else [check["kind"] for check in line["checks"]]
+    return list(case.judges or judged_by_checks(kinds))
 
 
 class _Reported:

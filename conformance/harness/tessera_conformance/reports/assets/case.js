@@ -3,19 +3,14 @@
 
 // One case in full: what was sent, what came back, what was expected. Joined before page.js into one script.
 
-let details = null;
-
-function detailsOf(item) {
-  details ??= $("details").textContent.split("\n");
-  return JSON.parse(details[data.cases.indexOf(item)]);
-}
-
-function openCase(item) {
+async function openCase(item) {
   current = item;
   for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
   const place = matching.indexOf(item);
   if (place >= 0 && place < rendered) $("list").children[place].firstChild.setAttribute("aria-current", "true");
-  const detail = detailsOf(item);
+  const detail = await detailsOf(item);
+  if (current !== item) return; // another was opened meanwhile
+  keepAddress();
   const stderr = detail.exchanges.at(-1)?.run.stderr;
   const failing = detail.checks.find((check) => !check.passed);
   $("detail").replaceChildren(
@@ -38,7 +33,7 @@ function closeCase() {
   current = null;
   $("detail").hidden = true;
   for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
-  if (location.hash.startsWith("#case=")) history.replaceState(null, "", location.href.split("#")[0]);
+  keepAddress();
 }
 
 /** Where the panel covers the list, the way back to it. */
@@ -57,12 +52,11 @@ const standardError = (text) => [make("p", "field", "standard error"), make("pre
 
 const part = (title, ...children) => [make("h3", "", title), ...children];
 const listPart = (title, name, items) => (items.length ? part(title, make("ol", name, ...items)) : []);
-const sectionName = (section) => (/^\d/.test(section) ? `section ${section}` : section);
 
 function cited(id) {
   const clause = clauses.get(id);
   if (!clause) return make("li", "", make("span", "bits", id), make("span", "", "not in this registry"));
-  const place = [clause.level, documentTitles.get(clause.document), sectionName(clause.section)].join(", ");
+  const place = [clause.level, documentTitles.get(clause.document), sectionName(clause)].join(", ");
   const read = clause.interpretations.flatMap((name, at) => [at ? ", " : ", read as in ", decision(name)]);
   return make("li", "", clauseLink(id), make("span", "", clause.summary, make("small", "", place, ...read)));
 }
@@ -103,9 +97,10 @@ function judged(check) {
   } else if (difference) {
     rows.push(["difference", difference.reason]);
   }
-  const same = JSON.stringify(check.expected) === JSON.stringify(check.actual);
-  if (check.passed && same) rows.push(["as expected", shown(check.actual)]);
-  else rows.push(["expected", shown(check.expected)], ["found", shown(check.actual)]);
+  const { expected, actual } = check;
+  const same = JSON.stringify(expected) === JSON.stringify(actual);
+  if (check.passed && same) rows.push(["as expected", shown(actual)]);
+  else rows.push(["expected", shown(expected, actual)], ["found", shown(actual, expected)]);
   return make("div", "", outcome, facts(...rows));
 }
 
@@ -135,24 +130,16 @@ function faultText(fault) {
   return `${fault.detail}; it ${fault.reproducible ? "came back" : "did not come back"} when the calls were replayed`;
 }
 
-/** Any value: text as text, tensors word by word, everything else as JSON. */
-function shown(value) {
+/** Any value: text as text, tensors element by element, everything else as JSON; where it differs from `other`, marked. */
+function shown(value, other) {
   if (typeof value === "string") return value.includes("\n") ? make("pre", "", value) : make("span", "", value);
-  const inside = JSON.stringify(value, (key, item) => (item && item.$tensor ? tensorText(item.$tensor) : item), 2);
-  const oneLine = JSON.stringify(JSON.parse(inside));
-  return make("pre", "", unquoted(oneLine.length <= 90 ? oneLine : inside));
+  if (value?.$tensor) return make("pre", "", tensorRows(value.$tensor, other?.$tensor));
+  const tensors = [];
+  const inside = JSON.stringify(value, (key, item) => {
+    return item && item.$tensor ? `\u0001${tensors.push(item.$tensor) - 1}\u0002` : item;
+  }, 2);
+  const oneLine = JSON.stringify(JSON.parse(inside)); // as short as it is with the places of tensors
+  const pieces = (oneLine.length <= 90 ? oneLine : inside).split(/"\\u0001(\d+)\\u0002"/);
+  return make("pre", "", ...pieces.map((piece, at) => (at % 2 ? tensorRows(tensors[piece]) : piece)));
 }
 
-const DIGITS = {
-  fp8_e4m3: 2, fp8_e5m2: 2, int8: 2, bool: 2, fp16: 4, bf16: 4, int16: 4, fp64: 16, int64: 16, complex128: 16,
-};
-
-/** A tensor as its type and its words, between marks that `unquoted` takes away together with JSON's quotes. */
-function tensorText(tensor) {
-  const digits = tensor.bits ?? tensor.head ?? "", width = DIGITS[tensor.dtype] ?? 8;
-  const split = digits.match(new RegExp(`.{1,${width}}`, "g")) ?? [];
-  const rest = tensor.bits === undefined && tensor.sha256 ? ` ... sha256 ${tensor.sha256}` : "";
-  return `\u0001${tensor.dtype}[${tensor.shape.join(", ")}] ${split.join(" ")}${rest}\u0002`;
-}
-
-const unquoted = (text) => text.replaceAll('"\\u0001', "").replaceAll('\\u0002"', "");

@@ -1,5 +1,3 @@
-"use strict";
-
 // The report of a deadlock (schemas/wsp_report.schema.json) as a graph: who waits at the left, for what at the right,
 // the cycle in colour. Joined before case.js into one script.
 

@@ -3,11 +3,9 @@
 // Everything shown comes from the two islands and enters the page as text, never as markup.
 
 const CHUNK = 200;
-const data = JSON.parse(document.getElementById("data").textContent);
 const clauses = new Map(data.clauses.map((clause) => [clause.id, clause]));
 const outcomeWords = new Map(data.outcomes);
 const documentTitles = new Map(data.documents);
-const $ = (id) => document.getElementById(id);
 
 /** An element with a class, attributes and children; strings become text. */
 function make(tag, className, ...children) {
@@ -113,9 +111,15 @@ function folding(name, members, inside) {
   return fold;
 }
 
+/** Number and title of a clause's section, as the document has them. */
+function sectionName({ document, section }) {
+  const number = /^\d/.test(section) ? `section ${section}` : section, title = data.sections[document]?.[section];
+  return title ? `${number}: ${title}` : number;
+}
+
 function sections(members) {
-  return [...groupBy(members, "section")].map(([section, inside]) => {
-    return folding(sectionName(section), inside, () => [make("ul", "clauses", ...inside.map(clauseRow))]);
+  return [...groupBy(members, "section").values()].map((inside) => {
+    return folding(sectionName(inside[0]), inside, () => [make("ul", "clauses", ...inside.map(clauseRow))]);
   });
 }
 
@@ -218,6 +222,7 @@ function filter() {
   const all = plural(data.cases.length, "case");
   $("shown").textContent = matching.length === data.cases.length ? all : `${grouped(matching.length)} of ${all}`;
   if (current && !matching.includes(current)) closeCase();
+  keepAddress();
   rendered = 0;
   const nothing = data.cases.length ? "No case matches these filters." : "The report holds no cases.";
   $("list").replaceChildren(...(matching.length ? [] : [make("li", "empty", nothing)]));
@@ -241,19 +246,21 @@ function badge(item) {
 function listed(item) {
   const about = item.verdict === "pass" ? item.title : item.reason || item.title;
   const link = make("a", "", badge(item), make("span", "id", item.id), make("span", "about", about));
-  link.href = `#case=${encodeURIComponent(item.id)}`;
+  link.href = addressOf(item);
   if (item === current) link.setAttribute("aria-current", "true");
   return make("li", "", link);
 }
 
 // ---- keys and addresses
 
-/** Show the case that the address names, and let the keyboard follow where a reader asked for it. */
-function openAddressed(event) {
-  const name = location.hash.startsWith("#case=") ? decodeURIComponent(location.hash.slice(6)) : null;
+/** Filter as the address says and show the case that it names, and let the keyboard follow where a reader asked for it. */
+async function openAddressed(event) {
+  const fields = addressed(), name = fields.get("case");
   const item = name === null ? null : data.cases.find((one) => one.id === name);
+  if (item) current = item; // so that filters keep it open
+  if (takeFilters(fields) || !event) filter();
   if (!item) return;
-  openCase(item);
+  await openCase(item);
   if (event) $("detail").focus({ preventScroll: true });
   if (!wide.matches) $("detail").scrollIntoView();
 }
@@ -282,7 +289,6 @@ document.addEventListener("keydown", (event) => {
 showHead();
 showCoverage();
 showFilters();
-filter();
 $("more").addEventListener("click", () => {
   const first = rendered;
   showMore();
@@ -295,5 +301,6 @@ addEventListener("hashchange", openAddressed);
 $("list").addEventListener("click", (event) => {
   if (event.target.closest("a")?.getAttribute("href") === location.hash) openAddressed(event);
 });
-openAddressed();
-if (!current && wide.matches && data.cases.length && data.cases[0].counts) openCase(data.cases[0]);
+await openAddressed();
+if (!current && wide.matches && matching[0]?.counts) await openCase(matching[0]);
+$("main").removeAttribute("aria-busy");
