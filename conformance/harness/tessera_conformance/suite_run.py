@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,7 @@ class SuiteRun:
         door: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
         today: datetime.date | None = None,
+        chosen: Mapping[str, Any] | None = None,
     ) -> None:
         self.registry = registry
         start_deadline, deadline = deadlines
@@ -94,6 +95,7 @@ class SuiteRun:
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
+        self.chosen = chosen or {}
 
     @cached_property
     def hello(self) -> Hello | Fault:
@@ -174,6 +176,7 @@ class SuiteRun:
                 "door": self.door,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
+                **({"chosen": plain(self.chosen)} if self.chosen else {}),
                 "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [
