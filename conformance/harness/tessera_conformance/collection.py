@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -22,10 +23,18 @@ from tessera_conformance.registry.case_index import IndexedCase, digest_of_conte
 class CollectedSuite:
     """The suite's tests as callables, collected once by pytest."""
 
-    def __init__(self) -> None:
+    def __init__(self, implementation: str = "reference") -> None:
         collector = _Collector()
         suite = str(suite_directory())
-        options = ["--collect-only", "-qq", "--import-mode=importlib", "-c", os.devnull, f"--confcutdir={suite}"]
+        options = [
+            f"--impl={implementation}",
+            "--collect-only",
+            "-qq",
+            "--import-mode=importlib",
+            "-c",
+            os.devnull,
+            f"--confcutdir={suite}",
+        ]
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
             code = pytest.main([*options, "--rootdir", suite, suite], plugins=[collector])
@@ -60,9 +69,12 @@ class _Collector:
 
 
 def main(file: Path) -> int:
-    """Write the index of cases; 1 where pytest cannot collect the suite."""
+    """Write the index of cases; 1 where pytest cannot collect the suite.
+
+    No implementation is asked, and the reference, which takes long to import, need not be there.
+    """
     try:
-        write(file, digest_of_contents(), CollectedSuite().index())
+        write(file, digest_of_contents(), CollectedSuite(f"rpc:{shlex.quote(sys.executable)}").index())
     except SuiteNotCollected as error:
         print(error, file=sys.stderr)
         return 1

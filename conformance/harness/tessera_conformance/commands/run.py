@@ -76,7 +76,7 @@ class _SuiteHelp(argparse.RawDescriptionHelpFormatter):
         options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
         add_options(options.add_argument)
         further = (
-            "PATH is a file, folder or test, here or in the suite: ir, ir/test_matmul.py, ir/test_matmul.py::test_golden.\n"
+            "PATH is a file, folder or test, here or in the suite: ir, ir/test_sums.py, ir/test_sums.py::test_golden.\n"
             "A case is chosen where it meets each kind of option, by any value of it. Further options go to pytest: "
             "-k, -x, -n."
         )
