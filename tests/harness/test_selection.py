@@ -210,7 +210,7 @@ def test_other_files_are_not_imported(run: Run, checkout: Path) -> None:
         ("--case=ir/sumz/*", "no case has such an id; did you mean ir/sums/*"),
         ("--case=ir/sums", "did you mean ir/sums/*"),
         ("--clause=LANG-10-002", "no such clause; did you mean LANG-10-02"),
-        ("--clause=RT-04.3-01", "no case judges it (verified by: test)"),
+        ("--clause=RT-04.3-01", "no case judges it (verified by: static)"),
         ("--feature=cast", "no such feature; did you mean casts?"),
         ("--feature=mesh-selection", "no case needs it"),
         ("--reproduce=ir/sums/smal/one", "no such case: ir/sums/smal/one; did you mean ir/sums/small/one"),
