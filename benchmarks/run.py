@@ -28,6 +28,7 @@ import probe
 import rpc_call
 import runtime
 import softmax
+import startup
 import transformer
 import wsp
 
@@ -52,6 +53,7 @@ BENCHMARKS = {
     "c_library": c_library.measure,
     "cabi_call": cabi_call.measure,
     "clauses_check": clauses_check.measure,
+    "startup": startup.measure,
     "harness_overhead": harness_overhead.measure,
     "harness_recomputation": harness_overhead.measure_recomputation,
 }

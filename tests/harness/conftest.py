@@ -59,7 +59,11 @@ class Checkout:
         done = subprocess.run(
             [*arguments, f"--report-dir={report_directory}", "conformance"],
             cwd=self.directory,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(["conformance/harness", str(FAKES)])},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(["conformance/harness", str(FAKES)]),
+                "XDG_CACHE_HOME": str(self.directory / "cache"),
+            },
             capture_output=True,
             text=True,
             timeout=120,

@@ -95,6 +95,24 @@ def test_the_registry_and_the_vectors_come_along(scripts: Path, tmp_path: Path, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
+    """It is of the suite as it lies in the wheel: the first question does not collect the suite."""
+    code = (
+        "from tessera_conformance.locations import suite_directory\n"
+        "from tessera_conformance.registry.case_index import SHIPPED, digest_of_contents, read\n"
+        "print(len(read(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
+    )
+    done = subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert int(done.stdout) > 10_000, done.stderr
+
+
+def test_a_part_of_the_suite_runs_by_its_place(scripts: Path, tmp_path: Path) -> None:
+    done = run(scripts, tmp_path, "run", "--impl=reference", "abi/test_dtype_ids.py", "--case=abi/dtype-ids/*")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = {line["case"] for line in read(tmp_path / "report" / "report.jsonl").observations}
+    assert cases and all(case.startswith("abi/dtype-ids/") for case in cases)
+
+
 def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
     """That name belongs to the vendors' own binding."""
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tessera') is not None)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import collection, locations
+from tessera_conformance import locations
+from tessera_conformance.collection import CollectedSuite, main
 from tessera_conformance.registry import case_index
 
 TESTS = """
@@ -53,14 +55,15 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def index() -> Index:
-    """The index, as a new process would read it."""
+def index(monkeypatch: pytest.MonkeyPatch) -> Index:
+    """The cases of each clause by the index, which is collected as the process of its own would."""
 
-    def read() -> Mapping[str, Sequence[str]]:
+    def collected() -> case_index.CaseIndex:
         sys.modules.pop("ir.test_words", None)
-        return case_index.cases_by_clause()
+        return CollectedSuite().index()
 
-    return read
+    monkeypatch.setattr(case_index, "collected", collected)
+    return lambda: case_index.cases_by_clause(case_index.case_index())
 
 
 @pytest.mark.parametrize(
@@ -80,13 +83,41 @@ def test_a_change_of_a_source_is_seen(
     assert index() == {**FIRST, clause: [case]}
 
 
+def never() -> case_index.CaseIndex:
+    raise AssertionError("the suite is collected again")
+
+
 def test_an_unchanged_suite_is_not_collected_again(suite: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     assert index() == FIRST
-    monkeypatch.delattr(collection, "CollectedSuite")
+    monkeypatch.setattr(case_index, "collected", never)
     assert index() == FIRST
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"fingerprint": "of another suite", "cases": {}}'])
+def test_a_wheel_brings_its_index(suite: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken while the sources have the contents that they had when it was built, whenever they were installed."""
+    main(suite / case_index.SHIPPED)
+    os.utime(suite / "ir" / "test_words.py", (0, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(case_index, "collected", never)
+        assert index() == FIRST
+    (suite / "vectors" / "sums.json").write_text('["two"]')
+    assert index() == {**FIRST, "LANG-02-01": ["ir/words/sum/two"]}
+
+
+def test_what_is_known_of_a_case(suite: Path, index: Index) -> None:
+    """Its node, its clauses, the features beyond the core, and the levels at which it applies."""
+    marked = TESTS.replace("import clause", "import clause, feature, level").replace(
+        '@clause("LANG-02-01")', '@level("strict")\n@feature("casts")\n@clause("LANG-04-06")'
+    )
+    (suite / "ir" / "test_words.py").write_text(marked)
+    index()
+    found = case_index.case_index()["ir/words/sum/one"]
+    assert found.node == "ir/test_words.py::test_sum[one]"
+    assert (found.function, found.clauses, found.levels) == ("ir/test_words.py::test_sum", ("LANG-04-06",), ("strict",))
+    assert found.features == ("casts", "random-ops")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"fingerprint": "of another suite", "tags": [], "cases": {}}'])
 def test_a_file_that_is_no_index_is_replaced(suite: Path, index: Index, tmp_path: Path, text: str) -> None:
     index()
     (kept,) = (tmp_path / "cache" / "tessera-conformance").iterdir()
@@ -104,8 +135,9 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 def test_what_the_shipped_cases_are_made_from_counts() -> None:
     root = locations.suite_directory().parent
-    looked_at = {path for folder in case_index.sources() for path, _ in case_index.files(str(folder))}
+    looked_at = {path for _, path in case_index.files()}
     expected = [*(root / "conformance").rglob("rejections/*.toml"), *(root / "vectors").rglob("*.json*")]
     expected += [*(root / "conformance").rglob("test_*.py"), *(root / "conformance").rglob("kit/*.py")]
+    expected += [root / "conformance/conftest.py", root / "conformance/harness/tessera_conformance/vectors/cases.py"]
     assert len(expected) > 100
     assert {str(path) for path in expected} <= looked_at

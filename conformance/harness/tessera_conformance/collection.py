@@ -1,25 +1,40 @@
-"""The suite's tests, collected once by pytest and held as callables with their cases."""
+"""The suite's tests, collected once by pytest and held as callables with their cases.
+
+As a program, `python -m tessera_conformance.collection FILE`, it writes the index of cases, as a wheel has it.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import shlex
+import sys
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.plugin import CASE
+from tessera_conformance.registry.case_index import IndexedCase, digest_of_contents, write
 
 
 class CollectedSuite:
     """The suite's tests as callables, collected once by pytest."""
 
-    def __init__(self) -> None:
+    def __init__(self, implementation: str = "reference") -> None:
         collector = _Collector()
         suite = str(suite_directory())
-        options = ["--collect-only", "-qq", "--import-mode=importlib", "-c", os.devnull, f"--confcutdir={suite}"]
+        options = [
+            f"--impl={implementation}",
+            "--collect-only",
+            "-qq",
+            "--import-mode=importlib",
+            "-c",
+            os.devnull,
+            f"--confcutdir={suite}",
+        ]
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
             code = pytest.main([*options, "--rootdir", suite, suite], plugins=[collector])
@@ -35,6 +50,14 @@ class CollectedSuite:
                 cases.setdefault(clause, []).append(item.stash[CASE].id)
         return cases
 
+    def index(self) -> dict[str, IndexedCase]:
+        """Every case by its id."""
+        cases = [(item.nodeid, item.stash[CASE]) for item in self.items]
+        return {
+            case.id: IndexedCase(node, tuple(case.clause_ids), tuple(case.needs), tuple(case.levels))
+            for node, case in cases
+        }
+
 
 class _Collector:
     def __init__(self) -> None:
@@ -43,3 +66,20 @@ class _Collector:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]
         self.items = sorted(items, key=lambda item: item.stash[CASE].id)
+
+
+def main(file: Path) -> int:
+    """Write the index of cases; 1 where pytest cannot collect the suite.
+
+    No implementation is asked, and the reference, which takes long to import, need not be there.
+    """
+    try:
+        write(file, digest_of_contents(), CollectedSuite(f"rpc:{shlex.quote(sys.executable)}").index())
+    except SuiteNotCollected as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from tessera_conformance.reports.line_defaults import EVIDENCE
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import DOORS, LEVELS
+
+_SEVERAL: Mapping[str, Any] = {"action": "append", "default": []}
 
 
 def add_options(add: Callable[..., Any]) -> None:
@@ -43,6 +45,16 @@ def add_options(add: Callable[..., Any]) -> None:
         choices=EVIDENCE,
         help="what the report keeps of cases that pass: counts and digests, or all that was sent, answered and checked",
     )
+    add(
+        "--case",
+        **_SEVERAL,
+        dest="cases",
+        metavar="PATTERN",
+        help="cases by their ids, such as 'ir/matmul/*'; repeatable",
+    )
+    add("--clause", **_SEVERAL, dest="clauses", metavar="ID", help="cases that judge a clause, or a pattern of clauses")
+    add("--feature", **_SEVERAL, dest="features", metavar="NAME", help="cases that need a feature")
+    add("--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl")
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")
 

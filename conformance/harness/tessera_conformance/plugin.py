@@ -6,15 +6,14 @@ workers run the cases and the controller writes the report.
 
 from __future__ import annotations
 
-import difflib
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Set
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import case_id, in_shard, parse_shard
+from tessera_conformance.cases import SuiteNotCollected, case_id, in_shard, parse_shard
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
@@ -22,8 +21,10 @@ from tessera_conformance.options import add_options
 from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
+from tessera_conformance.selection import narrowing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal.interruptions import interrupt_once
@@ -34,8 +35,19 @@ from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
+CHOSEN = pytest.StashKey[Set[str] | None]()
+"""The ids of the cases that the options choose, where they do."""
 WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
 """Whatever `filterwarnings` the configuration has: in this process a warning of the vendor's code would be a crash."""
+
+_UNANSWERABLE = (
+    ImplementationUnavailable,
+    MalformedDeviations,
+    RegistryError,
+    SuiteNotCollected,
+    UnreadableReport,
+    ValueError,
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,9 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if options.report_dir.exists() and not options.report_dir.is_dir():
         raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
     try:
+        registry, selected = load_registry(clauses_directory()), narrowing.described(config)
+        config.stash[CHOSEN] = narrowing.narrow(config, registry)
         config.stash[RUN] = SuiteRun(
             locate(options.impl, options.compiler),
-            load_registry(clauses_directory()),
+            registry,
             profile=options.profile,
             level=options.level,
             door=options.door,
@@ -65,8 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
             deadlines=(options.start_deadline, options.deadline),
             today=options.today,
             evidence="all" if options.reproduce else options.evidence,
+            chosen=selected,
         )
-    except (ImplementationUnavailable, MalformedDeviations, RegistryError, ValueError) as error:
+    except _UNANSWERABLE as error:
         raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):
         config.add_cleanup(interrupt_once())
@@ -146,22 +161,17 @@ def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:
-    wanted = config.option.reproduce
+    chosen = config.stash[CHOSEN]
 
     def keep(item: pytest.Item) -> bool:
         case = item.stash.get(CASE, None)
         if case is None:
-            return wanted is None
-        if wanted is not None:
-            return bool(case.id == wanted)
+            return chosen is None
+        if chosen is not None and case.id not in chosen:
+            return False
         return run.shard is None or in_shard(case.id, run.shard)
 
     kept = [item for item in items if keep(item)]
-    if wanted is not None and not kept:
-        known = [item.stash[CASE].id for item in items if CASE in item.stash]
-        items.clear()
-        nearest = " or ".join(difflib.get_close_matches(wanted, known, n=2, cutoff=0.5))
-        raise pytest.UsageError(f"no such case: {wanted}{f'; did you mean {nearest}?' if nearest else ''}")
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
         items[:] = kept

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.cases import case_id
+from tessera_conformance.commands.run import SEAL
 from tessera_conformance.locations import CHAPTERS, suite_directory
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.observed_line import ObservedLine
@@ -25,9 +26,10 @@ PROPERTY = "tessera_observation"
 """The user property under which a teardown report carries its case's observation line."""
 PLANNED = "tessera_planned"
 """The user property under which a setup report carries what is known of its case beforehand."""
-SEAL = "TESSERA_CONFORMANCE_SEAL"
-"""The environment variable naming a file that is made when the report is whole."""
-NARROWING = ("reproduce", "keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+NARROWING = (
+    *("reproduce", "cases", "clauses", "features", "failed"),
+    *("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise"),
+)
 """The options that can leave cases out, the shard aside."""
 
 

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +84,7 @@ class SuiteRun:
         deadlines: tuple[float, float] = (60.0, 30.0),
         evidence: str = "digests",
         today: datetime.date | None = None,
+        chosen: Mapping[str, Any] | None = None,
     ) -> None:
         self.registry = registry
         start_deadline, deadline = deadlines
@@ -96,6 +97,7 @@ class SuiteRun:
         self.today = today or datetime.date.today()
         self._today_given = today is not None
         self._level = level
+        self.chosen = chosen or {}
 
     @cached_property
     def hello(self) -> Hello | Fault:
@@ -177,6 +179,7 @@ class SuiteRun:
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
                 "evidence": self.evidence,
+                **({"chosen": plain(self.chosen)} if self.chosen else {}),
                 "deadlines": {"start": self.session.start_deadline, "call": self.session.deadline},
                 "today": self.today.isoformat() if self._today_given else None,
                 "deviations": [

@@ -1,4 +1,7 @@
-"""`tessera-conformance run`: the suite from wherever it lies, checkout or wheel, through pytest."""
+"""`tessera-conformance run`: the suite from wherever it lies, checkout or wheel, through pytest.
+
+This process only starts another: it imports neither pytest nor what judges.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,29 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
-import pytest
-
 from tessera_conformance.locations import suite_directory
-from tessera_conformance.options import add_options
-from tessera_conformance.report_plugin import SEAL
 from tessera_conformance.terminal.interruptions import Interrupted
-from tessera_conformance.transports.locate import FORMS
 from tessera_conformance.transports.process_family import ProcessFamily
 
-USAGE_EXIT = 2
+PASSED, FAILED, USAGE_EXIT, NOTHING_SELECTED = 0, 1, 2, 5
+"""Exit codes; those of pytest where it has them."""
+SEAL = "TESSERA_CONFORMANCE_SEAL"
+"""The environment variable naming a file that is made when the report is whole."""
 SEALING_GRACE = 30.0
 """Seconds that an interrupted run has to seal its report."""
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
+PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", "-p", "no:hypothesispytest"]
+"""The options of the suite are known whatever paths are given; no other plugin need be imported."""
 
 
 RUN_EXAMPLES = """
   tessera-conformance run --impl=reference
-  tessera-conformance run --impl=py:my_adapter:make -k "matmul and bf16"
+  tessera-conformance run --impl=py:my_adapter:make ir/test_matmul.py -k bf16
+  tessera-conformance run --impl=py:my_adapter:make --case 'ir/matmul/*' --clause 'LANG-10-*' --feature casts
+  tessera-conformance run --impl=py:my_adapter:make --failed report/report.jsonl --report-dir=again
   tessera-conformance run --impl=rpc:"./acme --device=0" --deviations=known.toml --shard=1/4
   tessera-conformance run --impl=cabi:build/libacme.so --compiler="acmec {input} -o {output}"
   tessera-conformance run --impl=hostio:unix:acme.sock,description=acme.toml
@@ -52,12 +58,29 @@ def configure_reproduce(parser: argparse.ArgumentParser) -> None:
 
 def _take_suite_options(parser: argparse.ArgumentParser, examples: str) -> None:
     """Let pytest read the options of the suite; the help shows them and examples."""
-    options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
-    add_options(options.add_argument)
-    further = "Further options go to pytest, such as -k, -x and -n."
-    parser.epilog = f"{options.format_help()}\n{further}\n\nexamples:{examples}"
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = f"{parser.prog} --impl IMPL [options] [PATH ...]"
+    parser.formatter_class = partial(_SuiteHelp, examples=examples)
     parser.set_defaults(takes_rest=True)
+
+
+class _SuiteHelp(argparse.RawDescriptionHelpFormatter):
+    """The help of a command, with the options of the suite, which take long to import."""
+
+    def __init__(self, prog: str, *, examples: str) -> None:
+        super().__init__(prog)
+        self._examples = examples
+
+    def format_help(self) -> str:
+        from tessera_conformance.options import add_options
+
+        options = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+        add_options(options.add_argument)
+        further = (
+            "PATH is a file, folder or test, here or in the suite: ir, ir/test_sums.py, ir/test_sums.py::test_golden.\n"
+            "A case is chosen where it meets each kind of option, by any value of it. Further options go to pytest: "
+            "-k, -x, -n."
+        )
+        return f"{super().format_help()}\n{options.format_help()}\n{further}\n\nexamples:{self._examples}"
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -76,28 +99,29 @@ def run_suite(options: list[str]) -> int:
     In a process of its own, so that an implementation that ends its process cannot end with our exit code.
     """
     if not any(option.partition("=")[0] == "--impl" for option in options):
+        from tessera_conformance.transports.locate import FORMS
+
         print(f"name an implementation with --impl: {FORMS}", file=sys.stderr)
         return USAGE_EXIT
-    suite = suite_directory()
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
         configuration, seal = Path(scratch) / "pytest.ini", Path(scratch) / "sealed"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
-        place = ["-c", str(configuration), "--rootdir", str(suite), f"--confcutdir={suite}", str(suite)]
+        place = ["-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
         command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
         try:
             code = _run(command, {SEAL: str(seal)})
         finally:
             sealed = seal.exists()
-    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+    if code == NOTHING_SELECTED:
         print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
-    elif code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not sealed:
+    elif code in (PASSED, FAILED) and not sealed:
         print(
             "the run ended before its report: the implementation ended the process it shares with the suite; run it "
             'in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"',
             file=sys.stderr,
         )
         return USAGE_EXIT
-    return code if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE_EXIT
+    return code if code in (PASSED, FAILED) else USAGE_EXIT
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> int:

@@ -1,8 +1,9 @@
-"""The cases of each clause, kept in a file between two commands: to collect the suite takes seconds.
+"""The index of cases: of each its pytest node, clauses, features and levels, so that the suite need not be collected.
 
-The file lies in the user's cache folder and holds the fingerprint of the sources it was made from: path, size and
-time of change of every file of the suite, the harness and the vectors. Where one of them differs, the suite is
-collected again. Where the cache cannot be written, it is collected each time.
+To collect the suite takes seconds. The index lies in the user's cache folder with the fingerprint of the sources it
+was made from: path, size and time of change of every file of the suite, its clauses and vectors, and the harness. A
+wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a process of
+its own; where the cache cannot be written, each time.
 """
 
 from __future__ import annotations
@@ -12,34 +13,110 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tessera_conformance import locations
+from tessera_conformance.cases import SuiteNotCollected
+
+SHIPPED = "cases.json"
+"""The file of a wheel, in the folder of the suite."""
 
 
-def cases_by_clause() -> Mapping[str, Sequence[str]]:
-    """The ids of the cases tagged with each clause.
+@dataclass(frozen=True)
+class IndexedCase:
+    """What is known of a case without collecting it.
+
+    `node` is its pytest node id from the folder of the suite on, `ir/test_matmul.py::test_k_tail[bf16]`; `features`
+    are those, other than core, that are to be claimed for it to run.
+    """
+
+    node: str
+    clauses: tuple[str, ...]
+    features: tuple[str, ...]
+    levels: tuple[str, ...]
+
+    @property
+    def function(self) -> str:
+        """The node id without parameters."""
+        return self.node.partition("[")[0]
+
+
+CaseIndex = Mapping[str, IndexedCase]
+
+
+def case_index() -> CaseIndex:
+    """Every case of the suite by its id, in the order of ids.
 
     Raises:
         SuiteNotCollected: the sources changed, and pytest cannot collect the suite.
     """
     fingerprint, file = _fingerprint(), _cache_file()
-    kept = _read(file)
-    if kept.get("fingerprint") == fingerprint:
-        cases: dict[str, list[str]] = kept["cases"]
-        return cases
-    from tessera_conformance.collection import CollectedSuite  # with pytest, which the file makes unnecessary
+    index = read(file, fingerprint)
+    if index is None:
+        shipped = locations.suite_directory() / SHIPPED
+        index = read(shipped, digest_of_contents()) if shipped.is_file() else None
+        index = collected() if index is None else index
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write(file, fingerprint, index)
+    return index
 
-    cases = CollectedSuite().tags()
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps({"fingerprint": fingerprint, "cases": cases}), encoding="utf-8")
-        unfinished.replace(file)
+
+def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:
+    """The ids of the cases tagged with each clause."""
+    cases: dict[str, list[str]] = {}
+    for identifier, case in index.items():
+        for clause in case.clauses:
+            cases.setdefault(clause, []).append(identifier)
     return cases
+
+
+def collected() -> CaseIndex:
+    """The index as pytest collects the suite now; a process of its own, since collecting changes the one it runs in.
+
+    Raises:
+        SuiteNotCollected: pytest cannot collect the suite.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    with tempfile.TemporaryDirectory(prefix="tessera-cases-") as scratch:
+        file = Path(scratch) / SHIPPED
+        command = [sys.executable, "-m", "tessera_conformance.collection", str(file)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        index = read(file)
+    if done.returncode or index is None:
+        raise SuiteNotCollected((done.stdout + done.stderr).strip())
+    return index
+
+
+def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
+    """The index with the fingerprint of its sources; nobody sees half of the file. Raises `OSError`."""
+    tags: dict[tuple[Sequence[str], ...], int] = {}
+    cases = {
+        identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
+        for identifier, case in sorted(index.items())
+    }
+    text = json.dumps({"fingerprint": fingerprint, "tags": list(tags), "cases": cases}, separators=(",", ":"))
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
+
+
+def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
+    """The index in a file; None where it is none, or has another fingerprint than the one given."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if fingerprint is not None and kept["fingerprint"] != fingerprint:
+            return None
+        tags = [[tuple(map(str, names)) for names in each] for each in kept["tags"]]
+        return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in kept["cases"].items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _cache_file() -> Path:
@@ -49,35 +126,42 @@ def _cache_file() -> Path:
     return base / "tessera-conformance" / f"cases-{place}.json"
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
-
-
 def _fingerprint() -> str:
-    """A digest of all that the cases are made from."""
+    """A digest of the sources as the file system tells of them, which is fast."""
     digest = hashlib.sha256(f"{sys.version} {importlib.metadata.version('pytest')}".encode())
-    for folder in sources():
-        for path, status in files(str(folder)):
-            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\n".encode())
+    for _, path in files():
+        status = os.stat(path)
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\n".encode())
     return digest.hexdigest()
 
 
-def sources() -> Sequence[Path]:
-    """The folders of all that the cases are made from."""
-    harness = Path(__file__).parent
-    return [locations.suite_directory(), locations.vectors_directory(), locations.schemas_directory(), harness]
+def digest_of_contents() -> str:
+    """A digest of what stands in the sources: the same in a checkout and in a wheel."""
+    digest = hashlib.sha256()
+    for name, path in files():
+        digest.update(f"{name}\0{hashlib.sha256(Path(path).read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
-def files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder, but for those that running it leaves behind."""
+def files() -> Iterator[tuple[str, str]]:
+    """Every file that the cases are made from: a name that does not depend on the place, and its path."""
+    suite, harness = locations.suite_directory(), Path(locations.__file__).parent
+    folders = {f"suite/{name}": suite / name for name in (*locations.CHAPTERS, "clauses")}
+    folders |= {"schemas": locations.schemas_directory(), "vectors": locations.vectors_directory(), "harness": harness}
+    yield "suite/conftest.py", str(suite / "conftest.py")
+    for name, folder in folders.items():
+        if folder.is_dir():
+            yield from _below(name, str(folder))
+
+
+def _below(name: str, folder: str) -> Iterator[tuple[str, str]]:
+    """The files below a folder, but for those that running it leaves behind, and the suite inside the harness."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
+            below = f"{name}/{entry.name}"
+            if entry.name.startswith((".", "__pycache__")) or below == "harness/suite":
+                continue
             if entry.is_dir():
-                if not entry.name.startswith((".", "__pycache__")):
-                    yield from files(entry.path)
+                yield from _below(below, entry.path)
             else:
-                yield entry.path, entry.stat()
+                yield below, entry.path

@@ -15,7 +15,7 @@ from pathlib import Path
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.registry import emit, lock, source
-from tessera_conformance.registry.case_index import cases_by_clause
+from tessera_conformance.registry.case_index import case_index, cases_by_clause
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
@@ -63,7 +63,7 @@ def list_clauses(args: argparse.Namespace) -> int:
     registry = load_registry(_directory(args))
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
-        waiting = _waiting_for_a_test(coverage(registry, cases_by_clause()))
+        waiting = _waiting_for_a_test(coverage(registry, cases_by_clause(case_index())))
         chosen = [clause for clause in chosen if clause.id in waiting]
     if args.json:
         print(json.dumps([asdict(clause) for clause in chosen], ensure_ascii=False, indent=1))
@@ -107,7 +107,7 @@ def show(args: argparse.Namespace) -> int:
     for cited in clause.interpretations:
         print()
         _print_fields(asdict(registry.interpretation(cited)))
-    cases = coverage(registry, cases_by_clause()).cases.get(clause.id, ())
+    cases = coverage(registry, cases_by_clause(case_index())).cases.get(clause.id, ())
     print(f"\ntests: {len(cases)}" + "".join(f"\n  {case}" for case in cases))
     return SOUND
 
@@ -177,7 +177,7 @@ def update_lock(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
-    found = coverage(registry, cases_by_clause())
+    found = coverage(registry, cases_by_clause(case_index()))
     errors = list(found.errors)
     if args.json:
         print(json.dumps(_as_json(found, errors), indent=1))

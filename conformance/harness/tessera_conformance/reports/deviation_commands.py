@@ -7,7 +7,7 @@ import datetime
 from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry.case_index import cases_by_clause
+from tessera_conformance.registry.case_index import case_index, cases_by_clause
 from tessera_conformance.reports.baseline import NoBaseline, as_toml, baseline
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read
 from tessera_conformance.terminal.errors import reporting_errors
@@ -51,7 +51,7 @@ def write_deviations(arguments: argparse.Namespace) -> int:
 
 def _clauses_by_case() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for clause, cases in cases_by_clause().items():
+    for clause, cases in cases_by_clause(case_index()).items():
         for case in cases:
             found.setdefault(case, []).append(clause)
     return found

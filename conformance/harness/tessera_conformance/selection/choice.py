@@ -1,0 +1,133 @@
+"""The cases that were asked for, by patterns of their ids, clauses, features, or a report whose failures they are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.registry import Registry
+from tessera_conformance.registry.case_index import CaseIndex
+from tessera_conformance.reports.journal import read
+
+
+class NothingChosen(ValueError):
+    """A selection that no case can meet; says which part of it, and what may have been meant."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for: any of the cases, any of the clauses, any of the features, and among the failures."""
+
+    reproduced: str | None = None
+    """One case by its id."""
+    cases: Sequence[str] = ()
+    """Patterns of ids, in which `*` stands for any text."""
+    clauses: Sequence[str] = ()
+    """Ids, or patterns of ids."""
+    features: Sequence[str] = ()
+    failed: Path | None = None
+    """A report."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it leaves out anything."""
+        return bool(self.reproduced or self.cases or self.clauses or self.features or self.failed)
+
+    def described(self) -> dict[str, Any]:
+        """What was asked for, for the header of a report."""
+        cases = [*([self.reproduced] if self.reproduced else []), *self.cases]
+        parts = {"cases": cases, "clauses": [*self.clauses], "features": [*self.features]}
+        failed = {"failed": str(self.failed)} if self.failed else {}
+        return {name: part for name, part in parts.items() if part} | failed
+
+    def of(self, index: CaseIndex, registry: Registry) -> CaseIndex:
+        """The cases that meet every part of it.
+
+        Raises:
+            NothingChosen: a pattern, clause, feature or report has no case, or all of them together have none.
+            UnreadableReport: the report is none.
+        """
+        kept = set(index)
+        if self.reproduced is not None:
+            kept &= _one(self.reproduced, index)
+        if self.cases:
+            kept &= {each for pattern in self.cases for each in _matching(pattern, index)}
+        if self.clauses:
+            judged = {name for pattern in self.clauses for name in _clauses(pattern, index, registry)}
+            kept = {each for each in kept if not judged.isdisjoint(index[each].clauses)}
+        if self.features:
+            needed = {_feature(name, index, registry) for name in self.features}
+            kept = {each for each in kept if not needed.isdisjoint(index[each].features)}
+        if self.failed is not None:
+            kept &= _failures(self.failed, index)
+        if not kept:
+            raise NothingChosen("no case is in all that was asked for: leave out an option")
+        return {identifier: case for identifier, case in index.items() if identifier in kept}
+
+
+def _one(identifier: str, index: CaseIndex) -> set[str]:
+    if identifier not in index:
+        raise NothingChosen(f"no such case: {identifier}{meant(identifier, index)}")
+    return {identifier}
+
+
+def _matching(pattern: str, index: CaseIndex) -> list[str]:
+    found = [identifier for identifier in index if fnmatchcase(identifier, pattern)]
+    if not found:
+        raise NothingChosen(f"--case {pattern}: no case has such an id{meant(pattern, _patterns(index))}")
+    return found
+
+
+def _patterns(index: CaseIndex) -> set[str]:
+    """The ids, and a pattern for each part of an id with all that lies below it."""
+    parts = [identifier.split("/") for identifier in index]
+    folders = {"/".join([*each[:count], "*"]) for each in parts for count in range(1, len(each))}
+    return {*index, *folders}
+
+
+def _clauses(pattern: str, index: CaseIndex, registry: Registry) -> set[str]:
+    """The clauses of that id or pattern; in the place of one that repeats another, that one, which has the cases."""
+    clauses = [clause for name, clause in registry.clauses.items() if fnmatchcase(name, pattern)]
+    if not clauses:
+        raise NothingChosen(f"--clause {pattern}: no such clause{meant(pattern.upper(), registry.clauses)}")
+    found = {clause.duplicate_of or clause.id for clause in clauses}
+    if not any(found & {*case.clauses} for case in index.values()):
+        verified = ", ".join(sorted({clause.verify for clause in clauses}))
+        raise NothingChosen(f"--clause {pattern}: no case judges it (verified by: {verified})")
+    return found
+
+
+def _feature(name: str, index: CaseIndex, registry: Registry) -> str:
+    if name not in registry.features:
+        hint = meant(name, registry.features)
+        raise NothingChosen(
+            f"--feature {name}: no such feature{hint} (`tessera-conformance clauses features` lists them)"
+        )
+    if not any(name in case.features for case in index.values()):
+        raise NothingChosen(f"--feature {name}: no case needs it")
+    return name
+
+
+def _failures(path: Path, index: CaseIndex) -> set[str]:
+    failed = [str(line["case"]) for line in read(path).failures]
+    if not failed:
+        raise NothingChosen(f"--failed {path}: no case of this report failed")
+    unknown = [case for case in failed if case not in index]
+    if unknown:
+        further = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise NothingChosen(
+            f"--failed {path}: the suite has no case {unknown[0]}{further}; the report is of another one"
+        )
+    return set(failed)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
+    names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in names]
+    nearest = [each for each, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else ""

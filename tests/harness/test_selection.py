@@ -1,0 +1,249 @@
+"""A part of the suite: by cases, clauses, features, failures and places, through both doors, and what is misspelt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.journal import Report, read
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).parent / "fakes"
+DOORS = {
+    "pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider"],
+    "run": ["-m", "tessera_conformance", "run"],
+}
+SUITE = {
+    "ir/test_sums.py": """
+import os, pathlib, pytest
+from tessera_conformance.marks import clause, feature
+@clause("LANG-02-01")
+@pytest.mark.parametrize("size", ["one", "two"])
+def test_small(impl, check, size): check.equal(size, "one")
+@clause("LANG-04-06")
+def test_random(check): check.equal(1, 1)
+@feature("casts")
+@clause("LANG-10-02")
+def test_cast(check): check.equal(1, 1)
+""",
+    "ir/deep/test_words.py": """
+import os, pathlib
+from tessera_conformance.marks import clause
+with (pathlib.Path(__file__).parents[3] / "imported").open("a") as file: file.write("words ")
+@clause("LANG-10-02")
+def test_long(check): check.equal(1, 1)
+""",
+}
+ONE, TWO, RANDOM, CAST, LONG = (
+    "ir/sums/small/one",
+    "ir/sums/small/two",
+    "ir/sums/random",
+    "ir/sums/cast",
+    "ir/deep/words/long",
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    exit_code: int
+    output: str
+    report: Report | None
+
+    @property
+    def cases(self) -> list[str]:
+        assert self.report is not None, self.output
+        return [line["case"] for line in self.report.observations]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of the harness with a suite of two files."""
+    made = tmp_path_factory.mktemp("checkout")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "conformance/harness", made / "conformance/harness", ignore=ignore)
+    shutil.copytree(ROOT / "conformance/clauses", made / "conformance/clauses")
+    shutil.copytree(ROOT / "schemas", made / "schemas")
+    shutil.copy(ROOT / "conformance/conftest.py", made / "conformance")
+    for name, text in SUITE.items():
+        (made / "conformance" / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / "conformance" / name).write_text(text)
+    (made / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\ntestpaths = conformance\n")
+    return made
+
+
+@pytest.fixture
+def run(checkout: Path, tmp_path: Path) -> Run:
+    """Runs a part of that suite through a door."""
+
+    def run(door: str, *options: str, directory: str = ".") -> Done:
+        report = tmp_path / "report" / "report.jsonl"
+        done = subprocess.run(
+            [sys.executable, *DOORS[door], "--impl=py:echo:Echo", f"--report-dir={report.parent}", *options],
+            cwd=checkout / directory,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(checkout / "conformance/harness"), str(FAKES)]),
+                "XDG_CACHE_HOME": str(checkout / "cache"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout + done.stderr, read(report) if report.exists() else None)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "cases"),
+    [
+        (["--case=ir/sums/*"], [CAST, RANDOM, ONE, TWO]),
+        (["--case=*/words/*", "--case=ir/sums/small/t*"], [LONG, TWO]),
+        (["--clause=LANG-10-02"], [LONG, CAST]),
+        (["--clause=LANG-0*"], [RANDOM, ONE, TWO]),
+        (["--feature=casts"], [CAST]),
+        (["--feature=random-ops"], [RANDOM]),
+        (["--clause=LANG-10-02", "--case=ir/deep/*"], [LONG]),
+        (["--clause=LANG-10-02", "conformance/ir/test_sums.py"], [CAST]),
+        (["conformance/ir/deep"], [LONG]),
+        (["conformance/ir/test_sums.py::test_small"], [ONE, TWO]),
+        (["conformance/ir/test_sums.py::test_small[two]", "--case=*"], [TWO]),
+        (["--case=ir/sums/*", "-n", "2"], [CAST, RANDOM, ONE, TWO]),
+        (["--case=ir/sums/*", "-k", "small"], [ONE, TWO]),
+        (["conformance/ir/deep", "-n", "2"], [LONG]),
+    ],
+    ids=lambda part: " ".join(part) if part and "/" not in part[-1][:3] else None,
+)
+def test_what_is_asked_for_is_what_runs(run: Run, options: Sequence[str], cases: Sequence[str]) -> None:
+    assert run("run", *options).cases == cases
+
+
+@pytest.mark.parametrize(
+    ("options", "cases"),
+    [
+        (["--clause=LANG-10-02", "conformance/ir/test_sums.py"], [CAST]),
+        (["--case=ir/sums/*", "-n", "2"], [CAST, RANDOM, ONE, TWO]),
+    ],
+)
+def test_pytest_takes_the_same_options(run: Run, options: Sequence[str], cases: Sequence[str]) -> None:
+    assert run("pytest", *options).cases == cases
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_without_a_choice_the_whole_suite_runs(run: Run, door: str) -> None:
+    done = run(door)
+    assert done.cases == [LONG, CAST, RANDOM, ONE, TWO]
+    assert done.report is not None
+    assert "chosen" not in done.report.header["selection"]
+    assert done.report.header["selection"]["complete"] is True
+
+
+@pytest.mark.parametrize("place", ["ir/test_sums.py", "conformance/ir/test_sums.py"])
+def test_a_place_is_known_from_anywhere(run: Run, place: str, checkout: Path) -> None:
+    """Whoever has the wheel has no checkout to name files in."""
+    (checkout / "elsewhere").mkdir(exist_ok=True)
+    assert run("run", place, directory="elsewhere").cases == [CAST, RANDOM, ONE, TWO]
+
+
+def test_a_place_is_first_looked_for_here(run: Run) -> None:
+    assert run("run", "test_words.py", directory="conformance/ir/deep").cases == [LONG]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_report_says_what_was_chosen(run: Run, door: str) -> None:
+    done = run(door, "--case=ir/*", "--clause=LANG-10-02", "--feature=casts", "conformance/ir", "-k", "cast")
+    assert done.report is not None, done.output
+    assert done.report.header["selection"]["chosen"] == {
+        "cases": ["ir/*"],
+        "clauses": ["LANG-10-02"],
+        "features": ["casts"],
+        "paths": ["ir"],
+        "keyword": "cast",
+    }
+
+
+@pytest.mark.parametrize("option", ["--case=ir/deep/*", "ir/deep"])
+def test_a_part_claims_no_more_than_a_part(run: Run, option: str) -> None:
+    done = run("run", option)
+    assert done.report is not None, done.output
+    assert (done.report.header["selection"]["complete"], done.report.claim) == (False, "partial")
+
+
+def test_what_failed_runs_again(run: Run, tmp_path: Path) -> None:
+    door = "run"
+    assert run(door).exit_code == 1
+    kept = shutil.copy(tmp_path / "report" / "report.jsonl", tmp_path / "before.jsonl")
+    again = run(door, f"--failed={kept}")
+    assert again.cases == [TWO]
+    assert again.report is not None
+    assert again.report.header["selection"]["chosen"] == {"failed": str(kept)}
+    run(door, "--case=ir/deep/*")
+    passed = shutil.copy(tmp_path / "report" / "report.jsonl", tmp_path / "passed.jsonl")
+    assert "no case of this report failed" in run(door, f"--failed={passed}").output
+
+
+def test_other_files_are_not_imported(run: Run, checkout: Path) -> None:
+    run("run", "--case=ir/sums/*")
+    (checkout / "imported").unlink(missing_ok=True)
+    assert run("run", "--case=ir/sums/*").cases == [CAST, RANDOM, ONE, TWO]
+    assert not (checkout / "imported").exists()
+    run("run", "--case=ir/deep/*")
+    assert (checkout / "imported").read_text() == "words "
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--case=ir/sumz/*", "no case has such an id; did you mean ir/sums/*"),
+        ("--case=ir/sums", "did you mean ir/sums/*"),
+        ("--clause=LANG-10-002", "no such clause; did you mean LANG-10-02"),
+        ("--clause=RT-04.3-01", "no case judges it (verified by: static)"),
+        ("--feature=cast", "no such feature; did you mean casts?"),
+        ("--feature=mesh-selection", "no case needs it"),
+        ("--reproduce=ir/sums/smal/one", "no such case: ir/sums/smal/one; did you mean ir/sums/small/one"),
+        ("--failed=conformance/clauses/clauses.lock", "line 1 is not the header of a report"),
+        ("--failed=nothing.jsonl", "nothing.jsonl: No such file"),
+    ],
+)
+def test_what_does_not_exist_is_said_in_a_sentence(run: Run, option: str, words: str) -> None:
+    done = run("pytest" if "case" in option else "run", option)
+    assert words in done.output
+    assert (done.exit_code, done.report) == (4 if "case" in option else 2, None)
+    assert len(done.output.split("ERROR: ")[1].strip().splitlines()) == 1, done.output
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (
+            "conformance/ir/test_sum.py",
+            "no such file or folder, here or in the suite; did you mean conformance/ir/test_sums.py?",
+        ),
+        ("ir/dep", "did you mean ir/deep?"),
+        ("schemas", "lies outside the suite"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_said_in_a_sentence(run: Run, place: str, words: str) -> None:
+    done = run("run", place)
+    assert words in done.output
+    assert done.exit_code == 2
+    assert len(done.output.split("ERROR: ")[1].strip().splitlines()) == 1, done.output
+
+
+def test_parts_that_have_no_case_in_common(run: Run) -> None:
+    door = "run"
+    assert "no case is in all that was asked for" in run(door, "--feature=casts", "--case=ir/deep/*").output
+    assert "holds none of the 1 cases" in run(door, "--case=ir/deep/*", "conformance/ir/test_sums.py").output
