@@ -14,12 +14,15 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.fatbin import KernelEntry
-from tessera_reference.numerics import softmax
+from tessera_reference.adapter import make
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.tile.lowering import rows
+from tessera_reference.tile.lowering.reductions import added_up
+from tessera_reference.tile.lowering.row_blocks import RowBlocks
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
 from .order import broken
@@ -230,13 +233,14 @@ def no_module_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
-def unshifted(values: Any, axis: int, right: Any = softmax.largest) -> Any:
-    """Zero for the largest score."""
-    return 0 * right(values, axis)
+def unshifted(of_row: RowBlocks, score: Any, accum: Any) -> Any:
+    """A softmax whose exponentials are those of the scores themselves."""
+    total = added_up(of_row, lambda index: score(index).exp(), accum)
+    return lambda index: score(index).exp() / total
 
 
 SAMPLE = [
-    broken("RT-18-01", "unshifted", "subtracts no score in a softmax", softmax, "largest", unshifted),
+    replaced("RT-18-01", "subtracts no score in a softmax", make, (rows, "softmax", unshifted), name="unshifted"),
     broken(
         "RT-18-01", "extents_backwards", "takes extents in the opposite order", modules, "extents_of", extents_backwards
     ),
