@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = (
     "abi/test_kernel_convention.py",
     "runtime/test_contexts.py",
-    "runtime/test_faults.py",
     "runtime/test_graphs.py",
     "runtime/test_last_error.py",
     "runtime/test_policy.py",
