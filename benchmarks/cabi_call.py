@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_conformance.observations import Returned
 from tessera_conformance.session import Session
-from tessera_conformance.transports.cabi.options import CabiOptions
-from tessera_conformance.transports.cabi.transport import CHILD
+from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.locate import locate
 
 CALLS = 500
@@ -34,7 +32,7 @@ def measure() -> list[Outcome]:
 
 def _measured(library: Path) -> list[Outcome]:
     session = Session(locate(f"cabi:{library}"))
-    command = [sys.executable, "-m", CHILD, CabiOptions(str(library)).written()]
+    command = CabiTransport(str(library)).arguments(library.parent)
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     requests = _requests(CALLS)
 

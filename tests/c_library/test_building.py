@@ -12,6 +12,7 @@ import pytest
 
 from tessera_reference.c_library import building
 from tessera_reference.c_library.building import CannotBuild, build
+from tessera_reference.cli import main
 
 from .conftest import tool
 
@@ -48,25 +49,22 @@ def test_every_declared_function_is_exported(libtessera: Path) -> None:
     assert declared <= exported
 
 
-def refused(output: Path, *options: str) -> str:
+def refused(captured: pytest.CaptureFixture[str], output: Path, *options: str) -> str:
     """The one line of a build that cannot be made."""
-    command = [sys.executable, "-m", "tessera_reference", "build-c-library", "--output", str(output), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    return done.stderr.removesuffix("\n")
+    assert main(["build-c-library", "--output", str(output), *options]) == 2
+    out, said = captured.readouterr()
+    assert out == ""
+    return said.removesuffix("\n")
 
 
-@pytest.mark.slow
-def test_no_compiler(tmp_path: Path) -> None:
+def test_no_compiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = "error: nocc is missing; install it (apt-get install gcc), or name another one with --cc"
-    assert refused(tmp_path, "--cc", "nocc") == said
+    assert refused(capsys, tmp_path, "--cc", "nocc") == said
 
 
-@pytest.mark.slow
-def test_a_compiler_that_fails(tmp_path: Path) -> None:
+def test_a_compiler_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it said is told, and no library is left behind."""
-    assert refused(tmp_path, "--cc", "false") == "error: false ended with 1: "
+    assert refused(capsys, tmp_path, "--cc", "false") == "error: false ended with 1: "
     assert not (tmp_path / "lib/libtessera.so").exists()
 
 

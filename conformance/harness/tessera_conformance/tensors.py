@@ -9,13 +9,15 @@ of the same words in little-endian bytes, with its SHA-256.
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np  # 100 ms, which a process that only passes tensors on does without
 
 INLINE_LIMIT = 64 * 1024
 """Tensors of more bytes than this cross a process boundary as files."""
@@ -109,15 +111,21 @@ class Tensor:
 
     def words(self) -> np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]:
         """The storage codes as unsigned integers, flat; two per complex element."""
+        import numpy as np
+
         return np.frombuffer(self.data, dtype=f"<u{self.format.word_bytes}")
 
     def bits(self) -> str:
         """The words as hexadecimal digits, most significant digit first."""
-        return self.words().astype(f">u{self.format.word_bytes}").tobytes().hex()
+        return _reversed_words(self.data, self.format.word_bytes).hex()
 
     def index_of(self, element: int) -> list[int]:
         """The multi-dimensional index of a flat element number."""
-        return [int(i) for i in np.unravel_index(element, self.shape)] if self.shape else []
+        index = []
+        for extent in reversed(self.shape):
+            element, place = divmod(element, extent)
+            index.append(place)
+        return index[::-1]
 
     @classmethod
     def from_words(cls, dtype: str, shape: Sequence[int], words: Sequence[int]) -> Tensor:
@@ -137,7 +145,7 @@ class Tensor:
             raise MalformedTensor("bits are not hexadecimal digits only")
         if len(raw) % width:
             raise MalformedTensor(f"{len(bits)} digits are not a whole number of {2 * width}-digit {dtype} words")
-        return cls(dtype, tuple(shape), np.frombuffer(raw, dtype=f">u{width}").astype(f"<u{width}").tobytes())
+        return cls(dtype, tuple(shape), _reversed_words(raw, width))
 
     def to_message(self, exchange: Path | None = None) -> dict[str, Any]:
         """The wire form; a tensor larger than `INLINE_LIMIT` becomes a file in `exchange` where one is given."""
@@ -196,6 +204,15 @@ def _format(dtype: str) -> ElementFormat:
     if dtype not in ELEMENT_FORMATS:
         raise MalformedTensor(f"unknown dtype {dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
     return ELEMENT_FORMATS[dtype]
+
+
+def _reversed_words(words: bytes, width: int) -> bytes:
+    """The bytes of each word in the other order."""
+    if width == 1:
+        return words
+    turned = array({2: "H", 4: "I", 8: "Q"}[width], words)
+    turned.byteswap()
+    return turned.tobytes()
 
 
 def shape_of(values: Any) -> tuple[int, ...]:

@@ -68,6 +68,14 @@ def by_streams(self: CollectiveWork, group: Any, contributions: Any, right: Any 
     return right(self, tuple(reversed(group)), contributions)
 
 
+def by_latest_policy(
+    self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined
+) -> Any:
+    """Begin at the last rank where the policy was set after the call."""
+    as_called = self.stream.mesh.context.governing() == self.policy
+    return right(self, group if as_called else tuple(reversed(group)), contributions)
+
+
 async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWork.run) -> None:
     """Collectives of all streams are paired in the order in which they reach each rank."""
     mesh: Any = self.stream.mesh
@@ -101,6 +109,14 @@ ORDER = [
         "RT-06-03", "last_differs", "sums on the last rank in another order", last_differs, "all_reduce", op="sum"
     ),
     broken("RT-06-03", "by_algorithm", "has an order for each algorithm", CollectiveWork, "_combined", by_algorithm),
+    broken(
+        "RT-04.7-10",
+        "by_latest_policy",
+        "reads the policy when sums run, not when they are called",
+        CollectiveWork,
+        "_combined",
+        by_latest_policy,
+    ),
     broken("RT-04.7-03", "by_streams", "has an order for each stream", CollectiveWork, "_combined", by_streams),
     broken(
         "RT-03-01",

@@ -14,10 +14,15 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.adapter import make
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.matmul import matmul
 from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.tile.lowering import rows
+from tessera_reference.tile.lowering.reductions import added_up
+from tessera_reference.tile.lowering.row_blocks import RowBlocks
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
 from .order import broken
@@ -151,7 +156,29 @@ def rewritten(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
+def products_backwards(
+    self: LaunchWork, executable: Any, rank: int, arguments: Mapping[str, Array], right: Any = LaunchWork._executed
+) -> Mapping[str, Array]:
+    """Of a kernel of two matrices and their product, each element is added from the last term to the first."""
+    written: dict[str, Array] = dict(right(self, executable, rank, arguments))
+    given = [each for name, each in arguments.items() if name not in written]
+    shapes = [each.shape for each in (*given, *written.values())]
+    if len(given) == 2 and shapes[-1:] == [(*shapes[0][:-1], shapes[1][-1])] and len(shapes[0]) == 2:
+        a, b = given
+        reversed_a, reversed_b = Array(a.dtype, a.values[:, ::-1]), Array(b.dtype, b.values[::-1])
+        written = dict.fromkeys(written, matmul(reversed_a, reversed_b))
+    return written
+
+
 DETERMINISM = [
+    broken(
+        "RT-06-04",
+        "products_backwards",
+        "adds the terms of a launched product from the last to the first",
+        LaunchWork,
+        "_executed",
+        products_backwards,
+    ),
     replaced(
         "RT-06-09",
         "ignores the flag",
@@ -206,7 +233,14 @@ def no_module_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
+def unshifted(of_row: RowBlocks, score: Any, accum: Any) -> Any:
+    """A softmax whose exponentials are those of the scores themselves."""
+    total = added_up(of_row, lambda index: score(index).exp(), accum)
+    return lambda index: score(index).exp() / total
+
+
 SAMPLE = [
+    replaced("RT-18-01", "subtracts no score in a softmax", make, (rows, "softmax", unshifted), name="unshifted"),
     broken(
         "RT-18-01", "extents_backwards", "takes extents in the opposite order", modules, "extents_of", extents_backwards
     ),

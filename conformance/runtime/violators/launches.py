@@ -304,6 +304,14 @@ def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
+def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Keep a part of the device's memory for every launch."""
+    answer = call(**given)
+    memory = adapter.runtime_tessxDevices()["devices"][0]["memory_bytes"]
+    adapter.runtime_tessMalloc(mesh=given["mesh"], bytes=memory // 900)
+    return answer
+
+
 def keeping(only: Callable[[Any], bool]) -> Any:
     """A stream that records only some failures."""
     right = Stream.fail
@@ -311,6 +319,7 @@ def keeping(only: Callable[[Any], bool]) -> Any:
 
 
 TOLD = [
+    answering("RT-04.4-14", "leaking", "keeps memory for every launch", LAUNCH, leaking),
     answering("RT-06-05", "waiting", "waits for the kernel", LAUNCH, waiting),
     answering("RT-06-05", "at_once", "waits for the kernel and tells of its failure", LAUNCH, at_once),
     broken("RT-06-06", "lost", "loses failures", Stream, "fail", keeping(lambda failure: False)),

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 from tessera_conformance.strength import Violation
@@ -32,9 +31,6 @@ DEFECTS = SOURCES / "defects.toml"
 
 LEVEL = "deterministic"
 """Of the arithmetic that the library declares."""
-COMPILER = ImplementationCompiler("reference", lambda: DirectTransport(make, "reference"))
-IMAGES: dict[str, Any] = {}
-"""The outcomes of the compiler, which do not depend on the library."""
 
 
 def missing() -> str:
@@ -54,12 +50,11 @@ def library() -> Path:
     return BUILD / "lib" / "libacme_tessera.so"
 
 
-class _Transport(CompilingTransport):
-    """The library with the images that every other defect has too."""
-
-    def __init__(self) -> None:
-        super().__init__(CabiTransport(str(library())), COMPILER)
-        self._outcomes = IMAGES
+@cache
+def shared_transport() -> Transport:
+    """The way to the library, of which every defect has a process of its own and none an image of its own."""
+    compiler = ImplementationCompiler("reference", lambda: DirectTransport(make, "reference"))
+    return CompilingTransport(CabiTransport(str(library())), compiler)
 
 
 def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transport]]:
@@ -68,7 +63,7 @@ def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transpo
     @contextmanager
     def running() -> Iterator[Transport]:
         switched = {"ACME_DEFECT": name, **({"ACME_DELAY": str(delay)} if delay else {})}
-        transport = _Transport()
+        transport = shared_transport()
         with mock.patch.dict(os.environ, switched):
             try:
                 yield transport

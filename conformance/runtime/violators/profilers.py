@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
+from tessera_reference.runtime.contexts import Context
 
 from .changes import INVALID, Call, Given, accepting, answering, refusing, restating
 
@@ -91,7 +92,17 @@ def of_the_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(context=adapter.runtime.handles.live("context")[0][0]) if given["context"] else call(**given)
 
 
+def unending(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Go on with the records of the first profiler of a context."""
+    answer = call(**given)
+    context = adapter.runtime.handles.find("context", Context, given["context"])
+    profiler = context.profilers[answer["profiler"]]
+    context.profilers[answer["profiler"]] = vars(context).setdefault("first_profiler", profiler)
+    return answer
+
+
 STARTED = [
+    answering("RT-04.8-05", "unending", "tells of the first profiler's work again", "tessProfilerStart", unending),
     answering("RT-04.8-05", "once", "starts one profiler", "tessProfilerStart", once),
     answering("RT-04.8-05", "of_the_first", "profiles the first context", "tessProfilerStart", of_the_first),
     answering(

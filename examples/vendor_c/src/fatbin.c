@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { HEADER = 64, TARGET_BYTES = 32, ENTRY = 56, DIGEST = 32 };
-enum { GRAPH_IR = 1, TARGET_IR, PTX, AMDGCN, METADATA, SIGNATURE };
+enum { GRAPH_IR = 1, TARGET_IR, PTX, AMDGCN, METADATA, SIGNATURE, ROCDL };
 #define EVERY_TARGET 0xFFFFFFFFu
 
 typedef struct {
@@ -70,12 +70,12 @@ static tessStatus_t read_targets(const Image* image, Fatbin* out) {
   return TESS_OK;
 }
 
-static bool is_of_a_target(uint64_t kind) { return kind >= TARGET_IR && kind <= AMDGCN; }
+static bool is_of_a_target(uint64_t kind) { return (kind >= TARGET_IR && kind <= AMDGCN) || kind == ROCDL; }
 
 static tessStatus_t read_kind(const Image* image, uint64_t place, const unsigned char* entry) {
   const unsigned char* table = image->image + HEADER + image->targets * TARGET_BYTES;
   uint64_t kind = number_at(entry, 4), target = number_at(entry + 4, 4);
-  if (kind < GRAPH_IR || kind > SIGNATURE) return damaged("a section of an unknown kind");
+  if (kind < GRAPH_IR || kind > ROCDL) return damaged("a section of an unknown kind");
   if (is_of_a_target(kind) ? target >= image->targets : target != EVERY_TARGET) return damaged("a section's target");
   if ((place == 0) != (kind == METADATA)) return damaged("the metadata is not the first section, once");
   if (kind == SIGNATURE && place + 1 != image->sections) return damaged("a signature that is not the last section");
@@ -105,7 +105,7 @@ static tessStatus_t read_sections(const Image* image, Fatbin* out) {
     unsigned char digest[DIGEST];
     sha256(image->image + offset, size, digest);
     if (memcmp(digest, entry + 24, DIGEST)) return damaged("the digest of a section");
-    has_code |= kind >= GRAPH_IR && kind <= AMDGCN;
+    has_code |= kind == GRAPH_IR || is_of_a_target(kind);
     keep(out, kind, image->image + offset, size);
   }
   if (expected != end) return damaged("bytes between the sections and the checksum");

@@ -9,8 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cffi import FFI
-
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
 from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output
 from tessera_conformance.protocol import read_diagnostic
@@ -137,7 +135,7 @@ def _type(parameter: str) -> str:
 # Inputs
 
 
-def _carrier(ffi: FFI, position: Input, before: str | None) -> Carrier:
+def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
     """How an input is carried; `before` is the one before it, whose length an optional integer says."""
     c_type, name = _type(position.parameters[0]), position.name
     read = _READERS[position.form](ffi, c_type)
@@ -157,7 +155,7 @@ def _carrier(ffi: FFI, position: Input, before: str | None) -> Carrier:
     return carry
 
 
-def _absent(ffi: FFI, position: Input, c_type: str, sized: bool) -> Arguments:
+def _absent(ffi: Any, position: Input, c_type: str, sized: bool) -> Arguments:
     if sized:
         return (ffi.NULL, 0)
     if position.form == "integer":
@@ -172,23 +170,23 @@ def _length(value: Any) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-def _pointer(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _pointer(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     return lambda value: ffi.cast("void*", value)
 
 
-def _integer(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _integer(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     return lambda value: ffi.cast(c_type, value)
 
 
-def _number(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _number(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     return float
 
 
-def _text(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _text(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     return lambda value: ffi.NULL if value is None else ffi.new("char[]", value.encode("utf-8", "surrogatepass"))
 
 
-def _memory(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _memory(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value is None:
             return ffi.NULL
@@ -197,14 +195,14 @@ def _memory(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
     return read
 
 
-def _integers(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _integers(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return ffi.NULL if value is None else ffi.new("int[]", [int(ffi.cast("int", each)) for each in value])
 
     return read
 
 
-def _structure(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     """A structure by value, or the pointer to one."""
     by_value = not c_type.endswith("*")
     bare = c_type.removeprefix("const ").rstrip("*").strip()
@@ -219,18 +217,18 @@ def _structure(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
     return read
 
 
-def _fitted(ffi: FFI, kind: Any, value: Any) -> Any:
+def _fitted(ffi: Any, kind: Any, value: Any) -> Any:
     """A number as its member holds it, cut as C cuts it; of an array, each."""
     if kind.kind == "array":
         return [int(ffi.cast(kind.item, each)) for each in value]
     return int(ffi.cast(kind, value))
 
 
-def _json(ffi: FFI, c_type: str) -> Callable[[Any], Any]:
+def _json(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     return lambda value: ffi.new("char[]", json.dumps(to_wire(value, None), separators=(",", ":")).encode())
 
 
-_READERS: Mapping[str, Callable[[FFI, str], Callable[[Any], Any]]] = {
+_READERS: Mapping[str, Callable[[Any, str], Callable[[Any], Any]]] = {
     "handle": _pointer,
     "pointer": _pointer,
     "integer": _integer,
@@ -248,7 +246,7 @@ _READERS: Mapping[str, Callable[[FFI, str], Callable[[Any], Any]]] = {
 # Outputs
 
 
-def _given(ffi: FFI, output: Output, pointer: Any) -> Any:
+def _given(ffi: Any, output: Output, pointer: Any) -> Any:
     """What an out pointer points to; 0 where it is NULL."""
     if output.form == "structure":
         members = ffi.typeof(_type(output.parameters[0]).rstrip("*")).fields

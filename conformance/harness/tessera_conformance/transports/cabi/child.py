@@ -1,4 +1,4 @@
-"""The process that loads the library and speaks the line protocol: `python -m ...child OPTIONS [CALL_RECORD]`.
+"""The process that loads the library and speaks the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
 
 The protocol has descriptors of its own: whatever the library reads from standard input is empty, and what it writes to
 standard output goes to standard error. The process ends with the one that started it.
@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from tessera_conformance.server import serve
 from tessera_conformance.transports.cabi.adapter import CabiAdapter
@@ -25,19 +25,25 @@ from tessera_conformance.transports.cabi.options import CabiOptions
 PR_SET_PDEATHSIG = 1
 
 
+class Files(NamedTuple):
+    """What the process that loads the library shares with the one that starts it: `c_types` and `call_record`."""
+
+    types: str
+    record: str
+
+
 def main(arguments: list[str]) -> int:
     """Serve the library until the session is closed."""
-    options = CabiOptions.read(arguments[0])
+    options, files = CabiOptions.read(arguments[0]), Files(*arguments[1:])
     requests, responses = _own_descriptors()
     _end_with_the_parent()
-    record = arguments[1] if len(arguments) > 1 else None
     if options.fresh:
-        return _serve_in_forks(options, record, requests, responses)
-    return serve(_adapter(options, record), requests, responses)
+        return _serve_in_forks(options, files, requests, responses)
+    return serve(_adapter(options, files), requests, responses)
 
 
-def _adapter(options: CabiOptions, record: str | None) -> CabiAdapter:
-    library = Library(options.library, opened(record) if record else None)
+def _adapter(options: CabiOptions, files: Files) -> CabiAdapter:
+    library = Library(options.library, files.types, opened(files.record))
     return CabiAdapter(library, options.name, options.header, options.description)
 
 
@@ -87,7 +93,7 @@ class _Remembered:
             yield line
 
 
-def _serve_in_forks(options: CabiOptions, record: str | None, requests: BinaryIO, responses: BinaryIO) -> int:
+def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO) -> int:
     """A process for every case; returns, or ends by a signal, as the last one did."""
     due: int | None = None
     while True:
@@ -96,7 +102,7 @@ def _serve_in_forks(options: CabiOptions, record: str | None, requests: BinaryIO
         if process == 0:
             os.close(reading)
             _end_with_the_parent()
-            _serve_case(options, record, requests, responses, due, writing)
+            _serve_case(options, files, requests, responses, due, writing)
         os.close(writing)
         told = os.read(reading, 64)
         os.close(reading)
@@ -111,14 +117,14 @@ def _serve_in_forks(options: CabiOptions, record: str | None, requests: BinaryIO
 
 def _serve_case(
     options: CabiOptions,
-    record: str | None,
+    files: Files,
     requests: BinaryIO,
     responses: BinaryIO,
     due: int | None,
     tell: int,
 ) -> NoReturn:
     """Answer the reset that is due, then requests up to the next one, whose id is told to the first process."""
-    adapter = _FreshAdapter(_adapter(options, record))
+    adapter = _FreshAdapter(_adapter(options, files))
     if due is not None:
         answer = {"jsonrpc": "2.0", "id": due, "result": {"returned": {}}}
         responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")

@@ -10,10 +10,9 @@ import mmap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cffi import FFI
-
 from tessera_conformance.adapter import MalformedAnswer
-from tessera_conformance.interface.c_declarations import SESSION, CFunction, c_functions, declarations
+from tessera_conformance.interface.c_declarations import SESSION, CFunction, c_functions
+from tessera_conformance.transports.cabi import c_types
 from tessera_conformance.transports.cabi.call_record import INSIDE, RETURNED, SIZE
 
 __all__ = ["Library"]
@@ -25,20 +24,25 @@ LARGEST_ANSWER = 256 << 20
 
 
 class Library:
-    """The functions of the library at `path`, by name. Raises `OSError` where it cannot be loaded."""
+    """The functions of the library at `path`, by name, with the types of a file of `c_types`.
 
-    def __init__(self, path: str, record: mmap.mmap | None = None) -> None:
+    Raises `OSError` where it cannot be loaded.
+    """
+
+    def __init__(self, path: str, types: str, record: mmap.mmap) -> None:
         exported = ctypes.CDLL(path)
         self.functions: Mapping[str, CFunction] = {each.name: each for each in c_functions().values()}
         extensions = [each.name for each in self.functions.values() if each.extension]
         found = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
-        self.ffi = FFI()
-        self.ffi.cdef(declarations(found))
+        self.ffi = c_types.loaded(types)
         self._library = self.ffi.dlopen(path)
         self._record = record
         self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
         runtime = [each.name for each in self.functions.values() if not each.extension]
-        own = {name: self._from_table(name) if self._table else self._exported(name) for name in runtime}
+        if self._table:
+            own = {name: self._from_table(name) for name in runtime}
+        else:
+            own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
         self._callables = {name: each for name, each in own.items() if each is not None}
         self._callables |= {name: getattr(self._library, name) for name in found}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
@@ -46,9 +50,6 @@ class Library:
     def has(self, name: str) -> bool:
         """Whether the library has a function."""
         return name in self._callables
-
-    def _exported(self, name: str) -> Callable[..., int] | None:
-        return getattr(self._library, name, None)
 
     def _from_table(self, name: str) -> Callable[..., int] | None:
         """An entry of the table; one that is beyond its size, or NULL, is not there."""
@@ -61,8 +62,6 @@ class Library:
     def call(self, name: str, arguments: Sequence[Any]) -> int:
         """The status that a function gives; the record says that it is inside, should the process end there."""
         function = self._callables[name]
-        if self._record is None:
-            return function(*arguments)
         record = name.encode()
         self._record[:SIZE] = INSIDE + record.ljust(SIZE - 1, b"\0")
         status = function(*arguments)

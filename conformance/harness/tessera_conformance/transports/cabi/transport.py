@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.transports import TransportFault
-from tessera_conformance.transports.cabi import call_record
+from tessera_conformance.transports.cabi import c_types, call_record
 from tessera_conformance.transports.cabi.loading import exported_by
 from tessera_conformance.transports.cabi.options import read_options
 from tessera_conformance.transports.rpc import ProcessTransport
@@ -38,7 +38,8 @@ class CabiTransport(ProcessTransport):
     def arguments(self, exchange: Path) -> list[str]:
         """The process that loads the library."""
         self._record = call_record.create(exchange)
-        return [sys.executable, "-m", CHILD, self._options.written(), str(self._record)]
+        types = c_types.create(exchange, self._exported)
+        return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
         try:
