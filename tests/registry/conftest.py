@@ -126,7 +126,8 @@ def small_registry(
 ) -> SmallRegistry:
     """The small registry, sound and locked."""
     made = SmallRegistry(tmp_path / "clauses", tmp_path / "specs", capsys, {})
-    monkeypatch.setattr(commands, "cases_by_clause", lambda: made.tags)
+    monkeypatch.setattr(commands, "case_index", dict)
+    monkeypatch.setattr(commands, "cases_by_clause", lambda index: made.tags)
     for directory in (made.clauses, made.specs):
         directory.mkdir()
     for key, (prefix, text) in HEADERS.items():

@@ -13,7 +13,7 @@ from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.selection.choice import Choice, NothingChosen
 from tessera_conformance.selection.places import Place, narrowed, places
 
-FILTERS = {"keyword": "-k", "markexpr": "-m"}
+FILTERS = ("keyword", "markexpr")
 
 
 def choice(config: pytest.Config) -> Choice:
@@ -33,12 +33,14 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
     named = _places(config)
     wanted = choice(config)
     if not wanted.narrows:
-        config.args[:] = map(str, named)
+        config.args[:] = [place.argument for place in named]
         return None
     chosen = wanted.of(case_index(), registry)
     kept = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
     if not kept:
-        raise NothingChosen(f"{', '.join(map(str, named))}: holds none of the {len(chosen)} cases that were asked for")
+        raise NothingChosen(
+            f"{', '.join(place.argument for place in named)}: holds none of the {len(chosen)} cases that were asked for"
+        )
     config.args[:] = narrowed([case.node for case in kept.values()])
     return kept.keys()
 
@@ -56,9 +58,9 @@ def _places(config: pytest.Config) -> list[Place]:
     suite = suite_directory()
     of_the_suite = config.rootpath == suite
     if of_the_suite and config.args_source is not pytest.Config.ArgsSource.ARGS:
-        return [Place(suite)]
+        return [Place(str(suite), suite)]
     named = places(map(str, config.args), config.invocation_params.dir)
     outside = [place for place in named if place.outside]
     if of_the_suite and outside:
-        raise NothingChosen(f"{outside[0]}: lies outside the suite, which is in {suite}")
+        raise NothingChosen(f"{outside[0].argument}: lies outside the suite, which is in {suite}")
     return named

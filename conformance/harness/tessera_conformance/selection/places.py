@@ -14,11 +14,10 @@ from tessera_conformance.selection.choice import NothingChosen, meant
 class Place:
     """A file or folder that exists, and what follows it: `::test_k_tail[bf16]`, or nothing."""
 
+    argument: str
+    """As pytest is to be given it: a path from the working directory on, or from the root."""
     path: Path
     test: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}{self.test}"
 
     @property
     def in_suite(self) -> str:
@@ -53,9 +52,9 @@ def _place(argument: str, directory: Path) -> Place:
     name, colons, test = argument.partition("::")
     suite = suite_directory()
     inside = Path(*Path(name).parts[1:]) if Path(name).parts[:1] == ("conformance",) else Path(name)
-    for path in (directory / name, suite / inside):
+    for path, argued in ((directory / name, argument), (suite / inside, f"{suite / inside}{colons}{test}")):
         if path.exists():
-            return Place(path.resolve(), f"{colons}{test}")
+            return Place(argued, path.resolve(), f"{colons}{test}")
     hint = meant(name, _near(Path(name), inside))
     raise NothingChosen(f"{name}: no such file or folder, here or in the suite{hint}")
 
