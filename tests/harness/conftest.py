@@ -112,6 +112,7 @@ def make_checkout(directory: Path) -> Checkout:
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
     shutil.copytree(Path(__file__).parent / "sample_suite", directory / "conformance" / "ir", ignore=ignore)
+    shutil.copy(ROOT / "conformance" / "ir" / "interface.toml", directory / "conformance" / "ir")
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib --strict-markers\n")
     return Checkout(directory)

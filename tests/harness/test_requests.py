@@ -18,10 +18,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         ("py:broken_import:make", ["importing broken_import failed", "acme driver 3 or newer", "to fix"]),
         ("rpc:no-such-program --x", ["no program 'no-such-program' is on PATH", "to fix: give the command"]),
         ("rpc:'unbalanced", ["No closing quotation", "balance the quotes"]),
-        ("cabi:/lib/acme.so", ["C libraries cannot be loaded by this version", "line protocol"]),
+        ("cabi:no/such/libacme.so", ["there is no file no/such/libacme.so", "to fix: name the shared library"]),
         (
             "acme",
-            ["unknown form", "use reference, py:module:factory, rpc:command, hostio:unix:PATH or"],
+            ["unknown form", "use reference, py:module:factory, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or"],
         ),
     ],
 )
