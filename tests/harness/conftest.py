@@ -112,7 +112,10 @@ def make_checkout(directory: Path) -> Checkout:
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
     shutil.copytree(Path(__file__).parent / "sample_suite", directory / "conformance" / "ir", ignore=ignore)
-    shutil.copy(ROOT / "conformance" / "ir" / "interface.toml", directory / "conformance" / "ir")
+    for declared in (ROOT / "conformance").rglob("interface.toml"):
+        room = directory / declared.parent.relative_to(ROOT)
+        room.mkdir(parents=True, exist_ok=True)
+        shutil.copy(declared, room)
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib --strict-markers\n")
     return Checkout(directory)
