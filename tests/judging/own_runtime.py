@@ -17,6 +17,7 @@ from tessera_reference.collectives.groups import combine
 from tessera_reference.compilation.executable import Arguments, Executable, Extents
 from tessera_reference.compilation.executables import _special
 from tessera_reference.compilation.programs import ProgramExecutable
+from tessera_reference.graph.execution import FROM_ZERO, RandomSource
 from tessera_reference.ir.targets import target_of
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime.code_cache import CodeCache
@@ -82,12 +83,20 @@ class OwnProgram(ProgramExecutable):
     own: Own
     policy: NumericsPolicy
 
-    def run(self, arguments: Arguments, grid: Extents = (1, 1, 1), block: Extents = (0, 0, 0)) -> dict[str, Array]:
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
         """As the program, in its own way."""
         with self.own.under(self.policy):
-            return super().run(arguments, grid, block)
+            return super().run(arguments, grid, block, source)
 
-    def run_on_mesh(self, arguments: Sequence[Arguments], mesh: str | None = None) -> tuple[dict[str, Array], ...]:
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
         """As the program, in its own way."""
         with self.own.under(self.policy):
-            return super().run_on_mesh(arguments, mesh)
+            return super().run_on_mesh(arguments, mesh, source)

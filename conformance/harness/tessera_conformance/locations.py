@@ -48,8 +48,8 @@ def vectors_directory() -> Path:
 
 def c_header() -> Path:
     """`tessera.h`, which declares the runtime's functions."""
-    header = _PACKAGED_SUITE / "tessera.h"
-    return header if header.is_file() else _CHECKOUT / "reference" / "tessera_reference" / "abi" / "tessera.h"
+    reference = _PACKAGE.parent if _PACKAGED_SUITE.is_dir() else _CHECKOUT / "reference"
+    return reference / "tessera_reference" / "abi" / "tessera.h"
 
 
 def _beside_the_suite(name: str) -> Path:

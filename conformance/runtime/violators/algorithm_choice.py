@@ -66,7 +66,7 @@ def over_hints(name: str, bytes: int, machine: Any, groups: Any, hint: Any, over
 
 def tuned_first(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
     """The autotuner wins over the environment."""
-    return name, bytes, machine, groups, hint or tuned(algorithms.followed(machine, groups)), overrides, tuned
+    return name, bytes, machine, groups, hint or tuned(algorithms.followed(name, machine, groups)), overrides, tuned
 
 
 def one_rank(name: str, bytes: int, machine: Any, groups: Any, *given: Any) -> Any:

@@ -52,7 +52,8 @@ def checked(text: str) -> Any:
     for line in permissions(text):
         raise NotAccepted(f"it permits what the canon does not: {line}")
     try:
-        module = llvm.parse_assembly(text)
+        # A context of its own: in a shared one the bits of a module depend on what was read before it.
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
     except RuntimeError as error:
         raise NotAccepted(str(error)) from None
