@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ LAST_WORDS_GRACE = 0.5
 """Seconds that a process has to end after it wrote what is no answer."""
 
 
-class ProcessTransport:
+class ProcessTransport(ABC):
     """Speaks the protocol with a process of its own, which is started anew after a fault."""
 
     def __init__(self, label: str) -> None:
@@ -47,9 +48,9 @@ class ProcessTransport:
         self._process: _Process | None = None
         self._exchange: tempfile.TemporaryDirectory[str] | None = None
 
+    @abstractmethod
     def arguments(self, exchange: Path) -> list[str]:
         """What starts the process; `exchange` is a directory that lasts as long as it."""
-        raise NotImplementedError
 
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
