@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.strength.mutants.equivalent import read_equivalents
+from tessera_conformance.strength.mutants.killers import read_killers
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]
@@ -36,14 +37,18 @@ def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
         for each in left
     )
     (tmp_path / "equivalent.toml").write_text(listed)
-    again = run("--equivalents", str(tmp_path / "equivalent.toml"))
+    again = run("--equivalents", str(tmp_path / "equivalent.toml"), "--known", str(tmp_path / "mutants.jsonl"))
     assert again.returncode == 0, again.stdout
     assert "100.0 %" in again.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("[[mutant]]\nname = 'a'\nbecomes = 'b'\n", "entry 1 lacks reason"), ("[[mutant", "equivalent.toml: ")],
+    [
+        ("[[mutant]]\nname = 'a'\nbecomes = 'b'\n", "entry 1 lacks reason"),
+        ("[[mutant]]\nfunction = 'a'\n", "entry 1 lacks reason"),
+        ("[[mutant", "equivalent.toml: "),
+    ],
 )
 def test_a_bad_list_of_equivalents_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "equivalent.toml"
@@ -52,7 +57,20 @@ def test_a_bad_list_of_equivalents_is_refused(tmp_path: Path, text: str, expecte
         read_equivalents(path)
 
 
+def test_an_entry_may_speak_of_a_function_whose_words_nobody_judges(tmp_path: Path) -> None:
+    path = tmp_path / "equivalent.toml"
+    path.write_text("[[mutant]]\nfunction = 'graph.matmul._remedy'\nreason = 'words of a diagnostic'\n")
+    assert read_equivalents(path) == {"graph.matmul._remedy": "words of a diagnostic"}
+
+
+def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mutants.jsonl"
+    path.write_text('{"name": "a", "killer": "b"}\n{}\n')
+    with pytest.raises(ValueError, match=r"mutants\.jsonl, line 2"):
+        read_killers(path)
+
+
 def test_an_unknown_room_is_one_line(tmp_path: Path) -> None:
     ended = subprocess.run([*COMMAND[:-1], "cellar"], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "--rooms: tessera_reference has no room 'cellar' that is imported\n"
+    assert ended.stderr == "--rooms: tessera_reference has no room 'cellar'\n"

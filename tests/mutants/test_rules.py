@@ -82,3 +82,9 @@ def test_every_change_can_be_made_and_differs() -> None:
         texts.add(ast.unparse(node))
     assert len(texts) == len(found)
     assert text not in texts
+
+
+@pytest.mark.parametrize(("rule", "line"), [("branch dropped", 4), ("else dropped", 6), ("comparison", 3)])
+def test_a_change_says_which_line_must_be_executed(rule: str, line: int) -> None:
+    node = function("def f(a, b):\n    a.append(b)\n    if a < b:\n        a.clear()\n    else:\n        b.clear()")
+    assert [each.reached for each in changes(node) if each.rule == rule] == [line]

@@ -95,9 +95,14 @@ def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
     assert found.clauses == {"RT-04.1-16", "LANG-15-05"}
 
 
-def test_a_room_that_nothing_imports_is_refused(package: ModuleType) -> None:
-    with pytest.raises(ValueError, match="'cellar'"):
+def test_a_room_that_is_not_there_is_refused(package: ModuleType) -> None:
+    with pytest.raises(ValueError, match="mutable has no room 'cellar'"):
         mutants_of("mutable", ["cellar"])
+
+
+def test_modules_that_nothing_has_imported_yet_are_mutated_too(package: ModuleType) -> None:
+    del sys.modules["mutable.room.things"]
+    assert mutants_of("mutable", ["room"])
 
 
 def test_a_sample_follows_from_its_seed(package: ModuleType) -> None:

@@ -40,7 +40,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
     )
-    known_help = "a kill-matrix.json: what caught a violator comes first"
+    known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
     configure_mutants(parser)
     parser.set_defaults(handler=strength)

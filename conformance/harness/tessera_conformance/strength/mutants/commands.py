@@ -17,6 +17,7 @@ from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.mutants.equivalent import read_equivalents
 from tessera_conformance.strength.mutants.executed import executions
+from tessera_conformance.strength.mutants.killers import read_killers
 from tessera_conformance.strength.mutants.report import as_json, markdown, survivors, text
 from tessera_conformance.strength.mutants.sites import Mutant, mutants_of, sample
 from tessera_conformance.strength.mutants.trial import Result, Trials
@@ -44,6 +45,7 @@ def judge_mutants(arguments: argparse.Namespace, suite: CollectedSuite, registry
     """0 where every mutant is killed or explained, 1 where one survives, 2 where it cannot be run."""
     try:
         equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
+        known = {} if arguments.known is None else read_killers(arguments.known)
         package = type(load_adapter(arguments.control)).__module__.partition(".")[0]
         every = mutants_of(package, arguments.rooms.split(","))
     except ValueError as error:
@@ -55,8 +57,8 @@ def judge_mutants(arguments: argparse.Namespace, suite: CollectedSuite, registry
     def control() -> Adapter:
         return load_adapter(arguments.control)
 
-    executed = executions(suite.items, registry, control, package, jobs)
-    trials = Trials(suite.items, registry, control, executed, arguments.most)
+    executed = executions(suite.items, registry, control, {each.reached for each in chosen}, jobs)
+    trials = Trials(suite.items, registry, control, executed, arguments.most, known)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("w", encoding="utf-8") as journal:

@@ -10,7 +10,9 @@ __all__ = ["read_equivalents"]
 
 
 def read_equivalents(path: Path) -> Mapping[str, str]:
-    """The reason by the name of the mutant and, behind a space, what its place becomes.
+    """The reasons: by the name of a mutant and, behind a space, what its place becomes; or by the name of a function.
+
+    An entry with `function` speaks of every mutant of a function whose result no case may judge: a diagnostic's words.
 
     Raises:
         ValueError: the file is no TOML, or an entry lacks its name, its substitute or its reason.
@@ -21,8 +23,9 @@ def read_equivalents(path: Path) -> Mapping[str, str]:
         raise ValueError(f"{path.name}: {error}") from None
     found: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        missing = [name for name in ("name", "becomes", "reason") if not entry.get(name)]
+        required = ("function", "reason") if "function" in entry else ("name", "becomes", "reason")
+        missing = [name for name in required if not entry.get(name)]
         if missing:
             raise ValueError(f"{path.name}: entry {number} lacks {', '.join(missing)}")
-        found[f"{entry['name']} {entry['becomes']}"] = entry["reason"]
+        found[entry.get("function") or f"{entry['name']} {entry['becomes']}"] = entry["reason"]
     return found

@@ -19,12 +19,16 @@ def equivalence(mutant: Mutant) -> str:
     return f"{mutant.name} {' '.join(mutant.change.after.split())}"
 
 
+def _explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
+    return equivalence(mutant) in equivalents or mutant.name.partition("/")[0] in equivalents
+
+
 def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Mutant, Result]]:
     """Mutants that nothing caught and nobody explains."""
     return [
         (mutant, result)
         for mutant, result in judged
-        if result.fate in ("survived", "not executed") and equivalence(mutant) not in equivalents
+        if result.fate in ("survived", "not executed") and not _explained(mutant, equivalents)
     ]
 
 

@@ -46,13 +46,17 @@ Rewrite = Callable[[Any], ast.AST]
 
 @dataclass(frozen=True)
 class Change:
-    """One place of a function, the number of its node in a walk, and a rule that fits it."""
+    """One place of a function, the number of its node in a walk, and a rule that fits it.
+
+    A case can tell it only where it executes the line `reached`: of the branch that is dropped, or of the place itself.
+    """
 
     rule: str
     place: int
     line: int
     before: str
     after: str
+    reached: int
 
 
 def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
@@ -63,8 +67,17 @@ def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
             before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(rewrite(deepcopy(node))))
             line = getattr(node, "lineno", function.lineno)
             if before != after:
-                found.append(Change(rule, place, line, before, after))
+                found.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
     return found
+
+
+def _reached(node: ast.AST, rule: str, line: int) -> int:
+    """The line that is executed where a change makes a difference."""
+    branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
+    if branch is None:
+        return line
+    inner = getattr(node, branch)
+    return int((inner[0] if isinstance(inner, list) else inner).lineno)
 
 
 def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:

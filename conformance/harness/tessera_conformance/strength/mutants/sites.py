@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ast
 import gc
+import importlib
+import importlib.util
+import pkgutil
 import random
 import re
 import sys
@@ -18,11 +21,13 @@ from pathlib import Path
 
 from tessera_conformance.strength.mutants.rules import Change, changed, changes
 
-__all__ = ["Mutant", "code_key", "install", "mutants_of", "sample"]
+__all__ = ["Line", "Mutant", "code_key", "install", "mutants_of", "sample"]
 
 CLAUSE = re.compile(r"\b(?:RT|LANG|COLL|HIO|WSP)-[0-9A-Z.]+-[0-9]+\b")
 CodeKey = tuple[str, str, int]
 """File, qualified name and first line of a code object."""
+Line = tuple[str, int]
+"""File and number of a line."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,11 @@ class Mutant:
     """What the module names."""
 
     @property
+    def reached(self) -> Line:
+        """What a case executes that can tell it."""
+        return self.function[0], self.change.reached
+
+    @property
     def description(self) -> str:
         """What it does wrong, on one line."""
         before, after = (" ".join(text.split())[:90] for text in (self.change.before, self.change.after))
@@ -45,20 +55,27 @@ class Mutant:
 
 
 def mutants_of(package: str, rooms: Sequence[str]) -> list[Mutant]:
-    """Every mutant of the modules that are imported, in order of name.
+    """Every mutant of the rooms' modules, which are all imported, in order of name.
 
     Raises:
-        ValueError: a room has no module that is imported.
+        ValueError: the package has no such room.
     """
     found: list[Mutant] = []
     for room in rooms:
-        prefix = f"{package}.{room}"
-        names = sorted(name for name in sys.modules if name == prefix or name.startswith(f"{prefix}."))
-        if not names:
-            raise ValueError(f"--rooms: {package} has no room {room!r} that is imported")
-        for name in names:
+        for name in _modules(f"{package}.{room}"):
             found += _of_module(name, room)
     return found
+
+
+def _modules(room: str) -> list[str]:
+    """A package and the modules below it, imported, in order of name."""
+    if importlib.util.find_spec(room) is None:
+        raise ValueError(f"--rooms: {room.partition('.')[0]} has no room {room.partition('.')[2]!r}")
+    path = getattr(importlib.import_module(room), "__path__", [])
+    names = sorted(each.name for each in pkgutil.walk_packages(path, f"{room}."))
+    for name in names:
+        importlib.import_module(name)
+    return [room, *names]
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:

@@ -1,15 +1,15 @@
 """A mutant against the suite: which case catches it, if any.
 
 A mutant is judged in a forked process that has run nothing yet: nothing that the unchanged code computed is kept. The
-cases that execute its function come in an order that finds out soon: those of clauses that its module names first, and
-the quick ones before the slow ones.
+cases that execute the changed line come in an order that finds out soon: what caught it in an earlier run, those of
+clauses that its module names, and the quick ones before the slow ones.
 """
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
@@ -44,13 +44,18 @@ class Result:
 
 @dataclass(frozen=True)
 class Trials:
-    """The suite and what its cases execute; `most` cases are put to a mutant before it counts as survived."""
+    """The suite and what its cases execute.
+
+    `most` cases of each kind are put to a mutant before it counts as survived. `known` has the case that caught a mutant
+    in an earlier run, by the mutant's name.
+    """
 
     items: Sequence[pytest.Function]
     registry: Registry
     control: Callable[[], Adapter]
     executions: Executions
     most: int
+    known: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, mutant: Mutant) -> Result:
         """Change this process for good and run the cases, until one catches the mutant."""
@@ -69,12 +74,14 @@ class Trials:
         return Result("survived", cases=len(places))
 
     def _in_order(self, mutant: Mutant) -> list[int]:
-        """The cases that execute its function: near ones first, then quick ones, at most so many of each kind."""
+        """The cases that execute its line: near ones first, then quick ones, at most so many of each kind."""
         seconds = self.executions.seconds
-        executing = sorted(self.executions.cases.get(mutant.function, ()), key=lambda place: (seconds[place], place))
+        executing = sorted(self.executions.cases.get(mutant.reached, ()), key=lambda place: (seconds[place], place))
         near = [place for place in executing if self._is_near(mutant, place)]
         others = [place for place in executing if not self._is_near(mutant, place)]
-        return _spread(near, self.most) + _spread(others, self.most)
+        caught = [place for place in executing if self.items[place].stash[CASE].id == self.known.get(mutant.name)]
+        chosen = _spread(near, self.most) + _spread(others, self.most)
+        return caught + [place for place in chosen if place not in caught]
 
     def _is_near(self, mutant: Mutant, place: int) -> bool:
         return not mutant.clauses.isdisjoint(self.items[place].stash[CASE].clause_ids)
