@@ -46,8 +46,8 @@ class Result:
 class Trials:
     """The suite and what its cases execute.
 
-    `most` cases of each kind are put to a mutant before it counts as survived. `known` has the case that caught a mutant
-    in an earlier run, by the mutant's name.
+    `most` cases of each kind are put to a mutant before it counts as survived. `known` has by the name of a mutant the
+    case that caught it in an earlier run.
     """
 
     items: Sequence[pytest.Function]
