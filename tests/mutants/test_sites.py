@@ -109,6 +109,8 @@ def test_a_sample_follows_from_its_seed(package: ModuleType) -> None:
     every = mutants_of("mutable", ["room"])
     assert sample(every, 3, seed=1) == sample(every, 3, seed=1)
     assert {tuple(sample(every, 3, seed=seed)) for seed in range(20)} != {tuple(sample(every, 3, seed=1))}
+    assert set(sample(every, 3, seed=1)) < set(sample(every, 4, seed=1))
+    assert set(sample(every, 3, seed=1)) <= set(sample(every[:5], 3, seed=1)) | set(every[5:])
     assert sample(every, 1000, seed=1) == sorted(every, key=lambda each: each.name)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import gc
+import hashlib
 import importlib
 import importlib.util
 import pkgutil
-import random
 import re
 import sys
 import types
@@ -79,9 +79,15 @@ def _modules(room: str) -> list[str]:
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them, as a seed chooses, each room with the share that it has of them all; in order of name."""
-    chosen = random.Random(seed).sample(list(mutants), min(count, len(mutants)))
-    return sorted(chosen, key=lambda mutant: mutant.name)
+    """So many of them, in order of name: those whose names have the least digests with the seed.
+
+    A change of the package exchanges few of them, and a larger sample contains a smaller one (bottom-k sampling).
+    """
+
+    def digest(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()
+
+    return sorted(sorted(mutants, key=digest)[:count], key=lambda mutant: mutant.name)
 
 
 def _of_module(name: str, room: str) -> Iterator[Mutant]:
