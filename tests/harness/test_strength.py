@@ -96,3 +96,14 @@ def test_what_the_control_does_not_pass_kills_nothing() -> None:
         broken = kill_matrix(suite, registry, [violation], lambda: adapter)
     assert [kill.fate for kill in broken.kills] == ["survived"]
     assert [failure.split(":")[0] for failure in broken.control_failures] == list(sound.kills[0].killers)
+
+
+def test_what_a_violation_says_of_itself_is_kept(tmp_path: Path) -> None:
+    """Its level need not be asked for, and without its tools it is left out."""
+    (tmp_path / "native.py").write_text(
+        "from tessera_conformance.strength import Violation\n"
+        'VIOLATIONS = [Violation("late", "RT-10.1-04", "is late", None, "deterministic", "no gcc on PATH")]\n'
+    )
+    (violation,) = load_violations(tmp_path)
+    assert violation.name == "native.late"
+    assert (violation.level, violation.missing) == ("deterministic", "no gcc on PATH")

@@ -21,6 +21,7 @@ from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 """Made once: `json.dumps` would make an encoder for each of many small answers."""
+_decoded = json.JSONDecoder().decode
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 
 
@@ -45,7 +46,7 @@ def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryI
 
 def _read(line: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
     try:
-        request = json.loads(line)
+        request = _decoded(line.decode())
     except (ValueError, RecursionError) as error:
         return {}, _error(None, PARSE_ERROR, f"not JSON that can be read: {error}")
     if not isinstance(request, dict) or not isinstance(request.get("method"), str):
@@ -64,7 +65,7 @@ def _answer(adapter: Adapter, request: dict[str, Any], exchange: Path | None) ->
             return _result(identifier, {"returned": {}})
         declared = method in interface().methods
         outcome = invoke(adapter, method, from_wire(request["params"])) if declared else Unsupported(method)
-        if outcome == Unsupported(method):
+        if isinstance(outcome, Unsupported) and outcome.feature == method:
             return _error(identifier, METHOD_NOT_FOUND, f"this adapter does not implement {method}")
         return _result(identifier, to_wire(write_outcome(outcome), exchange))
     except MalformedTensor as error:

@@ -115,6 +115,6 @@ def _declared_in(module: types.ModuleType) -> Iterator[Violation]:
         values = value if isinstance(value, list | tuple) else [value]
         for entry in values:
             if isinstance(entry, Violation):
-                yield Violation(entry.name or name, entry.clause, entry.description, entry.broken)
+                yield replace(entry, name=entry.name or name)
             elif isinstance(entry, type) and entry.__module__ == module.__name__ and "violation" in vars(entry):
                 yield vars(entry)["violation"]

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 VARIABLE = "TESSERA_CONFORMANCE_SESSION"
 ROUNDS = 20
@@ -34,8 +35,9 @@ class ProcessFamily:
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
         self.first: int | None = None
+        self._since = 0
         _receive_orphans()
-        self._children_before = set(_children(os.getpid()))
+        self._children_before = {each.pid for each in _processes() if each.parent == os.getpid()}
         _LIVING[self.token] = self
 
     def environment(self) -> dict[str, str]:
@@ -43,8 +45,10 @@ class ProcessFamily:
         return {**os.environ, VARIABLE: self.token}
 
     def begins_with(self, pid: int) -> None:
-        """Name the first process, which leads a process group of its own."""
+        """Name the first process, which leads a process group of its own; no other of the family began before it."""
         self.first = pid
+        living = _living(pid)
+        self._since = 0 if living is None else living.started
 
     def end(self) -> None:
         """End the first process, its group and everything that they have started."""
@@ -65,16 +69,17 @@ class ProcessFamily:
 
     def _members(self) -> set[int]:
         """The living processes of the family."""
-        parents = dict(_parents())
+        living = [each for each in _processes() if each.started >= self._since]
         children: dict[int, list[int]] = {}
-        for pid, parent in parents.items():
-            children.setdefault(parent, []).append(pid)
-        pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, parents)]
+        for each in living:
+            children.setdefault(each.parent, []).append(each.pid)
+        known = {each.pid for each in living}
+        pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, known)]
         pending += [] if self.first is None else [self.first]
         found: set[int] = set()
         while pending:
             pid = pending.pop()
-            if pid in parents and pid not in found:
+            if pid in known and pid not in found:
                 found.add(pid)
                 pending += children.get(pid, [])
         return found
@@ -110,18 +115,27 @@ def _receive_orphans() -> None:
             ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _parents() -> Iterator[tuple[int, int]]:
-    """Each living process with its parent; none where the system does not tell."""
-    for entry in _PROCESSES.iterdir() if _PROCESSES.is_dir() else ():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
-                if state not in (b"Z", b"X"):
-                    yield int(entry.name), int(parent)
+class _Living(NamedTuple):
+    """A process, its parent, and when it began, in clock ticks since the system did."""
+
+    pid: int
+    parent: int
+    started: int
 
 
-def _children(pid: int) -> Iterator[int]:
-    return (each for each, parent in _parents() if parent == pid)
+def _processes() -> Iterator[_Living]:
+    """Each living process; none where the system does not tell."""
+    for name in os.listdir(_PROCESSES) if _PROCESSES.is_dir() else ():
+        if name.isdigit() and (found := _living(int(name))) is not None:
+            yield found
+
+
+def _living(pid: int) -> _Living | None:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"{_PROCESSES}/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        if fields[0] not in (b"Z", b"X"):
+            return _Living(pid, int(fields[1]), int(fields[19]))
+    return None
 
 
 def _token(pid: int) -> bytes:

@@ -34,6 +34,8 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode
 MESSAGE_LIMIT = 256 * 1024 * 1024
 MOST_VALUES = 2_000_000
 """Values in one answer; it takes some 10 s to read so many, and half a gigabyte."""
+CHUNK = 1 << 16
+"""Bytes that are read at once: as many as a pipe holds, and memory for many more would be mapped for each read."""
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
 LAST_WORDS_GRACE = 0.5
@@ -47,6 +49,7 @@ class ProcessTransport(ABC):
         self.label = label
         self._process: _Process | None = None
         self._exchange: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = Path()  # that of `_exchange`, while there is one
 
     @abstractmethod
     def arguments(self, exchange: Path) -> list[str]:
@@ -56,8 +59,9 @@ class ProcessTransport(ABC):
         """Start the process and return its Hello message."""
         self.stop()
         self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")
+        self._folder = Path(self._exchange.name)
         try:
-            self._process = _Process(self.arguments(Path(self._exchange.name)))
+            self._process = _Process(self.arguments(self._folder))
         except OSError as error:
             raise ImplementationUnavailable(self.label, f"{error}", "make the program executable") from None
         params = {
@@ -71,7 +75,7 @@ class ProcessTransport(ABC):
         """Send one request and wait for its answer."""
         if self._process is None or self._exchange is None:
             raise TransportFault("crash", "the implementation is not started")
-        return self._exchange_message(method, to_wire(params, Path(self._exchange.name)), deadline)
+        return self._exchange_message(method, to_wire(params, self._folder), deadline)
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
         assert self._process is not None
@@ -170,10 +174,10 @@ class _Process:
     def _send(self, data: bytes, method: str, limit: float, deadline: float) -> None:
         view = memoryview(data)
         while view:
-            self._wait(limit, method, deadline, writing=True)
             try:
                 view = view[os.write(self._stdin, view) :]
             except BlockingIOError:
+                self._wait(limit, method, deadline, writing=True)
                 self._read_available()
                 if len(self._unread) > MESSAGE_LIMIT:
                     raise self._violation(f"{method}: more than {MESSAGE_LIMIT} bytes before the request") from None
@@ -205,13 +209,13 @@ class _Process:
         """Take what the process has written; False at the end of its output."""
         while True:
             try:
-                chunk = os.read(self._stdout, 1 << 20)
+                chunk = os.read(self._stdout, CHUNK)
             except BlockingIOError:
                 return True
             if not chunk:
                 return False
             self._unread += chunk
-            if len(chunk) < 1 << 20:
+            if len(chunk) < CHUNK:
                 return True
 
     def _result(self, method: str, line: bytes) -> Any:

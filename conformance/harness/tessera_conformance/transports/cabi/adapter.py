@@ -37,12 +37,7 @@ class CabiAdapter:
             if library.has(function.name)
         }
         self._add_own()
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = self.__dict__.get("_methods", {}).get(name)
-        if method is None:
-            raise AttributeError(name)
-        return method  # type: ignore[no-any-return]
+        vars(self).update(self._methods)  # where `invoke` looks first
 
     def _add_own(self) -> None:
         """The methods that are no function of the library, and those whose effect is remembered."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
 from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output
@@ -24,23 +24,32 @@ Carrier = Callable[[Mapping[str, Any]], Arguments]
 """The C values of one parameter of a method, of all that are given by name."""
 
 
+class OutPointer(NamedTuple):
+    """An output: the C type of its out pointer, what the result says of one, and of NULL."""
+
+    name: str
+    c_type: Any
+    read: Callable[[Any], Any]
+    null: Any
+
+
 class CMethod:
     """A method of the protocol, answered by one C function."""
 
     def __init__(self, library: Library, function: CFunction) -> None:
         self._library, self._ffi = library, library.ffi
         self._name = function.name
-        self._steps: list[Carrier | Output] = []
+        *others, last = function.positions or (None,)
+        self._buffered = last.form if isinstance(last, Output) and last.form in ("data", "text", "json") else None
+        self._output = last.name if isinstance(last, Output) else ""
+        self._steps: list[Carrier | OutPointer] = []
         before = None
-        for position in function.positions:
+        for position in others if self._buffered else function.positions:
             if isinstance(position, Output):
-                self._steps.append(position)
+                self._steps.append(_out_pointer(self._ffi, position))
             else:
                 self._steps.append(_carrier(self._ffi, position, before if not function.extension else None))
                 before = position.name
-        last = function.positions[-1] if function.positions else None
-        self._buffered = last.form if isinstance(last, Output) and last.form in ("data", "text", "json") else None
-        self._output = last.name if isinstance(last, Output) else ""
 
     def __call__(self, *, null: Sequence[str] = (), **given: Any) -> Any:
         """The result; outputs named in `null` are NULL pointers, and 0 in the result.
@@ -51,10 +60,10 @@ class CMethod:
             MalformedAnswer: the library gave what no result can be made of.
         """
         arguments: list[Any] = []
-        pointers: list[tuple[Output, Any]] = []
-        for step in self._steps[:-1] if self._buffered else self._steps:
-            if isinstance(step, Output):
-                pointer = self._ffi.NULL if step.name in null else self._ffi.new(_type(step.parameters[0]))
+        pointers: list[tuple[OutPointer, Any]] = []
+        for step in self._steps:
+            if isinstance(step, OutPointer):
+                pointer = self._ffi.NULL if step.name in null else self._ffi.new(step.c_type)
                 pointers.append((step, pointer))
                 arguments.append(pointer)
             else:
@@ -64,7 +73,7 @@ class CMethod:
         status = self._library.call(self._name, arguments)
         if status != 0:
             raise stopped(self._library, self._name, status)
-        return {output.name: _given(self._ffi, output, pointer) for output, pointer in pointers}
+        return {output.name: output.read(pointer) if pointer else output.null for output, pointer in pointers}
 
     def _through_a_buffer(self, arguments: Sequence[Any]) -> Any:
         """A text or data, or the whole result as JSON."""
@@ -246,13 +255,34 @@ _READERS: Mapping[str, Callable[[Any, str], Callable[[Any], Any]]] = {
 # Outputs
 
 
-def _given(ffi: Any, output: Output, pointer: Any) -> Any:
-    """What an out pointer points to; 0 where it is NULL."""
+def _out_pointer(ffi: Any, output: Output) -> OutPointer:
+    """How an output is given; a member of a structure, or the output itself, is 0 where the pointer is NULL."""
+    c_type = ffi.typeof(_type(output.parameters[0]))
     if output.form == "structure":
-        members = ffi.typeof(_type(output.parameters[0]).rstrip("*")).fields
-        return {name: 0 if pointer == ffi.NULL else int(getattr(pointer, name)) for name, _ in members}
-    if pointer == ffi.NULL:
-        return 0
-    if output.form in ("handle", "pointer"):
-        return int(ffi.cast("uintptr_t", pointer[0]))
-    return bool(pointer[0]) if output.form == "bool" else int(pointer[0])
+        members = [name for name, _ in c_type.item.fields]
+        return OutPointer(
+            output.name,
+            c_type,
+            lambda pointer: {name: int(getattr(pointer, name)) for name in members},
+            dict.fromkeys(members, 0),
+        )
+    return OutPointer(output.name, c_type, _OUTPUTS.get(output.form, _whole_number)(ffi), 0)
+
+
+def _address(ffi: Any) -> Callable[[Any], Any]:
+    return lambda pointer: int(ffi.cast("uintptr_t", pointer[0]))
+
+
+def _truth(ffi: Any) -> Callable[[Any], Any]:
+    return lambda pointer: bool(pointer[0])
+
+
+def _whole_number(ffi: Any) -> Callable[[Any], Any]:
+    return lambda pointer: int(pointer[0])
+
+
+_OUTPUTS: Mapping[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "handle": _address,
+    "pointer": _address,
+    "bool": _truth,
+}

@@ -45,6 +45,7 @@ class Library:
             own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
         self._callables = {name: each for name, each in own.items() if each is not None}
         self._callables |= {name: getattr(self._library, name) for name in found}
+        self._records = {name: INSIDE + name.encode().ljust(SIZE - 1, b"\0") for name in self._callables}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
 
     def has(self, name: str) -> bool:
@@ -62,8 +63,7 @@ class Library:
     def call(self, name: str, arguments: Sequence[Any]) -> int:
         """The status that a function gives; the record says that it is inside, should the process end there."""
         function = self._callables[name]
-        record = name.encode()
-        self._record[:SIZE] = INSIDE + record.ljust(SIZE - 1, b"\0")
+        self._record[:SIZE] = self._records[name]
         status = function(*arguments)
         self._record[:1] = RETURNED
         return status
