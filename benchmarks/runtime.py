@@ -10,7 +10,7 @@ from typing import Any
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.mesh.engine import Engine
 from tessera_reference.runtime import Runtime

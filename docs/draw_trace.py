@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime import Runtime
 from tessera_reference.runtime.launches import LaunchConfig

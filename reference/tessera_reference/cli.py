@@ -19,8 +19,8 @@ from .commands.array_files import BadInput
 from .commands.program import show
 from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Rejection, UnsupportedConstruct
+from .ir.missing_tool import MissingTool
 from .levels.emission import OtherVendor
-from .levels.execution import MissingTool
 from .numerics.errors import NumericsFailure
 
 BAD_INPUT, UNSUPPORTED = 2, 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import tessera_reference as ts
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 
 SOURCE = """
 module demo {

@@ -13,7 +13,7 @@ import pytest
 
 from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.vectors.counter import counted
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.topology import default
 
 PROGRAMS = Path(__file__).parent / "programs"

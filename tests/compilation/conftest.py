@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_conformance.dsl import type_of
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry, read
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.graph.execution import execute
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array

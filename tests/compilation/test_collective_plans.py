@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.fatbin import CollectivePlan, read
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 
 TEXT = """"builtin.module"() ({{
   "tessera.graph.mesh"() {{sym_name = "g", axes = ["dp", "tp"], shape = [2, 3]}} : () -> ()

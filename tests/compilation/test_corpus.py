@@ -11,7 +11,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.abi.fatbin import Fatbin, read
-from tessera_reference.compilation import executables_of
+from tessera_reference.compilation.executables import executables_of
 
 SPREAD = (
     "relu",

@@ -10,7 +10,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.graph.execution import execute
 from tessera_reference.language import compile_source
 from tessera_reference.mesh.axes import MeshAxes

@@ -13,9 +13,12 @@ import pytest
 from tessera_reference.abi.fatbin import public_key, read, verify
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import compile_module, executables_of, images
+from tessera_reference.compilation import images
+from tessera_reference.compilation.executables import executables_of
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.levels.execution import MissingTool, Options
+from tessera_reference.ir.missing_tool import MissingTool
+from tessera_reference.levels.execution import Options
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
 OPEN = "module m { kernel twice(X: tensor<Nxfp32>, N: int32) { X = X + X; } }"
@@ -205,7 +208,7 @@ def test_options_hold_for_kernels_that_are_lowered_at_launch(build: Any) -> None
 
 BYTES = """
 import hashlib, sys
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 print(hashlib.sha256(compile_module(sys.stdin.read(), ["sm_80", "gfx90a"])).hexdigest())
 """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.compilation import executables_of
+from tessera_reference.compilation.executables import executables_of
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.types import Mesh
 

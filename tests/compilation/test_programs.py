@@ -10,7 +10,9 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import compile_module, executable_from, executables_of, programs, specialise
+from tessera_reference.compilation import programs
+from tessera_reference.compilation.executables import executable_from, executables_of, specialise
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 

@@ -12,7 +12,7 @@ import pytest
 
 from tessera_reference.abi.status import Status
 from tessera_reference.cli import main
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.host_io.bridge import Bridge, Exchange, pattern_of
 from tessera_reference.host_io.endpoint import MOST_SUNK, Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed

@@ -53,6 +53,14 @@ def test_no_data_leaves_its_island(build, registry, observations):
     assert len(island(document, "details").split("\n")) == len(data["cases"]) == 13
 
 
+def test_what_was_chosen_stands_among_the_facts(build, registry, observation):
+    asked = {"clauses": ["LANG-10-05"], "paths": ["ir/test_matmul.py"]}
+    document = "".join(page(build([observation("abi/a")], complete=False, chosen=asked), registry))
+    assert dict(json.loads(island(document, "data"))["facts"])["chosen"] == "clause LANG-10-05, path ir/test_matmul.py"
+    whole = "".join(page(build([observation("abi/a")]), registry))
+    assert "chosen" not in dict(json.loads(island(whole, "data"))["facts"])
+
+
 def test_places_of_the_template_inside_the_data_stay_text(build, registry, observation):
     document = "".join(page(build([observation("abi/a", title="@@SCRIPT@@ @@DATA@@")]), registry))
     assert "@@SCRIPT@@ @@DATA@@" in island(document, "data")

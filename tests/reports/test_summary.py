@@ -57,6 +57,16 @@ def test_partial_and_invalid_say_why(build, killed, registry, observation):
     assert "0.0 s in cases" in text
 
 
+def test_what_was_chosen_is_shown(build, registry, observation):
+    asked = {"cases": ["ir/matmul/*", "abi/a"], "features": ["casts"], "failed": "old.jsonl", "keyword": "bf16"}
+    text = terminal_summary(build([observation("abi/a")], complete=False, chosen=asked), registry)
+    assert "\n  selection  case ir/matmul/*   case abi/a   feature casts   failures of old.jsonl   -k bf16\n" in text
+    assert "\n  selection" not in terminal_summary(build([observation("abi/a")]), registry)
+    many = {"cases": [f"abi/{number}" for number in range(1208)]}
+    text = terminal_summary(build([observation("abi/a")], complete=False, chosen=many), registry)
+    assert "case abi/7   and 1 200 more\n" in text
+
+
 def test_an_implementation_that_did_not_start_is_named_by_its_label(not_started, registry):
     text = terminal_summary(not_started, registry)
     assert text.startswith("rpc:acme ")

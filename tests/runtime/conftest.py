@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.api import Runtime
 from tessera_reference.runtime.launches import LaunchConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 from tessera_reference.abi.fatbin import read, write
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module
+from tessera_reference.compilation.images import compile_module
 
 Maker = Callable[..., Any]
 LOOSE = {"stableReductions": 1, "deterministic": 0, "rngStateless": 1, "allowFastMath": 0}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_reference.compilation import Compiler
+from tessera_reference.compilation.compiler import Compiler
 
 from .conftest import ROOT
 from .test_defect_table import ROWS

@@ -1,31 +1,26 @@
 """The reference as an implementation: the one bridge between it and the conformance harness.
 
 Each protocol method is a method here, by area. What it takes and returns is declared in the `interface.toml` of its
-chapter, by which arguments are read (`requests.py`); most methods of the runtime are made from it (`runtime.py`).
+chapter, by which arguments are read (`requests.py`); most methods of the runtime are made from it (`runtime.py`). The
+module of an area is imported when the first of its methods is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+from tessera_conformance.interface import interface
 
 from .. import __version__
 from ..numerics import elementary
 from ..numerics.environment import check_environment
-from .abi import AbiMethods
-from .binding import BindingMethods
-from .collective_choices import CollectiveChoiceMethods
-from .collective_programs import CollectiveProgramMethods
-from .collective_queues import CollectiveQueueMethods
-from .collective_travel import CollectiveTravelMethods
-from .collectives import CollectivesMethods
-from .host_io import HostIoMethods
-from .language import LanguageMethods
-from .numerics import NumericsMethods
-from .payloads import PayloadMethods
-from .wsp import WspMethods
+from .session_state import SessionState
 
-__all__ = ["FEATURES", "ReferenceAdapter", "make"]
+__all__ = ["FEATURES", "ReferenceAdapter", "load_areas", "make"]
 
 FEATURES = (
     "activations",
@@ -128,21 +123,32 @@ OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptog
 """The features that need an optional package, by package."""
 
 
-class ReferenceAdapter(
-    LanguageMethods,
-    AbiMethods,
-    BindingMethods,
-    NumericsMethods,
-    CollectivesMethods,
-    CollectiveChoiceMethods,
-    CollectiveTravelMethods,
-    CollectiveQueueMethods,
-    PayloadMethods,
-    CollectiveProgramMethods,
-    HostIoMethods,
-    WspMethods,
-):
-    """Answers for the specifications as far as the reference goes."""
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "abi": ("abi.AbiMethods",),
+    "binding": ("binding.BindingMethods",),
+    "collectives": (
+        "collectives.CollectivesMethods",
+        "collective_choices.CollectiveChoiceMethods",
+        "collective_travel.CollectiveTravelMethods",
+        "collective_queues.CollectiveQueueMethods",
+        "collective_programs.CollectiveProgramMethods",
+        "payloads.PayloadMethods",
+    ),
+    "host_io": ("host_io.HostIoMethods",),
+    "language": ("language.LanguageMethods",),
+    "numerics": ("numerics.NumericsMethods",),
+    "runtime": ("extensions.ExtensionMethods",),
+    "wsp": ("wsp.WspMethods",),
+}
+"""Where the methods of each area of the interface are: modules here, and classes in them."""
+
+
+class ReferenceAdapter(SessionState):
+    """Answers for the specifications as far as the reference goes.
+
+    The methods of an area are loaded when the first of them is asked for; whoever changes functions of the reference
+    loads all areas first, `load_areas()`, since a module that is loaded later would keep what it finds changed.
+    """
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
@@ -160,6 +166,47 @@ class ReferenceAdapter(
                 "subnormals": "kept",
             },
         }
+
+
+class _Deferred:
+    """A method of an area that is not loaded yet; to look it up loads the area."""
+
+    def __init__(self, area: str, name: str) -> None:
+        self._area = area
+        self._name = name
+
+    def __get__(self, instance: ReferenceAdapter | None, owner: type) -> Any:
+        load_areas(self._area)
+        loaded = _loaded(self._area).get(self._name)
+        if loaded is None:
+            raise AttributeError(self._name)
+        return loaded.__get__(instance, owner)
+
+
+@cache
+def _loaded(area: str) -> Mapping[str, Any]:
+    """The members of the classes of an area by name."""
+    found: dict[str, Any] = {}
+    for place in METHODS[area]:
+        module, _, name = place.partition(".")
+        methods = getattr(import_module(f".{module}", __name__), name)
+        for each in reversed(methods.__mro__):
+            if each not in SessionState.__mro__:
+                found |= {key: value for key, value in vars(each).items() if not key.startswith("__")}
+    return found
+
+
+def load_areas(*areas: str) -> None:
+    """Give the adapter the methods of these areas, of all of them where none is named."""
+    for area in areas or METHODS:
+        for name, value in _loaded(area).items():
+            if isinstance(vars(ReferenceAdapter).get(name), _Deferred | None):  # no substitute
+                setattr(ReferenceAdapter, name, value)
+
+
+for _area, _declared in interface().areas.items():
+    for _method in _declared.methods if _area in METHODS else ():
+        setattr(ReferenceAdapter, f"{_area}_{_method}", _Deferred(_area, f"{_area}_{_method}"))
 
 
 def make() -> ReferenceAdapter:

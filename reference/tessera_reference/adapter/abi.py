@@ -20,7 +20,6 @@ from ..abi.enumerations import constants
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
-from ..compilation import Compiler
 from ..compilation.sources import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument
@@ -28,7 +27,8 @@ from ..numerics.formats import DTYPES
 from ..runtime.calls.numerics import read_policy
 from .outcomes import outcomes
 from .requests import checked
-from .runtime import statuses
+from .session_state import SessionState
+from .statuses import statuses
 from .values import data
 
 __all__ = ["AbiMethods", "device_targets"]
@@ -42,10 +42,8 @@ def device_targets() -> tuple[str, ...]:
     return tuple(dict.fromkeys(device.target for device in topology.default().devices))
 
 
-class AbiMethods:
+class AbiMethods(SessionState):
     """What is fixed between programs, modules and the runtime."""
-
-    compiler: Compiler
 
     @checked
     def abi_dtype_ids(self) -> dict[str, Any]:

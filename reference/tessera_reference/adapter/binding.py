@@ -15,11 +15,12 @@ from .. import binding as ts
 from ..binding.element_types import numpy_dtype
 from ..numerics.formats import dtype
 from .requests import checked
+from .session_state import SessionState
 
 __all__ = ["BindingMethods"]
 
 
-class BindingMethods:
+class BindingMethods(SessionState):
     """A program that uses the Python binding."""
 
     @checked

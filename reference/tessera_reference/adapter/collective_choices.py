@@ -13,12 +13,13 @@ from ..collectives.graph import edges, graph_nodes, topology_of
 from ..collectives.selection import select
 from ..collectives.transports import route
 from .requests import checked
-from .runtime import statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["CollectiveChoiceMethods"]
 
 
-class CollectiveChoiceMethods:
+class CollectiveChoiceMethods(SessionState):
     """How collectives travel over a machine, and why (collectives spec 3 and 5)."""
 
     @checked

@@ -12,24 +12,22 @@ from ..collectives.graph import topology_of
 from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
 from ..collectives.programs import find_function, require_runnable, run_program
 from ..collectives.queues import Slot
-from ..compilation import Compiler
 from ..graph.execution import bind_on_mesh
 from ..ir.targets import DEFAULT, target_of
 from ..ir.text import print_module
 from .levels import function_message
 from .outcomes import array, outcomes, tensor
 from .requests import checked
-from .runtime import statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["CollectiveProgramMethods"]
 
 TARGET = target_of(DEFAULT)
 
 
-class CollectiveProgramMethods:
+class CollectiveProgramMethods(SessionState):
     """Texts of Graph IR in which collectives yield futures."""
-
-    compiler: Compiler
 
     @checked
     def collectives_read(self, *, text: str) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from ..mesh.topology import Topology
 from ..numerics import formats
 from .outcomes import array, tensor
 from .requests import checked
-from .runtime import statuses
-from .work_units import unit_of, unit_told
+from .session_state import SessionState
+from .statuses import statuses
+from .units import unit_of, unit_told
 
 __all__ = ["CollectiveQueueMethods"]
 
 
-class CollectiveQueueMethods:
+class CollectiveQueueMethods(SessionState):
     """How collectives and computations share the time of devices (collectives spec 4.1 and 7)."""
 
     @checked

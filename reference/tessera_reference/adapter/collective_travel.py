@@ -14,14 +14,15 @@ from ..collectives.transports import PATHS
 from ..collectives.travel import Cut, Transfer, travel
 from ..runtime.chunk_trace import chunk_trace
 from .requests import checked
-from .runtime import statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["CollectiveTravelMethods"]
 
 _LATEST = (1 << 63) - 1
 
 
-class CollectiveTravelMethods:
+class CollectiveTravelMethods(SessionState):
     """How the messages of collectives pass over links (collectives spec 4 and 6)."""
 
     @checked

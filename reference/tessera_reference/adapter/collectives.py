@@ -10,15 +10,16 @@ from tessera_conformance.tensors import Tensor
 from ..collectives import all_reduce, run
 from ..collectives.point_to_point import send_recv
 from ..collectives.selection import select
-from .extensions import ExtensionMethods
+from .descriptors import read_descriptor
 from .outcomes import array, tensor
 from .requests import checked
-from .runtime import read_descriptor, statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["CollectivesMethods"]
 
 
-class CollectivesMethods(ExtensionMethods):
+class CollectivesMethods(SessionState):
     """What all ranks compute together."""
 
     @checked

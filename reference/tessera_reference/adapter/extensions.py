@@ -10,8 +10,10 @@ from ..abi.cache_entry import CacheEntry
 from ..runtime.calls.numerics import read_policy
 from ..runtime.contexts import ModulePolicy
 from ..runtime.work import Carried
+from .descriptors import read_descriptor
 from .requests import checked
-from .runtime import RuntimeMethods, make_methods, read_descriptor, statuses
+from .runtime import RuntimeMethods, make_methods
+from .statuses import statuses
 
 __all__ = ["ExtensionMethods"]
 

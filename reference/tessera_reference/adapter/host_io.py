@@ -18,22 +18,13 @@ from ..mesh.choice_policies import Seeded
 from ..numerics.errors import InvalidArgument
 from ..runtime.bridged_programs import run_example
 from .requests import checked
-from .runtime import RuntimeMethods
+from .session_state import SessionState
 
 __all__ = ["HostIoMethods"]
 
 
-class HostIoMethods(RuntimeMethods):
+class HostIoMethods(SessionState):
     """An endpoint, new after every reset."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.endpoint = Endpoint()
-
-    def session_reset(self, **given: Any) -> dict[str, Any]:
-        """Another endpoint, too."""
-        self.endpoint = Endpoint()
-        return super().session_reset(**given)
 
     @checked
     def host_io_describe(self) -> dict[str, Any]:

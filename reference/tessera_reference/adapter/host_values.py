@@ -12,7 +12,7 @@ from .values import data, names_within
 
 __all__ = ["host_buffer", "machine_size", "place"]
 
-machine_size = members_of(MachineSize)
+machine_size = members_of(lambda: MachineSize)
 
 
 def place(operation: str, name: str, value: Any) -> Place:

@@ -9,19 +9,17 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
-from ..compilation import Compiler
 from ..graph.execution import UnknownFunction, execute_on_mesh
 from ..ir.module import Module
 from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
-from ..levels.emission import OtherVendor, emit_all
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
-from ..levels.texts import run_text
 from ..schedule.stated import verify_stated_schedules
 from .levels import function_message
 from .outcomes import array, diagnostic, outcomes, tensor
 from .requests import checked
+from .session_state import SessionState
 
 __all__ = ["LanguageMethods"]
 
@@ -37,10 +35,8 @@ KINDS = {
 }
 
 
-class LanguageMethods:
+class LanguageMethods(SessionState):
     """Answers for the language as far as the reference goes."""
-
-    compiler: Compiler
 
     @checked
     def language_parse(self, *, source: str) -> dict[str, Any]:
@@ -77,6 +73,8 @@ class LanguageMethods:
         self, *, text: str, function: str, inputs: Mapping[str, Tensor], at: Level, target: Target = TARGET
     ) -> dict[str, Any]:
         """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
+        from ..levels.texts import run_text
+
         with outcomes():
             modules = self.compiler.text(at, text, target)
             arrays = {key: array(given) for key, given in inputs.items()}
@@ -141,6 +139,8 @@ class LanguageMethods:
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
+    from ..levels.emission import OtherVendor, emit_all
+
     try:
         return emit_all(modules, to, target, options)
     except OtherVendor as other:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.byte_count import ByteCount
 from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
 from ..ir.types import Shard
-from ..levels.execution import Options
 from ..numerics.attributes import one_of, switch, whole
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DType
 from .values import names_within
+
+if TYPE_CHECKING:
+    from ..schedule.options import Options
 
 __all__ = ["function_message", "schedule", "target"]
 
@@ -31,6 +33,8 @@ def target(operation: str, name: str, value: Any) -> Target:
 
 def schedule(operation: str, name: str, value: Any) -> Options:
     """Read how to schedule: what is left out follows from the program."""
+    from ..schedule.options import Options
+
     readers = {"tile": _tile, "depth": whole(1, MOST), "prefetch": one_of("shared", "global", "none"), "fuse": switch}
     given = names_within(operation, name, value, readers)
     return Options(**{each: readers[each](operation, f"{name}.{each}", value) for each, value in given.items()})

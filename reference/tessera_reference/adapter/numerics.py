@@ -19,10 +19,12 @@ from ..numerics.catalogue import OPERATIONS, evaluate, read_attributes
 from ..numerics.errors import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
+from .descriptors import read_descriptor
 from .operation_programs import is_of_language, program_of
 from .outcomes import array, outcomes, tensor
 from .requests import checked
-from .runtime import RuntimeMethods, read_descriptor, statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["NumericsMethods"]
 
@@ -45,7 +47,7 @@ FIXED = ("fft", "ifft")
 """Operations that reduce in their own order only."""
 
 
-class NumericsMethods(RuntimeMethods):
+class NumericsMethods(SessionState):
     """Operations under contexts and descriptors. Every level is given the strict bits."""
 
     @checked

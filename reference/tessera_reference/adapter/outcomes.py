@@ -12,7 +12,7 @@ from tessera_conformance.tensors import Tensor
 from ..graph.execution import InputMismatch, UnknownFunction
 from ..ir import diagnostics
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..levels.execution import MissingTool
+from ..ir.missing_tool import MissingTool
 from ..numerics.array import Array
 from ..numerics.errors import ShapeMismatch
 from ..numerics.formats import dtype

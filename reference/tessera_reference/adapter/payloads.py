@@ -18,12 +18,13 @@ from ..numerics import formats
 from ..numerics.errors import shown
 from .outcomes import array, tensor
 from .requests import checked
-from .runtime import RuntimeMethods, statuses
+from .session_state import SessionState
+from .statuses import statuses
 
 __all__ = ["PayloadMethods"]
 
 
-class PayloadMethods(RuntimeMethods):
+class PayloadMethods(SessionState):
     """Chunking and compression, of one tensor at a time (collectives spec 2.3 and 2.5)."""
 
     @checked

@@ -5,7 +5,7 @@ A reader takes the operation, the name of the argument and what was found, and r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -30,11 +30,14 @@ READERS: Mapping[str, Reader] = {"int": number, "str": text, "tuple[int, int]": 
 """By the annotation of a field."""
 
 
-def members_of(cls: type[Any]) -> Reader:
-    """Return a reader of an object with the fields of a dataclass; those with a default may be left out."""
-    declared = {field.name: field for field in fields(cls)}
+def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
+    """Return a reader of an object with the fields of a dataclass, which is found when the first object is read.
+
+    Fields with a default may be left out.
+    """
 
     def read(operation: str, name: str, value: Any) -> dict[str, Any]:
+        declared = {field.name: field for field in fields(dataclass())}
         found = names_within(operation, name, value, declared)
         for each, field in declared.items():
             if each not in found and field.default is MISSING:

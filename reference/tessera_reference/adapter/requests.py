@@ -26,8 +26,6 @@ from tessera_conformance.interface.types import (
 )
 from tessera_conformance.tensors import Tensor
 
-from ..collectives.autotuner import Knobs, Limits, Measurement
-from ..collectives.travel import Cut
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
 from .host_values import host_buffer, machine_size, place
@@ -50,6 +48,30 @@ def _tensor(operation: str, name: str, value: Any) -> Tensor:
     return value
 
 
+def _cut() -> type[Any]:
+    from ..collectives.travel import Cut
+
+    return Cut
+
+
+def _limits() -> type[Any]:
+    from ..collectives.autotuner import Limits
+
+    return Limits
+
+
+def _knobs() -> type[Any]:
+    from ..collectives.autotuner import Knobs
+
+    return Knobs
+
+
+def _measurement() -> type[Any]:
+    from ..collectives.autotuner import Measurement
+
+    return Measurement
+
+
 READERS: Mapping[str, Reader] = {
     "axes": axes,
     "choices": list_of(int, "a list of whole numbers"),
@@ -69,11 +91,11 @@ READERS: Mapping[str, Reader] = {
     "variables": texts_by_name,
     "environment": texts_by_name,
     "interval": pair,
-    "link_cut": members_of(Cut),
+    "link_cut": members_of(_cut),
     "rank_pair": pair,
-    "knob_limits": members_of(Limits),
-    "knobs": members_of(Knobs),
-    "measurement": members_of(Measurement),
+    "knob_limits": members_of(_limits),
+    "knobs": members_of(_knobs),
+    "measurement": members_of(_measurement),
     "quantity": number,
     "version": version,
     "work_unit": work_unit,

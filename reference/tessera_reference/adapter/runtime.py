@@ -8,9 +8,8 @@ itself checks what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from inspect import Parameter
 from typing import Any
 
@@ -18,36 +17,21 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.interface import Method, interface
 from tessera_conformance.interface.types import ListOf, Named, Type
 
-from ..abi import Descriptor, Failure, NumericsPolicy, StableMath, Status
-from ..compilation import Compiler
+from ..abi.status import Status
 from ..mesh.axes import MeshAxes
-from ..numerics.attributes import tree
-from ..numerics.errors import NumericsFailure
 from ..runtime import Runtime
 from ..runtime.launches import LaunchConfig
 from .requests import checked, is_scalar, reader_of, reading
-from .values import names_within
+from .session_state import SessionState
+from .statuses import statuses
 
-__all__ = ["RuntimeMethods", "make_methods", "read_descriptor", "statuses"]
+__all__ = ["RuntimeMethods", "make_methods"]
 
 AREA = interface().areas["runtime"]
 
 
-class RuntimeMethods:
-    """A runtime, new after every reset, and the C functions (runtime spec 4)."""
-
-    def __init__(self) -> None:
-        self.compiler = Compiler()
-        self.runtime = Runtime(compiler=self.compiler)
-
-    def session_reset(self, **given: Any) -> dict[str, Any]:
-        """Another machine."""
-        self.runtime = Runtime(compiler=self.compiler)
-        return {}
-
-    def policy(self, context: int, function: str) -> NumericsPolicy:
-        """What governs the work of a context. Raises `Failure`."""
-        return self.runtime.context(context, function).governing()
+class RuntimeMethods(SessionState):
+    """The C functions (runtime spec 4)."""
 
     def output(self, answer: Any) -> Any:
         """What a function gave: its outputs, None where it has none. Raises `Refusal`."""
@@ -169,25 +153,3 @@ def _written(value: Any, declared: Type) -> Any:
     if declared == Named("data"):
         return value.hex()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
-    """A determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
-    given = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
-    if "reduction_order" in given:
-        given["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", given["reduction_order"])
-    if "stable" in given:
-        allowed = [field.name for field in fields(StableMath)]
-        given["stable"] = StableMath(**names_within("tessLaunch", "descriptor.stable", given["stable"], allowed))
-    return Descriptor(**given)
-
-
-@contextmanager
-def statuses() -> Iterator[None]:
-    """Turn failures of the runtime and of the arithmetic into rejections with a status."""
-    try:
-        yield
-    except Failure as failure:
-        raise Refusal(failure.status.name, "call", str(failure)) from None
-    except NumericsFailure as failure:
-        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(failure)) from None

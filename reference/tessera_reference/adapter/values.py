@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..abi.version import AbiVersion
 from ..mesh.axes import MeshAxes
 from ..numerics.attributes import Reader, text, whole
 from ..numerics.errors import InvalidArgument
-from ..runtime.launches import LaunchConfig
+
+if TYPE_CHECKING:
+    from ..runtime.launches import LaunchConfig
 
 __all__ = [
     "axes",
@@ -111,6 +113,8 @@ def axes(operation: str, name: str, value: Any) -> Mapping[str, Any]:
 
 def config(operation: str, name: str, value: Any) -> LaunchConfig:
     """Read the configuration of a launch."""
+    from ..runtime.launches import LaunchConfig
+
     given = mapping(operation, name, value)
     for each in CONFIG:
         if each not in given:

@@ -1,17 +1,16 @@
-"""Units of work in the protocol's messages: read into what the two queues hold, and written from it."""
+"""Reading units of work in the protocol's messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..collectives.work import Collective, Compute, Unit
 from ..numerics.attributes import Reader, one_of, text
 from ..numerics.errors import InvalidArgument
 from .records import number
 from .values import list_of, names_within
 
-__all__ = ["unit_of", "unit_told", "work_unit"]
+__all__ = ["COLLECTIVE", "work_unit"]
 
 _names = list_of(str, "a list of texts")
 _numbers = list_of(int, "a list of whole numbers")
@@ -43,30 +42,6 @@ def work_unit(operation: str, name: str, value: Any) -> Mapping[str, Any]:
     both = {**COMM, **COMPUTE}
     queue = both["queue"](operation, f"{name}.queue", names_within(operation, name, value, both).get("queue"))
     return _read(operation, name, value, COMPUTE if queue == "compute" else COMM, REQUIRED[queue])
-
-
-def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
-    """The unit of these members, on all of so many ranks unless it names some."""
-    given: dict[str, Any] = {n: tuple(each) if isinstance(each, list | tuple) else each for n, each in members.items()}
-    given.setdefault("ranks", tuple(range(ranks)))
-    if given.pop("queue") == "compute":
-        return Compute(**given)
-    return Collective(**given.pop("collective"), **given)
-
-
-def unit_told(unit: Unit) -> dict[str, Any]:
-    """A unit as the protocol has it."""
-    told: dict[str, Any] = {
-        "id": unit.id,
-        "ranks": list(unit.ranks),
-        "after": list(unit.after),
-        "priority": unit.priority,
-    }
-    if isinstance(unit, Compute):
-        return {**told, "queue": "compute", "picoseconds": unit.picoseconds}
-    qos = {} if unit.qos is None else {"qos": unit.qos}
-    collective = {name: getattr(unit, name) for name in COLLECTIVE}
-    return {**told, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}
 
 
 def _read(

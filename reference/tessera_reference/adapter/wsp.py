@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -13,30 +13,23 @@ from ..numerics.errors import InvalidArgument
 from ..wsp.compiler import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
 from ..wsp.executor.run import Run
-from ..wsp.package import package_bytes
+from ..wsp.package import Package, package_bytes
 from ..wsp.reading import load
 from ..wsp.runs import prepared
 from ..wsp.targets import NAMES, Target, target
 from .requests import checked
-from .runtime import RuntimeMethods
+from .session_state import SessionState
 
 __all__ = ["WspMethods"]
 
 
-class WspMethods(RuntimeMethods):
+class WspMethods(SessionState):
     """Packages, and the runs of a session."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._runs: dict[int, Run] = {}
-        self._load = lru_cache(16)(
-            load
-        )  # a package runs under many seeds, and to read it takes longer than a short run
-
-    def session_reset(self, **given: Any) -> dict[str, Any]:
-        """No runs, too."""
-        self._runs.clear()
-        return super().session_reset(**given)
+    @cached_property
+    def _load(self) -> Callable[[bytes], Package]:
+        """Reads a package once: it runs under many seeds, and to read it takes longer than a short run."""
+        return lru_cache(16)(load)
 
     @checked
     def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..abi.status import Status
-from ..compilation import Compiler
+from ..compilation.compiler import Compiler
 from ..runtime import Runtime
 from ..runtime.entries import report
 from .process import Process

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..abi.fatbin.signing import KEY_BYTES
-from ..compilation import Extras, compile_module, image_of_graph, targets_named
+from ..compilation.images import Extras, compile_module, image_of_graph, targets_named
 from ..ir.targets import DEFAULT, TARGETS
 from .array_files import BadInput
 from .lowering_options import add_schedule_options, schedule_of

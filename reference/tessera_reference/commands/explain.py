@@ -9,8 +9,8 @@ from typing import Any
 
 from ..abi.fatbin import Fatbin, read
 from ..abi.fatbin.container import MAGIC
-from ..compilation import explain_launch, explanation_json, explanation_text
-from ..compilation.explanation import kernel_lines
+from ..compilation.executables import explain_launch
+from ..compilation.explanation import explanation_json, explanation_text, kernel_lines
 from ..compilation.extents import named_dimensions
 from ..ir.module import Function, Module
 from ..ir.operation import Operation

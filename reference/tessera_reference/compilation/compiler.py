@@ -2,24 +2,25 @@
 
 What it keeps is immutable and depends on the arguments alone. Two compilers share nothing: code that replaces functions
 of this package, as the suite's violators do, makes a compiler after that, which never meets results of the functions
-that were replaced, nor do other compilers meet its own. Refusals are not kept.
+that were replaced, nor do other compilers meet its own. Refusals are not kept. Each stage is imported when it is first
+asked for: a session that launches nothing needs none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..abi.fatbin import Fatbin
 from ..ir.module import Module
 from ..ir.targets import Target
-from ..language import CompiledModule, compile_source
-from ..levels.execution import LEVELS, Level, Options, for_shapes, lower_from_above, shapes_of
-from ..levels.texts import read_at
 from ..numerics.array import Array
-from .executables import Executable, executables_of
-from .images import compile_module
+
+if TYPE_CHECKING:
+    from ..language.compiler import CompiledModule
+    from ..levels.execution import Level, Options
+    from .executable import Executable
 
 __all__ = ["Compiler"]
 
@@ -31,11 +32,11 @@ class Compiler:
     """Compiles, reads and prepares, each once for the same arguments."""
 
     def __init__(self) -> None:
-        self._programs = lru_cache(MOST)(compile_source)
-        self._texts = lru_cache(MOST)(read_at)
+        self._programs = lru_cache(MOST)(_program)
+        self._texts = lru_cache(MOST)(_text)
         self._specials = lru_cache(MOST)(_specialized)
-        self._lowered = lru_cache(MOST)(lower_from_above)
-        self._images = lru_cache(MOST)(compile_module)
+        self._lowered = lru_cache(MOST)(_lowered)
+        self._images = lru_cache(MOST)(_image)
         self._executables = lru_cache(MOST)(_executable)
 
     def program(self, source: str) -> CompiledModule:
@@ -53,6 +54,8 @@ class Compiler:
 
         Raises as `specialized` and `lower`.
         """
+        from ..levels.execution import LEVELS, shapes_of
+
         found = self._specials(module, function, tuple(shapes_of(module, function, inputs).items()))
         for level in LEVELS[1 : LEVELS.index(to) + 1]:
             found = self._lowered(found, level, target, options)
@@ -67,9 +70,37 @@ class Compiler:
         return self._executables(fatbin, kernel, target, tuple(extents.items()))
 
 
+def _program(source: str) -> CompiledModule:
+    from ..language.compiler import compile_source
+
+    return compile_source(source)
+
+
+def _text(level: Level, text: str, target: Target) -> tuple[Module, ...]:
+    from ..levels.texts import read_at
+
+    return read_at(level, text, target)
+
+
 def _specialized(module: Module, function: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> Module:
+    from ..levels.execution import for_shapes
+
     return for_shapes(module, module.functions[function], dict(shapes))
 
 
+def _lowered(module: Module, to: Level, target: Target, options: Options) -> Module:
+    from ..levels.execution import lower_from_above
+
+    return lower_from_above(module, to, target, options)
+
+
+def _image(source: str, targets: tuple[str, ...], **options: Any) -> bytes:
+    from .images import compile_module
+
+    return compile_module(source, targets, **options)
+
+
 def _executable(fatbin: Fatbin, kernel: str, target: str, extents: tuple[tuple[str, int], ...]) -> Executable:
+    from .executables import executables_of
+
     return executables_of(fatbin, kernel, target, dict(extents))

@@ -14,11 +14,12 @@ from ..abi.fatbin import Explanation, Fatbin, KernelEntry, Metadata, Section, wr
 from ..abi.policy import NumericsPolicy
 from ..abi.status import invalid
 from ..abi.version import ABI_VERSION, AbiVersion
+from ..ir.missing_tool import MissingTool
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.trampoline import trampoline
 from ..levels.emission import bitcode, emit
-from ..levels.execution import MissingTool, for_shapes, lower
+from ..levels.execution import for_shapes, lower
 from ..levels.symbols import joined
 from ..schedule.options import Options
 from ..schedule.specialize import Specializer

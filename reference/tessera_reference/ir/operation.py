@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
+from inspect import get_annotations
 from types import UnionType
 from typing import (
     Annotated,
@@ -23,7 +24,6 @@ from typing import (
     dataclass_transform,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from ..numerics.array import Array
@@ -380,13 +380,19 @@ SPELLINGS: dict[str, type[Operation]] = {}
 """Every operation that the DSL can write, by its spelling there."""
 
 
+def _annotations(cls: type[Operation]) -> dict[str, Any]:
+    """The annotations of a class and its bases below `Operation`, which has no fields and many annotations."""
+    bases = [base for base in cls.__mro__ if base not in Operation.__mro__]
+    return {name: hint for base in reversed(bases) for name, hint in get_annotations(base, eval_str=True).items()}
+
+
 @dataclass_transform(frozen_default=True)
 def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...] = ()) -> Callable[[type[O]], type[O]]:
     """Declare a class as the operation `name`, which the DSL writes as any of `spellings`."""
 
     def declare(cls: type[O]) -> type[O]:
         made = dataclass(frozen=True)(cls)
-        hints = get_type_hints(made, include_extras=True)
+        hints = _annotations(made)
         roles, kinds, inners = {}, {}, {}
         for field in fields(made):  # type: ignore[arg-type]
             inner, role = get_args(hints[field.name])

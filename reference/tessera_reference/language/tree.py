@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from lark import Lark, Transformer
 
 from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import syntax as s
+from .parse_tables import kept_parser, new_parser
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 """What stands behind a backslash, and what it means (AMB-LANG-05)."""
@@ -158,9 +158,8 @@ class TreeBuilder(Transformer[Any, Any]):
 
 @cache
 def lalr_parser() -> Lark:
-    """Lark with the grammar; building it takes a tenth of a second, once."""
-    grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=TreeBuilder())
+    """Lark with the grammar, its tables from the package."""
+    return kept_parser() or new_parser(TreeBuilder())
 
 
 def start_parser() -> Any:

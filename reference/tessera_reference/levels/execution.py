@@ -2,7 +2,8 @@
 
 Graph IR is lowered to Schedule IR, that to Tile IR, that to Target IR; the bits are the same at each (LANG-08.2-01,
 AMB-LANG-78). What a kernel cannot hold stays in the function of the host, which Graph IR's machine runs. A kernel has
-extents that are numbers, so that a program is specialized to its inputs before it gets any.
+extents that are numbers, so that a program is specialized to its inputs before it gets any. What carries out a level is
+imported when that level is first asked for.
 """
 
 from __future__ import annotations
@@ -19,21 +20,13 @@ from ..graph.ranks import RankObserver
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
-from ..schedule import execution as schedule_execution
-from ..schedule.execution import runnable
-from ..schedule.lowering import Options, to_schedule
-from ..schedule.specialize import specialize
-from ..target.emission.host import native
-from ..target.emission.machine_code import MissingTool
-from ..target.lowering import to_target
-from ..tile.lowering import to_tile
+from ..schedule.options import Options
 
 __all__ = [
     "EXECUTIONS",
     "LEVELS",
     "Execution",
     "Level",
-    "MissingTool",
     "Options",
     "executable",
     "execute_at",
@@ -67,8 +60,16 @@ def lower(module: Module, to: Level, target: Target, options: Options | None = N
 def lower_from_above(module: Module, to: Level, target: Target, options: Options) -> Module:
     """A module of the level above `to` at `to`, which is not Graph IR; the options are those of Schedule IR."""
     if to == "schedule":
+        from ..schedule.lowering import to_schedule
+
         return to_schedule(module, target, options)
-    return to_tile(module, target) if to == "tile" else to_target(module, target)
+    if to == "tile":
+        from ..tile.lowering import to_tile
+
+        return to_tile(module, target)
+    from ..target.lowering import to_target
+
+    return to_target(module, target)
 
 
 def executable(module: Module, to: Execution, target: Target, options: Options | None = None) -> Module:
@@ -77,9 +78,15 @@ def executable(module: Module, to: Execution, target: Target, options: Options |
     Raises as `lower`, and `MissingTool` for `native` where llvmlite is not installed.
     """
     if to == "native":
+        from ..target.emission.host import native
+
         return native(lower(module, "target", target, options))
     lowered = lower(module, to, target, options)
-    return runnable(lowered, target) if to == "schedule" else lowered
+    if to != "schedule":
+        return lowered
+    from ..schedule.execution import runnable
+
+    return runnable(lowered, target)
 
 
 def execute_at(
@@ -114,6 +121,8 @@ def run_lowered(
 ) -> tuple[Array, ...]:
     """Run a function of the host of a module that is at a level already."""
     if level == "schedule":
+        from ..schedule import execution as schedule_execution
+
         return schedule_execution.execute(lowered, function, inputs, target, observer)
     return graph_execution.execute(lowered, function, inputs, observer)
 
@@ -158,6 +167,8 @@ def _entry(module: Module, function: str) -> Function:
 
 def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:
     """A function and what it runs, for parameters of these shapes. Raises `Rejection`."""
+    from ..schedule.specialize import specialize
+
     return specialize(_only(module, entry), entry.name, shapes)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..abi.cache_entry import CacheKey, CacheTags
 from ..abi.cache_store import CacheStore
 from ..abi.fatbin import KernelEntry
 from ..abi.policy import NumericsPolicy
 from ..compilation.compiler import Compiler
-from ..compilation.executables import Executable, code_digest, executable_from, specialise
 from ..compilation.extents import shapes_of
 from .contexts import Context
 from .machine import Machine
 from .modules import LoadedModule
+
+if TYPE_CHECKING:
+    from ..compilation.executable import Executable
 
 __all__ = ["CodeCache"]
 
@@ -65,6 +68,8 @@ class CodeCache:
         store = self.store(module.context)
         if store is None:
             return self.compiler.executable(module.fatbin, entry.name, target, extents)
+        from ..compilation.executables import executable_from, specialise
+
         key = _key(module, entry, extents, target, self.arch(target))
         payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
         if payload is not None:
@@ -80,6 +85,8 @@ def _key(
     module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], target: str, arch: tuple[str, ...]
 ) -> CacheKey:
     """Kernel, shape, dtype and architecture; a kernel is known by its name and the IR that it is made from."""
+    from ..compilation.executables import code_digest
+
     shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
     dtypes = tuple((each.name, each.dtype or each.type) for each in entry.parameters)
     return CacheKey((entry.name, code_digest(module.fatbin, target)), shapes, dtypes, arch)

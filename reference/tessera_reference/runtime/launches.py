@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from ..abi.descriptor import Descriptor
 from ..abi.enumerations import LaunchFlag
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status
-from ..compilation.executables import Executable
 from ..graph.execution import RandomSource
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..mesh.allocations import Region
@@ -25,6 +25,9 @@ from ..numerics.formats import DType
 from .faults import Fault
 from .rendezvous import Rendezvous, require_connected
 from .work import Access, Carried, Work
+
+if TYPE_CHECKING:
+    from ..compilation.executable import Executable
 
 __all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
 

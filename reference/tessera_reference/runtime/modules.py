@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..abi.fatbin import Fatbin, KernelEntry
-from ..compilation.executables import Executable
 from .contexts import Context
+
+if TYPE_CHECKING:
+    from ..compilation.executable import Executable
 
 __all__ = ["Kernel", "LoadedModule"]
 

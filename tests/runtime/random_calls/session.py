@@ -11,7 +11,8 @@ from typing import Any
 
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Status
-from tessera_reference.compilation import compile_module, executables_of
+from tessera_reference.compilation.executables import executables_of
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.choice_policies import FirstCome, Seeded
 from tessera_reference.mesh.memory import Region
 from tessera_reference.mesh.topology import named

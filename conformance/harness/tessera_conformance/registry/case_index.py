@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.registry.kept_tables import cache_folder
 
 SHIPPED = "cases.json"
 """The file of a wheel, in the folder of the suite."""
@@ -121,9 +122,8 @@ def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
 
 def _cache_file() -> Path:
     """One file for each place where a suite lies."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     place = hashlib.sha256(str(locations.suite_directory()).encode()).hexdigest()[:16]
-    return base / "tessera-conformance" / f"cases-{place}.json"
+    return cache_folder() / f"cases-{place}.json"
 
 
 def _fingerprint() -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera_conformance.documents import read_toml
 from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
+from tessera_conformance.registry.kept_tables import table_of
 from tessera_conformance.registry.model import (
     DOCUMENTS,
     INTERPRETATIONS,
@@ -91,7 +91,7 @@ class _Reader:
     def _content(self, file: str) -> Mapping[str, Any]:
         """The parsed file; nothing, and a problem, of one that cannot be read or is refused."""
         try:
-            content = read_toml((self.directory / file).read_text(encoding="utf-8"))
+            content = table_of(self.directory / file)
         except (OSError, ValueError) as error:
             self.problems.append(UnreadableFile(file, error))
             return {}

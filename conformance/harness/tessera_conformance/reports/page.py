@@ -122,6 +122,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("profile", chosen["profile"]),
         ("level", chosen["level"]),
         ("selection", chosen["shard"] or ("whole suite" if chosen["complete"] else "part of the suite")),
+        ("chosen", ", ".join(wording.chosen_parts(report))),
         ("time", wording.duration(report)),
         ("started", str(run.get("started", "")).replace("T", " ").removesuffix("+00:00")),
         ("harness", report.header["harness"]),

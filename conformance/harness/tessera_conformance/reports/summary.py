@@ -40,6 +40,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("cases", _case_counts(report)),
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
+        *_row("selection", wording.chosen_parts(report)),
         *_row("scope", wording.scope(report)),
         *_row("images", wording.images(report)),
         *_problems(report, registry),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -49,6 +49,31 @@ def selection(report: Report) -> str:
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
     door = ", by operations" if _by_operations(report) else ""
     return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+
+
+def chosen_parts(report: Report) -> list[str]:
+    """What the run was narrowed to, as it was asked for: `case ir/matmul/*`, `clause LANG-10-05`; the first of many."""
+    chosen = report.header["selection"].get("chosen", {})
+    parts = [f"{_PARTS.get(name, name)} {each}" for name, part in chosen.items() for each in _listed(part)]
+    further = len(parts) - _SHOWN_PARTS
+    return [*parts[:_SHOWN_PARTS], *([f"and {count(further)} more"] if further > 0 else [])]
+
+
+def _listed(part: Any) -> Sequence[Any]:
+    return part if isinstance(part, list | tuple) else [part]
+
+
+_SHOWN_PARTS = 8
+_PARTS: Mapping[str, str] = {
+    "cases": "case",
+    "clauses": "clause",
+    "features": "feature",
+    "failed": "failures of",
+    "paths": "path",
+    "keyword": "-k",
+    "markexpr": "-m",
+}
+"""The words before what was asked for, by its name in the header."""
 
 
 def _by_operations(report: Report) -> bool:

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...abi.enumerations import LaunchFlag
 from ...abi.fatbin import read, verify
 from ...abi.policy import NumericsPolicy
 from ...abi.status import Failure, Status
-from ...compilation.executables import Executable
 from ...ir.diagnostics import Rejection, UnsupportedConstruct
 from ...numerics.errors import shown
 from ..arguments import invalid, required
@@ -33,6 +32,9 @@ from ..modules import Kernel, LoadedModule
 from ..pointers import host_bytes
 from ..state import State
 from ..submission import submit
+
+if TYPE_CHECKING:
+    from ...compilation.executable import Executable
 
 
 @entry("module")

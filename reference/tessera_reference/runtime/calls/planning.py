@@ -15,7 +15,6 @@ from ...abi.enumerations import CollOp
 from ...abi.fatbin.entries import COLLECTIVES
 from ...abi.policy import NumericsPolicy
 from ...collectives.thresholds import ALGORITHMS
-from ...compilation.explanation import explanation_text, explanation_value
 from ...numerics.formats import DTYPES
 from ..algorithms import Plan
 from ..arguments import integer, named, of_type, reported_by
@@ -104,6 +103,8 @@ def tessxSetAlgorithm(state: State, ctx: Any, collective: str, algorithm: str | 
 @entry("explanation")
 def tessxExplain(state: State, module: Any) -> Explained:
     """Fusion groups, tile shapes and collective plans of a module (runtime spec 17, AMB-RT-36)."""
+    from ...compilation.explanation import explanation_text, explanation_value
+
     metadata = state.module(module).fatbin.metadata
     return Explained(explanation_text(metadata), explanation_value(metadata))
 

@@ -8,23 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ir.missing_tool import MissingTool
 from ...ir.targets import Target
 from .entry import FEATURES, TRIPLES
 from .strictness import permissions
 
 INSTALL = "pip install 'tessera-conformance[llvm]'"
-
-
-class MissingTool(Exception):
-    """What this needs is not installed; `install` says how to get it."""
-
-    def __init__(self, tool: str, install: str) -> None:
-        super().__init__(tool, install)
-        self.tool = tool
-        self.install = install
-
-    def __str__(self) -> str:
-        return f"{self.tool} is not installed: {self.install}"
 
 
 class NotAccepted(Exception):

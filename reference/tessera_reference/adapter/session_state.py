@@ -1,0 +1,58 @@
+"""What a session of the adapter remembers; each part is imported and made when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..abi.policy import NumericsPolicy
+    from ..compilation.compiler import Compiler
+    from ..host_io.endpoint import Endpoint
+    from ..runtime import Runtime
+    from ..wsp.executor.run import Run
+
+__all__ = ["SessionState"]
+
+FORGOTTEN = ("runtime", "endpoint", "_runs")
+"""What is another one after every reset."""
+
+
+class SessionState:
+    """A runtime, an endpoint and the runs of packages, and a compiler that outlives them."""
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """What compiles programs, each once."""
+        from ..compilation.compiler import Compiler
+
+        return Compiler()
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """The functions of the runtime, on a machine of its own."""
+        from ..runtime import Runtime
+
+        return Runtime(compiler=self.compiler)
+
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        """The IO_CPU."""
+        from ..host_io.endpoint import Endpoint
+
+        return Endpoint()
+
+    @cached_property
+    def _runs(self) -> dict[int, Run]:
+        """The runs of packages by their numbers."""
+        return {}
+
+    def session_reset(self, **given: Any) -> dict[str, Any]:
+        """Another machine, another endpoint, no runs."""
+        for each in FORGOTTEN:
+            self.__dict__.pop(each, None)
+        return {}
+
+    def policy(self, context: int, function: str) -> NumericsPolicy:
+        """What governs the work of a context. Raises `Failure`."""
+        return self.runtime.context(context, function).governing()
