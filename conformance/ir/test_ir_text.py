@@ -10,6 +10,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module, returns, softmax, yields
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
@@ -326,6 +327,28 @@ def test_the_sample_of_section_13_1_is_accepted(impl, check):
     )
     check.accepts(impl.language.verify_ir(text=legal))
     check.rejects(impl.language.verify_ir(text=illegal), category="shapes", at_line=4)
+
+
+@clause("LANG-05.2-01")
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize(("shape", "zeros"), [("4", [0] * 4), ("2x3", [[0] * 3] * 2)])
+def test_a_constant_is_accepted_as_section_5_2_prints_it(impl, check, shape, zeros, dtype):
+    """`%t  = tessera.graph.const_tensor  : tensor<...>` gives its type alone: zeros of that type (AMB-LANG-53)."""
+    type_ = f"tensor<{shape}x{dtype}>"
+    legal, illegal = twins(
+        module(
+            func(
+                f"%t  = tessera.graph.const_tensor  : tensor<⟦{shape}|7⟧x{dtype}>",
+                f'"tessera.graph.return"(%t) : ({type_}) -> ()',
+                takes="",
+                gives=type_,
+            )
+        )
+    )
+    found = check.returns(impl.language.execute_ir(text=legal, function="f", inputs={}, at="graph"))["outputs"]
+    check.equal(len(found), 1, "the number of results")
+    check.bits(found[0], tensor_of(dtype, zeros))
+    check.rejects(impl.language.verify_ir(text=illegal), category=SHAPES)
 
 
 MALFORMED = {

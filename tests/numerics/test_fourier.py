@@ -162,9 +162,21 @@ def test_leading_dimensions_are_batches(transform, rng):
 
 
 @pytest.mark.parametrize("transform", [fft, ifft])
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("fp64", "complex128"), ("fp32", "complex64"), ("bf16", "complex64"), ("fp8_e4m3", "complex64")],
+)
+def test_a_float_is_a_complex_number(transform, name, result):
+    """Whose imaginary part is +0: AMB-LANG-116."""
+    values = [[0.5, -1.25, 3, 0], [-0.0, 0, 2, -8]]
+    found, expected = transform(array(name, values)), transform(array(result, np.asarray(values) + 0j))
+    assert (found.dtype.name, found.to_bits()) == (result, expected.to_bits())
+
+
+@pytest.mark.parametrize("transform", [fft, ifft])
 def test_what_has_no_transform_is_refused(transform):
     name = transform.__name__
-    for other in ("fp32", "int32", "bool"):
+    for other in ("int32", "bool"):
         with pytest.raises(UnsupportedDType, match=name):
             transform(array(other, [1, 0]))
     with pytest.raises(EmptyAxis, match=f"{name}: axis -1 has extent 0"):

@@ -79,10 +79,18 @@ def test_known_transforms() -> None:
     assert oracle.fft(tensor(ones)) == tensor(np.array([[2, 0, 0, 0]] * 2, np.complex64))
 
 
+@pytest.mark.parametrize(("floats", "result"), [("fp64", "complex128"), ("fp32", "complex64")])
+def test_a_float_has_the_imaginary_part_zero(floats: str, result: str) -> None:
+    values = np.array([0.5, -0.0, 3, -7], {"fp64": "<f8", "fp32": "<f4"}[floats])
+    whole = np.zeros(4, {"complex64": "<c8", "complex128": "<c16"}[result])
+    whole.real = values
+    assert oracle.fft(Tensor(floats, (4,), values.tobytes())) == oracle.fft(Tensor(result, (4,), whole.tobytes()))
+
+
 def test_what_cannot_be_transformed_is_refused() -> None:
     with pytest.raises(BadArgument, match="norm"):
         oracle.fft(Tensor("complex64", (1,), bytes(8)), norm="none")  # type: ignore[arg-type]
     with pytest.raises(BadArgument, match="dtype"):
-        oracle.fft(Tensor("fp32", (1,), bytes(4)))
+        oracle.fft(Tensor("int32", (1,), bytes(4)))
     with pytest.raises(BadArgument, match="shape"):
         oracle.fft(Tensor("complex64", (2, 0), b""))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.registry import commands
-from tessera_conformance.registry.commands import configure_clauses
+from tessera_conformance.commands import clauses as commands
+from tessera_conformance.commands.clauses import configure_clauses
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry

@@ -190,6 +190,26 @@ def test_the_parameters_of_ptx_have_the_same_order(impl, check, target):
     check.true(all(kind in "ub" for kind, _ in types[:3]), "addresses first", types)
 
 
+def entry_arguments(text, target):
+    """What the only entry of assembly takes, in order: types of PTX, or the kinds of AMD's metadata."""
+    if target in AMD:
+        return re.findall(r"^\s*(?:- )?\.value_kind:\s*(\w+)", text, re.MULTILINE)
+    inside = re.search(r"\.entry\s+tss_kernel_\w+\s*\(([^)]*)\)", text)
+    return re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)", inside[1]) if inside else []
+
+
+@by_vendor("LANG-16-04 LANG-08-02", "LANG-16-04 LANG-08-03")
+@pytest.mark.parametrize(("source", "expected"), ENTRIES.values(), ids=ENTRIES)
+def test_an_emitted_entry_ends_in_launch_metadata(impl, check, source, expected, target):
+    """Behind buffers and scalars the assembly declares at least one more: whole words, or what AMD calls hidden, and
+    no buffer (AMB-LANG-220)."""
+    taken = entry_arguments(emitted(impl, check, source, ASSEMBLY[target], target), target)
+    hidden = taken[len(expected) :]
+    check.true(len(hidden) > 0, f"there are more than {len(expected)} parameters", taken)
+    strange = [each for each in hidden if re.fullmatch(r"[ubs](?:32|64)|by_value|hidden_\w+", each) is None]
+    check.equal(strange, [], "other parameters among the metadata")
+
+
 @by_vendor("LANG-16-01 LANG-08-02", "LANG-16-01 LANG-08-03")
 @pytest.mark.parametrize("source", [PRODUCT, CHAIN], ids=["product", "chain"])
 def test_emitted_symbols_begin_with_tss_kernel(impl, check, source, target):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.graph_texts import module
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
-from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, verified
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, verified
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 
@@ -98,6 +99,58 @@ def test_a_symbol_is_tss_kernel_and_a_mangled_name(impl, check, symbol, legal):
         accepted(impl, check, kernel)
     else:
         refused(impl, check, kernel)
+
+
+PRINTED = """\
+kernel @tss_kernel_k(%arg0: !llvm.ptr<global>, %arg1: i64, %arg2: f32)
+    attributes { grid=(2,3,1), block=(1,1,1), smem_bytes=0, stream=S }"""
+"""Section 8.1's entry, with a symbol of section 16 and with numbers."""
+
+BODY = """ {
+  %x = nvvm.read.ptx.sreg.ctaid.x : int32
+  %y = nvvm.read.ptx.sreg.ctaid.y : int32
+  %three = llvm.mlir.constant {value = 3} : int32
+  %row = llvm.mul %x, %three : (int32, int32) -> int32
+  %index = llvm.add %row, %y : (int32, int32) -> int32
+  %low = llvm.trunc %arg1 : int64 -> int32
+  %sum = llvm.add %low, %index : (int32, int32) -> int32
+  %place = llvm.getelementptr %arg0, %index {elem_type = "int32"} : (!llvm.ptr<1>, int32) -> !llvm.ptr<1>
+  llvm.store %sum, %place : (int32, !llvm.ptr<1>) -> ()
+  "tessera.graph.return"() : () -> ()
+}"""
+
+
+@clause("LANG-08.1-01", "LANG-08.1-02", "LANG-08.1-03", "LANG-08.1-07", "LANG-08.1-08")
+def test_an_entry_is_accepted_as_section_8_1_prints_it(impl, check):
+    """Symbol, arguments and attributes are those of the generic form; a body may stand behind them (AMB-LANG-280). Six
+    blocks each write the second argument and their own number."""
+    check.accepts(verified(impl, module(PRINTED), "target"))
+    inputs = {"arg0": tensor_of("int32", [0] * 7), "arg1": tensor_of("int64", 100), "arg2": tensor_of("fp32", 1.5)}
+    found = check.returns(executed_text(impl, module(PRINTED + BODY), "target", **inputs))["outputs"]
+    check.bits(found[0], tensor_of("int32", [100, 101, 102, 103, 104, 105, 0]))
+
+
+@clause("LANG-08.1-01")
+@pytest.mark.parametrize(
+    ("written", "broken"),
+    [
+        ("grid=(2,3,1), ", ""),
+        ("grid=(2,3,1)", "grid=(2,3)"),
+        ("smem_bytes=0, ", ""),
+        ("block=(1,1,1)", "block=(1,1,1), block=(1,1,1)"),
+        ("<global>", "<shared>"),
+        ("@tss_kernel_k", ""),
+        ("stream=S", "unknown=S"),
+        ("%arg1: i64", "%arg1"),
+    ],
+    ids=["no-grid", "two-extents", "no-smem", "twice", "shared-pointer", "no-symbol", "unknown", "no-type"],
+)
+def test_an_entry_as_printed_is_verified(impl, check, written, broken):
+    """What section 8.1 demands is demanded in its own form, too."""
+    check.accepts(verified(impl, module(PRINTED), "target"))
+    text = PRINTED.replace(written, broken)
+    check.true(text != PRINTED, "the text is another one")
+    check.rejects(verified(impl, module(text), "target"), category=("syntax", "types", "tile"))
 
 
 # Parameters

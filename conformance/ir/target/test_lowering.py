@@ -136,13 +136,16 @@ def test_lowering_declares_the_shared_memory_that_is_used(impl, check, depth, ta
 )  # fmt: skip
 @clause("LANG-08.1-02", "LANG-08.1-03", "LANG-16-02", "LANG-16-03", "LANG-16-04")
 def test_a_kernel_takes_pointers_to_its_buffers_and_then_scalars(impl, check, source, buffers, scalars, target):
-    """A pointer to global memory for each tensor, then scalars of their own width; metadata only behind these."""
+    """A pointer to global memory for each tensor, then scalars of their own width; metadata only behind these, where
+    the entry has grid, block and shared memory as attributes (AMB-LANG-220)."""
     found = lowered(impl, check, source, "target", target)
     check.equal(len(found.kernels), 1, "the number of kernels")
     arguments = list(found.functions[found.kernels[0]].arguments)
     check.equal(arguments[:buffers], [POINTER] * buffers, "the buffers")
     check.equal(arguments[buffers : buffers + len(scalars)], scalars, "the scalars")
     check.true(POINTER not in arguments[buffers + len(scalars) :], "no buffer among what is hidden", arguments)
+    metadata = found.attributes[found.kernels[0]]
+    check.equal(sorted({"grid", "block", "smem_bytes"} - set(metadata)), [], "metadata that the entry lacks")
 
 
 @clause("LANG-08-01")

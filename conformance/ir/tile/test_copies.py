@@ -332,3 +332,20 @@ def test_the_type_of_a_tile_is_that_of_its_memref(impl, check):
         kernel.raw(f'"tessera.tile.cp.async"(%x, {tile.name}) {{bytes = 16}} : {types}')
         observation = verified(impl, kernel.module, "tile")
         accepts_if(check, legal, observation, category=("types", "shapes"), at_line=kernel.line)
+
+
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_copy_is_accepted_as_section_7_2_prints_it(impl, check, target):
+    """`%cp = tessera.tile.cp.async %global, %shared {bytes=...}` and a bare barrier copy as the generic form does; the
+    result has no type, and nothing takes it (AMB-LANG-280)."""
+    kernel = KernelText(
+        {"x": buffer("int32", 4), "y": buffer("int32", 4)}, block=(1, 1, 1), smem_bytes=16, target=target
+    )
+    tile = kernel.allocate("int32", 4)
+    kernel.raw(f"%cp = tessera.tile.cp.async %x, {tile.name} {{bytes=16}}")
+    kernel.raw("     tessera.tile.barrier")
+    for place in range(4):
+        value = kernel.load(tile, kernel.constant(place))
+        kernel.store(value, kernel["y"], kernel.constant(3 - place))
+    buffers = buffers_after(impl, check, kernel, x=tensor_of("int32", [5, -7, 11, 13]))
+    check.bits(buffers[1], tensor_of("int32", [13, 11, -7, 5]))

@@ -33,6 +33,30 @@ def norms(dtype: str, transform: str, norm: str) -> Question:
     return programs.fourier(transform, complex_of(dtype, real, imaginary), norm)
 
 
+@topic.vector(
+    "{dtype}/{transform}/real-{n}",
+    dtype=["fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"],
+    transform=["fft", "ifft"],
+    n=["1", "4", "7", "12"],
+)
+def floats(dtype: str, transform: str, n: str) -> Question:
+    """A float is a complex number of imaginary part +0: complex128 of fp64, complex64 of others (AMB-LANG-116)."""
+    return programs.fourier(transform, counted(dtype, (2, int(n)), 245))
+
+
+@topic.vector("{dtype}/fft/real-{norm}", dtype=["fp64", "fp32"], norm=["ortho", "backward", "forward"])
+def norms_of_floats(dtype: str, norm: str) -> Question:
+    """The three ways to scale a transform of six floats."""
+    return programs.fourier("fft", counted(dtype, (6,), 246), norm)
+
+
+@topic.vector("{dtype}/fft/real-special", dtype=["fp64", "fp32", "bf16"])
+def special_floats(dtype: str) -> Question:
+    """Rows of signed zeros, of one impulse, with an infinity and with a NaN."""
+    rows = [[0, -0.0, 0, -0.0], [-0.0, -0.0, -0.0, -0.0], [0, 1, 0, 0], [1, inf, 2, 3], [nan, 1, 2, 3]]
+    return programs.fourier("fft", tensor(dtype, rows))
+
+
 @topic.vector("{dtype}/fft/special", dtype=list(COMPLEX))
 def special(dtype: str) -> Question:
     """Rows of signed zeros, of one impulse, with an infinity and with a NaN, which spoil their own row only."""

@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
+from tessera_reference.graph.fft import FourierTransform
+from tessera_reference.ir.operation import require
 from tessera_reference.numerics import complex_numbers, fourier
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.fourier import Norm
+from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import fold
 
 from .changes import changed
@@ -19,6 +22,7 @@ from .changes import changed
 Values: TypeAlias = Any
 Parts: TypeAlias = tuple[Values, Values]
 FFT, IFFT, TWIDDLES, SCALE = fourier.fft, fourier.ifft, fourier.twiddles, fourier._scale
+INFER = FourierTransform.infer
 
 
 def transform(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
@@ -66,7 +70,7 @@ def truncated(n: int, component: DType) -> Parts:
     return real, imaginary
 
 
-_DOUBLE = DTYPES["fp64"]
+_DOUBLE, _SINGLE = DTYPES["fp64"], DTYPES["complex64"]
 
 FACTORS = [
     factors("rounded_angles", "takes sines and cosines of rounded angles", of_rounded_angles),
@@ -143,6 +147,55 @@ ALGORITHMS = [
     transform("first_axis", "transforms along the first axis", (fourier, "fft", along_first_axis)),
     transform("no_conjugate", "answers the inverse with the transform", (fourier, "ifft", FFT)),
     transform("always_conjugate", "answers the transform with the inverse", (fourier, "fft", IFFT)),
+]
+
+
+# Floats
+
+
+def refusing_floats(self: FourierTransform) -> Any:
+    """Complex operands only."""
+    require(self.x.dtype.kind == "complex", "types", f"is not defined on {self.x.dtype}", "a complex dtype")
+    return INFER(self)
+
+
+def of_float(compute: Callable[[Array, Norm], Array]) -> Callable[..., Array]:
+    """A transform that computes otherwise of floats."""
+
+    def transformed(x: Array, norm: Norm = "ortho") -> Array:
+        return FFT(x, norm) if x.dtype.kind == "complex" else compute(x, norm)
+
+    return transformed
+
+
+def narrowed(x: Array, norm: Norm) -> Array:
+    """Every part of the result in the dtype of the operand."""
+    wide = FFT(x, norm)
+    parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in complex_numbers.parts(wide.values))
+    real, imaginary = (cast(part, wide.dtype.component).values for part in parts)
+    return Array(wide.dtype, complex_numbers.join(real, imaginary))
+
+
+def with_real_parts_twice(x: Array, norm: Norm) -> Array:
+    """The real parts stand for the imaginary ones as well."""
+    values = cast(x, fourier.result_dtype(x.dtype)).values
+    return FFT(Array(fourier.result_dtype(x.dtype), complex_numbers.join(values.real, values.real)), norm)
+
+
+def half(x: Array, norm: Norm) -> Array:
+    """The elements behind the middle, which mirror those before it, are left zero."""
+    found = FFT(x, norm)
+    kept = np.array(found.values)
+    kept[..., x.shape[-1] // 2 + 1 :] = 0
+    return Array(found.dtype, kept)
+
+
+FLOATS = [
+    transform("no_floats", "does not take floats", (FourierTransform, "infer", refusing_floats)),
+    transform("complex64_always", "makes complex64 of fp64", (fourier, "result_dtype", lambda dtype: _SINGLE)),
+    transform("narrow_results", "rounds results to the operand's dtype", (fourier, "fft", of_float(narrowed))),
+    transform("parts_twice", "takes floats for both parts", (fourier, "fft", of_float(with_real_parts_twice))),
+    transform("half_spectrum", "leaves the mirrored half zero", (fourier, "fft", of_float(half))),
 ]
 
 

@@ -9,7 +9,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
-from .verifiers_of_text import overlooks, turns_down
+from .verifiers_of_text import misreads, overlooks, turns_down
 
 
 class Terse(ReferenceAdapter):
@@ -76,6 +76,17 @@ FORMS = [
     turns_down("no_comments", "LANG-13.1-04", "comments", r"//"),
     turns_down("bare_results", "LANG-13.1-04", "one result type in parentheses", r"-> \(tensor<2x2xfp32>\)\n"),
     overlooks("anything_goes", "LANG-13.1-04", "that a text is malformed", "expected|unexpected|does not end"),
+]
+
+CONSTANTS = [
+    turns_down("constants_of_a_value", "LANG-05.2-01", "a constant of no value", r"const_tensor *:", "types"),
+    misreads(
+        "constants_of_ones",
+        "LANG-05.2-01",
+        "fills a constant of no value with ones",
+        r"const_tensor  :",
+        "const_tensor {value = 1} :",
+    ),
 ]
 
 WORDS = [

@@ -93,6 +93,31 @@ ORDER = [
     parameters("scalars_before_buffers", "LANG-16-02", "emits scalars before buffers", scalars_first),
     parameters("hidden_between", "LANG-16-03", "puts hidden metadata before the scalars", hidden_between),
     parameters("hidden_not_last", "LANG-16-04", "does not put hidden metadata last", hidden_between),
+    reads(
+        "no_metadata_in_ptx",
+        "LANG-16-04",
+        "hides no metadata in PTX",
+        "ptx",
+        r",\s*\.param \.u32 tss_kernel_\w+_param_\d+(?=\s*[,)])",
+        "",
+    ),
+    reads(
+        "buffers_hidden_in_ptx",
+        "LANG-16-04",
+        "hides a float in PTX",
+        "ptx",
+        r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))",
+        r".param .f32 \1",
+    ),
+    reads(
+        "no_metadata_for_amd",
+        "LANG-16-04",
+        "hides no metadata for AMD",
+        "amdgcn",
+        r"(?:^ +- \.name: +grid_dim_.*\n(?: +\.(?:offset|size|value_kind):.*\n)+)"
+        r"|(?:^.*\n.*\n +\.value_kind: +hidden_\w+\n)",
+        "",
+    ),
     parameters("narrow_scalars", "LANG-08.1-03", "emits 64-bit scalars as 32", narrow),
 ]
 
@@ -178,6 +203,7 @@ LOWERED = [
     tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
           _arguments(lambda types: [*(each for each in types if each.startswith("!")), "int16",
                                     *(each for each in types if not each.startswith("!"))])),
+    tells("no_block", "LANG-16-04", "lowers a kernel without its block", _without("block")),
     tells("no_scalars", "LANG-16-03", "drops scalars",
           _arguments(lambda types: [each for each in types if each.startswith("!")])),
     tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",

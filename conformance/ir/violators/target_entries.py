@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .verifiers_of_text import overlooks, turns_down
+from .verifiers_of_text import misreads, overlooks, turns_down
 
 ENTRY = [
     overlooks("unknown_attribute", "LANG-08.1-01", "an attribute that no entry has", "there is no attribute"),
@@ -11,6 +11,15 @@ ENTRY = [
     turns_down("second_entry", "LANG-08.1-01", "a second entry", r"target\.kernel.*target\.kernel"),
     overlooks("unlabelled", "LANG-16-01", "that a symbol does not begin with tss_kernel_", "the symbol is"),
     turns_down("plain_names", "LANG-16-01", "digits in a mangled name", r'sym_name = "tss_kernel_\w*\d'),
+]
+
+PRINTED = [
+    turns_down("generic_entries", "LANG-08.1-01", "an entry as section 8.1 prints it", r"kernel @"),
+    misreads(
+        "turned_grid", "LANG-08.1-07", "takes the extents backwards", r"grid=\((\d+),(\d+),(\d+)\)", r"grid=(\3,\2,\1)"
+    ),
+    misreads("narrow_scalars", "LANG-08.1-03", "passes an i64 in 32 bits", r"\bi64\b", "i32"),
+    misreads("named_twice", "LANG-08.1-01", "takes the last of two attributes", r"block=\(1,1,1\), (block=)", r"\1"),
 ]
 
 PARAMETERS = [

@@ -15,7 +15,7 @@ from tessera_reference.tile import fragments, verifier
 from tessera_reference.tile.memory import SharedAlloc
 
 from .changes import nothing
-from .verifiers_of_text import overlooks, turns_down
+from .verifiers_of_text import misreads, overlooks, turns_down
 
 TYPES = [
     overlooks("fragment_types", "LANG-07.1-01", "that a fragment type is incomplete", "fragment<|dtype|layout"),
@@ -41,6 +41,8 @@ OPERATIONS = [
     overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
     overlooks("accumulator", "LANG-07.2-03", "that an accumulator is no float", "does not accumulate"),
     overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
+    turns_down("copies_without_a_name", "LANG-07.2-04", "a copy that is named", r"%\w+ = \"?tessera\.tile\.cp\.async"),
+    misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
     overlooks("copied_bytes", "LANG-07.2-04", "that a copy has a strange size", r"it copies \d+ bytes of"),
     overlooks("copied_dtype", "LANG-07.2-04", "that a copy changes the dtype", r"it copies \w+ to \w+$"),
     overlooks("copied_back", "LANG-07.2-04", "that a copy goes another way", "to (global|shared) memory"),

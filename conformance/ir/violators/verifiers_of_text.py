@@ -53,6 +53,26 @@ class Choosy(ReferenceAdapter):
             raise Refusal(self._category, phase, message, [Diagnostic(self._category, message, line=1)])
 
 
+class Misreading(ReferenceAdapter):
+    """The reference, which takes what matches `pattern` for something else."""
+
+    def __init__(self, pattern: str, replacement: str) -> None:
+        super().__init__()
+        self._pattern = pattern
+        self._replacement = replacement
+
+    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """Of the other text."""
+        return super().language_verify_ir(text=self._other(text), **request)
+
+    def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+        """As above."""
+        return super().language_execute_ir(text=self._other(text), **request)
+
+    def _other(self, text: str) -> str:
+        return re.sub(self._pattern, self._replacement, text)
+
+
 def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
     """A verifier that overlooks mistakes whose diagnostic matches the pattern."""
     return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
@@ -61,3 +81,8 @@ def overlooks(name: str, clause: str, description: str, pattern: str) -> Violati
 def turns_down(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
     """A verifier that refuses a legal form."""
     return replaced(clause, f"refuses {description}", lambda: Choosy(pattern, category), name=name)
+
+
+def misreads(name: str, clause: str, description: str, pattern: str, replacement: str) -> Violation:
+    """A reader that takes one thing for another."""
+    return replaced(clause, description, lambda: Misreading(pattern, replacement), name=name)

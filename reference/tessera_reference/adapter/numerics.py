@@ -38,7 +38,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("matmul", "sum", "prod", "all_reduce"), ("float", "int", "complex")),
     "mean": ("float", "complex"),
     **dict.fromkeys(("logsumexp", "softmax"), ("float",)),
-    **dict.fromkeys(("fft", "ifft"), ("complex",)),
+    **dict.fromkeys(("fft", "ifft"), ("float", "complex")),
 }
 """The kinds of dtypes that each of them takes."""
 

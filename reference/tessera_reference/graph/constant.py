@@ -7,8 +7,19 @@ from typing import Any
 import numpy as np
 
 from ..ir.module import Value
-from ..ir.operation import Applied, Attribute, Builder, Environment, Hidden, Operation, Shown, operation, require
-from ..ir.types import Scalar, Tensor, dtype_of
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    AttributeValue,
+    Builder,
+    Environment,
+    Hidden,
+    Operation,
+    Shown,
+    operation,
+    require,
+)
+from ..ir.types import Scalar, Tensor, Type, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.limits import require_room
@@ -64,12 +75,25 @@ class Constant(Operation):
     clauses=("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02", "LANG-02.3-35"),
 )
 class ConstTensor(Operation):
-    """A tensor of given numbers: one for every element, or a nested list of them (AMB-LANG-53)."""
+    """A tensor of given numbers: one for every element, or a nested list of them (AMB-LANG-53).
+
+    A text may state its type alone, as section 5.2 does; it is then one of zeros.
+    """
 
     shape: Attribute[tuple[int, ...]]
     dtype: Attribute[DType]
     value: Attribute[int | float | bool | tuple[Any, ...]] = 0
     layout: Attribute[str] = "row_major"
+
+    @classmethod
+    def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
+        """Shape, dtype and layout are those of the type."""
+        match results:
+            case [Tensor(shape, dtype, layout)]:
+                known = tuple(extent for extent in shape if isinstance(extent, int))
+                return {"shape": known, "dtype": dtype, "layout": layout.text} if len(known) == len(shape) else {}
+            case _:
+                return {}
 
     def infer(self) -> Tensor | Scalar:
         """The shape and dtype asked for; a list of numbers has that shape, or is flat in row-major order."""

@@ -11,7 +11,7 @@ from ..numerics.array import Array
 
 @dataclass(frozen=True)
 class FourierTransform(Operation):
-    """What the transform and its inverse share: complex operands, the last axis, a norm."""
+    """What the transform and its inverse share: float or complex operands, the last axis, a norm, a complex result."""
 
     x: Operand[Tensor]
     norm: Attribute[str] = "ortho"
@@ -19,20 +19,20 @@ class FourierTransform(Operation):
     inverse: ClassVar[bool]
 
     def infer(self) -> Tensor:
-        """The operand's type, complex and of at least one element along the last axis."""
+        """The operand's shape, of at least one element along the last axis, complex."""
         x = self.x
         require(
-            x.dtype.kind == "complex",
+            x.dtype.kind in ("complex", "float"),
             "types",
             f"is not defined on {x.dtype}",
-            "complex64 or complex128",
+            "a float or a complex dtype",
             "LANG-05.2-04",
             "cast the operand with op.cast",
         )
         require(x.shape[-1] != 0, "shapes", "the last axis has no elements", "at least 1 element", "LANG-05.2-04")
         norms = get_args(fourier.Norm)
         require(self.norm in norms, "numerics", f"there is no norm {self.norm!r}", " or ".join(norms), "LANG-05.2-04")
-        return x
+        return x.with_dtype(fourier.result_dtype(x.dtype))
 
     def execute(self, x: Array, env: Environment) -> Array:
         """The transform by the canon."""

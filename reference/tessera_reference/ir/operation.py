@@ -237,6 +237,8 @@ class Operation(ABC):
     """Whether an operand may be a future, which every other operation takes awaited (COLL-02.1-05)."""
     lone_type: ClassVar[Literal["operand", "result"]] = "result"
     """What a single type behind its colon is (AMB-COLL-15)."""
+    handle: ClassVar[bool] = False
+    """Whether a text may name a result that it has not, which stands for no value (AMB-LANG-280)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
@@ -267,6 +269,11 @@ class Operation(ABC):
         """The attributes that have a value, in the order of their declaration (LANG-01-07)."""
         named = {name: getattr(self, name) for name, role in self.roles.items() if role is Role.ATTRIBUTE}
         return {name: value for name, value in named.items() if value is not None}
+
+    @classmethod
+    def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
+        """What the result types that a text states say of the attributes that it leaves out."""
+        return {}
 
     @classmethod
     def required_attributes(cls) -> tuple[str, ...]:

@@ -27,10 +27,12 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
     kinds, required = _declared_attributes(declared)
     if not text.attributes and not required:
         return {}, {}
-    wanted = dict.fromkeys([name for name in text.attributes if name in kinds] + list(required))
+    said = declared.attributes_of(text.result_types or ())
+    missing = [name for name in required if name not in said]
+    wanted = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
     own = {name: stated(text.attributes, name, kinds[name]) for name in wanted}
     common = {name: given for name, given in text.attributes.items() if name not in own}
-    return own, common_of(common, list(kinds))
+    return {**said, **own}, common_of(common, list(kinds))
 
 
 @cache

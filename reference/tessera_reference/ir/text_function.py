@@ -252,6 +252,8 @@ class FunctionReader:
         types = tuple(value.type for value in operands)
         named = sum(name.count for name in operation.results)
         stated_types = operation.result_types
+        if declared.handle and named == 1 and stated_types is None:
+            named = 0
         if stated_types is not None and len(stated_types) != named:
             raise Refusal(
                 "types",

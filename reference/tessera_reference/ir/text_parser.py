@@ -2,8 +2,8 @@
 
 Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one of
 section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result. Everything
-but the name may be left out; what it means to leave it out is for the reader of the tree to say. The first error ends
-the parse.
+but the name may be left out; what it means to leave it out is for the reader of the tree to say. The entry of a kernel
+reads as in section 8.1 as well. The first error ends the parse.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .byte_count import UNITS, ByteCount
 from .diagnostics import Location, Span, UnsupportedConstruct
 from .operation import OPERATIONS, Operation, Refusal
 from .spelling import did_you_mean
+from .text_entry import WORD, kernel_entry
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
 from .trampoline import Walk, trampoline
@@ -62,6 +63,9 @@ class _Parser:
         if tokens.kind not in ("string", "word") or tokens.text.startswith("!"):
             tokens.refuse(f"expected an operation, found {tokens.shown()}", 'a name such as "tessera.graph.add"')
         name = self.string() if tokens.kind == "string" else tokens.advance()
+        if name == WORD and tokens.kind == "symbol" and not results:
+            entry: TextOperation = yield kernel_entry(self)
+            return entry
         operation = TextOperation(name, start, tokens.previous_end, results, [])
         opened = self.operands(operation)
         operation.end = tokens.previous_end

@@ -29,6 +29,8 @@ class TextScope:
         self.defined: list[str] = []
         """Those that are visible, in the order of their definition."""
         self.ended: set[str] = set()
+        self.handles: set[str] = set()
+        """The names of results that are no values."""
 
     def value(self, hint: str, type_: Type) -> Value:
         """A value with a name of its own; each dimension that is not known becomes one of its own."""
@@ -36,7 +38,11 @@ class TextScope:
         return Value(name, marked(type_, name))
 
     def define(self, operation: TextOperation, types: tuple[Type, ...]) -> tuple[Value, ...]:
-        """The results of an operation, which has named as many."""
+        """The results of an operation, which has named as many, or a handle where it has none (AMB-LANG-280)."""
+        if not types:
+            self.handles.update(name.text for name in operation.results)
+            self.define_nothing(operation)
+            return ()
         hints = [name for name in operation.results for _ in range(name.count)]
         values = tuple(self.value(name.text, type_) for name, type_ in zip(hints, types, strict=True))
         first = 0
@@ -64,6 +70,10 @@ class TextScope:
     def use(self, name: Name, operation: TextOperation) -> Value | None:
         """The value that a name stands for; nothing after a reported error."""
         found = self.visible.get(name.text)
+        if name.text in self.handles and name.text in self.visible:
+            message, remedy = "is the name of an operation without a result", "use what the operation writes"
+            self._refuse(name, operation, message, "a value", remedy)
+            return None
         if found is not None or name.text in self.visible:
             return found
         if name.text in self.ended:

@@ -2,7 +2,8 @@
 
 For each k, the canonical tree over j of x[j] * w[jk mod n], w[m] = exp(-2 pi i m / n) with both parts correctly
 rounded, or its conjugate for the inverse; the scale is multiplied last. Every length of 1 or more is taken, and costs
-n squared: the definition, not an algorithm of fewer steps, whose roundings would be others.
+n squared: the definition, not an algorithm of fewer steps, whose roundings would be others. A real operand is the
+complex one with imaginary parts +0 (AMB-LANG-116).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import numpy.typing as npt
 from . import complex_numbers
 from .array import Array
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge, UnsupportedDType
-from .formats import DType
-from .rounding import round_exact
+from .formats import DTYPES, DType
+from .rounding import cast, round_exact
 from .trees import pairwise
 from .ziv import rational
 
-__all__ = ["Norm", "fft", "ifft", "twiddles"]
+__all__ = ["Norm", "fft", "ifft", "result_dtype", "twiddles"]
 
 Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 Values: TypeAlias = npt.NDArray[Any]
@@ -39,7 +40,7 @@ _CHUNK = 1 << 16
 
 
 def fft(x: Array, norm: Norm = "ortho") -> Array:
-    """Return the transform along the last axis; same shape and complex dtype.
+    """Return the transform along the last axis: same shape, the complex dtype of `result_dtype`.
 
     Scaled by 1/sqrt(n) for "ortho", by 1/n for "forward", not at all for "backward". Raises `UnsupportedDType`,
     `AxisOutOfRange`, `EmptyAxis`, `InvalidArgument`, and `TooLarge` beyond `MOST_PRODUCTS`.
@@ -48,11 +49,18 @@ def fft(x: Array, norm: Norm = "ortho") -> Array:
 
 
 def ifft(x: Array, norm: Norm = "ortho") -> Array:
-    """Return the inverse transform along the last axis; same shape and complex dtype.
+    """Return the inverse transform along the last axis: same shape, the complex dtype of `result_dtype`.
 
     Scaled by 1/sqrt(n) for "ortho", by 1/n for "backward", not at all for "forward". Raises as `fft` does.
     """
     return _transform("ifft", x, norm, unscaled="forward", inverse=True)
+
+
+def result_dtype(dtype: DType) -> DType:
+    """Return the dtype of a transform: a complex one itself, complex128 of fp64, complex64 of any narrower float."""
+    if dtype.kind == "complex":
+        return dtype
+    return DTYPES["complex128" if dtype.name == "fp64" else "complex64"]
 
 
 @lru_cache(8)
@@ -69,19 +77,20 @@ def twiddles(n: int, component: DType) -> complex_numbers.Parts:
 
 
 def _transform(operation: str, x: Array, norm: Norm, unscaled: Norm, inverse: bool) -> Array:
-    if x.dtype.kind != "complex":
+    if x.dtype.kind not in ("complex", "float"):
         raise UnsupportedDType(operation, x.dtype)
     if norm not in get_args(Norm):
         raise InvalidArgument(operation, "norm", norm, "one of " + ", ".join(get_args(Norm)))
     if x.rank == 0:
         raise AxisOutOfRange(operation, -1, 0)
-    n, component = x.shape[-1], x.dtype.component
+    n, dtype = x.shape[-1], result_dtype(x.dtype)
     if n == 0:
         raise EmptyAxis(operation, -1)
-    if x.values.size == 0:
-        return x
     if x.values.size * n > MOST_PRODUCTS:
         raise TooLarge(operation, "products", x.values.size * n, MOST_PRODUCTS)
+    x, component = cast(x, dtype), dtype.component
+    if x.values.size == 0:
+        return x
     real, imaginary = twiddles(n, component)
     turned = (real, np.where(imaginary == 0, imaginary, np.negative(imaginary)) if inverse else imaginary)
     flat = x.values.reshape(-1, n)

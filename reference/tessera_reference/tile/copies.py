@@ -24,6 +24,7 @@ class CopyAsync(KernelOperation):
     """Each lane copies `bytes` contiguous bytes, aligned to their number, from global to shared memory.
 
     The indices are those of the source, then those of the destination; without any, both begin at the first element.
+    Section 7.2 names a result; no operation takes it, so that it is no value (AMB-LANG-280).
     """
 
     source: Operand[Memref]
@@ -32,6 +33,7 @@ class CopyAsync(KernelOperation):
     bytes: Attribute[int]
 
     effects = frozenset({"memory"})
+    handle = True
 
     def infer(self) -> tuple[()]:
         """Nothing results."""

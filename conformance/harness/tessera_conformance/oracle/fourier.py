@@ -2,7 +2,8 @@
 
 For each k the canonical tree over j of x[j] * w[jk mod n], where w[m] = exp(-2 pi i m / n), for the inverse its
 conjugate, has both parts correctly rounded; complex products are (ac - bd, ad + bc), every step rounded; the scale
-comes last, one multiplication of both parts by the correctly rounded factor.
+comes last, one multiplication of both parts by the correctly rounded factor. A float is a complex number whose
+imaginary part is +0: of fp64 a complex128, of any narrower one a complex64.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Literal, TypeAlias
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.axes import along
+from tessera_conformance.oracle.casts import cast
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
 from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
-from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format
+from tessera_conformance.oracle.formats import COMPONENTS, FORMATS, FloatFormat, component_format
 from tessera_conformance.oracle.functions import evaluate, turn
 from tessera_conformance.oracle.trees import Node, grown, reduced
 from tessera_conformance.tensors import Tensor
@@ -55,16 +57,28 @@ def rows_of(x: Tensor) -> list[list[int]]:
     """The places of the rows to transform.
 
     Raises:
-        BadArgument: the operand is not complex, or its last axis is empty or missing.
+        BadArgument: the last axis is empty or missing.
     """
-    if x.dtype not in COMPONENTS:
-        raise BadArgument("dtype", x.dtype, f"one of {', '.join(COMPONENTS)}")
     if not x.shape or not x.shape[-1]:
         raise BadArgument("shape", list(x.shape), "a last axis of at least one element")
     return along(x.shape, -1).places
 
 
+def complex_operand(x: Tensor) -> Tensor:
+    """The operand as complex numbers.
+
+    Raises:
+        BadArgument: its elements are neither floats nor complex.
+    """
+    if x.dtype in COMPONENTS:
+        return x
+    if not isinstance(FORMATS.get(x.dtype), FloatFormat):
+        raise BadArgument("dtype", x.dtype, "a float or complex dtype")
+    return cast(x, dtype="complex128" if x.dtype == "fp64" else "complex64")
+
+
 def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
+    x = complex_operand(x)
     rows, n = rows_of(x), x.shape[-1]
     format_ = component_format(x.dtype)
     field = ComplexField(format_)

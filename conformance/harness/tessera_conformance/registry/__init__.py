@@ -1,7 +1,7 @@
 """The clause registry: what the five specifications demand, how each demand is verified, and what is still untested.
 
-`load_registry(clauses_directory())` gives the typed registry; `coverage` joins it with the tests' tags; `commands` is
-the command line `tessera-conformance clauses`.
+`load_registry(clauses_directory())` gives the typed registry; `coverage` joins it with the tests' tags. The commands
+`tessera-conformance clauses` are in `commands.clauses`.
 """
 
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage

@@ -1,5 +1,8 @@
 """The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.
 
+A tag says that a case is about a clause, not that it carries it: a case about refused arguments may be all there is.
+What was judged is for a report to say, and counted beside the tags where one is given.
+
 A clause that says what another says is covered by its twin's tests. Testable is what a case can decide, by a call or
 statically (`verify` is test or static). Where a chapter is enforced (chapters.toml), an active testable clause that has
 neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or withdrawn
@@ -8,7 +11,7 @@ clause is always an error: nobody would see that it checks nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,13 +23,17 @@ Group = TypeVar("Group")
 
 @dataclass(frozen=True)
 class Tally:
-    """Numbers of active clauses: all, testable, and of these with a case, excused by a reason, and without either."""
+    """Numbers of active clauses: all, testable, and of these with a case, excused by a reason, and without either.
+
+    `judged` is how many of the testable ones a run has judged, where one was given.
+    """
 
     clauses: int
     testable: int
     tested: int
     excused: int
     untested: int
+    judged: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,17 +53,19 @@ class Coverage:
     warnings: tuple[UntestedClause, ...]
 
 
-def coverage(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Coverage:
-    """Join the registry with the cases tagged with each clause id."""
+def coverage(
+    registry: Registry, tagged: Mapping[str, Sequence[str]], judged: Collection[str] | None = None
+) -> Coverage:
+    """Join the registry with the cases tagged with each clause id, and with the clauses that a run has judged."""
     active = [clause for clause in registry.clauses.values() if clause.active]
     cases = {clause.id: _cases_of(clause, tagged) for clause in active}
     untested = [_report(clause, registry) for clause in active if not clause.duplicate_of and _waits(clause, cases)]
     return Coverage(
         cases=cases,
-        total=_tally(active, cases),
-        by_document=_tallies(active, cases, lambda clause: clause.document),
-        by_section=_tallies(active, cases, lambda clause: (clause.document, clause.section)),
-        by_level=_tallies(active, cases, lambda clause: clause.level),
+        total=_tally(active, cases, judged),
+        by_document=_tallies(active, cases, judged, lambda clause: clause.document),
+        by_section=_tallies(active, cases, judged, lambda clause: (clause.document, clause.section)),
+        by_level=_tallies(active, cases, judged, lambda clause: clause.level),
         errors=(*wrong_tags(registry, tagged), *(report for report in untested if report.enforced)),
         warnings=tuple(report for report in untested if not report.enforced),
     )
@@ -87,16 +96,20 @@ def wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Itera
 
 
 def _tallies(
-    clauses: Iterable[Clause], cases: Mapping[str, Sequence[str]], group_of: Callable[[Clause], Group]
+    clauses: Iterable[Clause],
+    cases: Mapping[str, Sequence[str]],
+    judged: Collection[str] | None,
+    group_of: Callable[[Clause], Group],
 ) -> dict[Group, Tally]:
     groups: dict[Group, list[Clause]] = {}
     for clause in clauses:
         groups.setdefault(group_of(clause), []).append(clause)
-    return {group: _tally(members, cases) for group, members in groups.items()}
+    return {group: _tally(members, cases, judged) for group, members in groups.items()}
 
 
-def _tally(clauses: Sequence[Clause], cases: Mapping[str, Sequence[str]]) -> Tally:
+def _tally(clauses: Sequence[Clause], cases: Mapping[str, Sequence[str]], judged: Collection[str] | None) -> Tally:
     testable = [clause for clause in clauses if clause.testable]
     tested = sum(1 for clause in testable if cases[clause.id])
     untested = sum(1 for clause in testable if _waits(clause, cases))
-    return Tally(len(clauses), len(testable), tested, len(testable) - tested - untested, untested)
+    of_run = None if judged is None else sum(1 for clause in testable if clause.id in judged)
+    return Tally(len(clauses), len(testable), tested, len(testable) - tested - untested, untested, of_run)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tessera_conformance.dsl import program, type_of, type_text
 from tessera_conformance.oracle.elementary import UNARY
+from tessera_conformance.oracle.formats import COMPONENTS
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
@@ -139,8 +140,11 @@ def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
 
 
 def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
-    """`op.fft(X)` or `op.ifft(X)`."""
-    return applied(name, {"X": x}, type_of(x), ("LANG-05.2-04",), ("inverse-fft",) * (name == "ifft"), norm=norm)
+    """`op.fft(X)` or `op.ifft(X)`, of a float or a complex tensor."""
+    dtype = x.dtype if x.dtype in COMPONENTS else "complex128" if x.dtype == "fp64" else "complex64"
+    return applied(
+        name, {"X": x}, type_text(dtype, x.shape), ("LANG-05.2-04",), ("inverse-fft",) * (name == "ifft"), norm=norm
+    )
 
 
 def applied(

@@ -36,7 +36,7 @@ def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int
     operation = nest.lead.operation
     assert isinstance(operation, FourierTransform)
     (x,), (result,) = nest.lead.operands, nest.lead.results
-    shape, dtype = extents_of(x.type), dtype_of(x)
+    shape, dtype = extents_of(x.type), dtype_of(result)
     factors = tuple(map(Extra, factors_of(shape[-1], dtype.component, operation.inverse)))
     kernel = NestKernel(nest, target, factors)
     rows = RowBlocks.of(kernel, shape, shape[-1])
@@ -45,7 +45,8 @@ def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int
     def term(index: Index) -> Term:
         turn = turned(kernel, index, at[-1], shape[-1])
         real, imaginary = (kernel.read(factor.value, (turn,)).value for factor in factors)
-        return kernel.read(x, (*at[:-1], index)) * kernel.term(kernel.build(Complex, real, imaginary))
+        element = kernel.read(x, (*at[:-1], index)).cast_to(dtype)
+        return element * kernel.term(kernel.build(Complex, real, imaginary))
 
     def write(total: Term) -> Terms:
         kernel.write(result, at, scaled(kernel, operation, shape[-1], total))

@@ -31,7 +31,7 @@ from tessera_conformance.oracle.directed import Context, Number
 from tessera_conformance.oracle.exact import finite
 from tessera_conformance.oracle.fields import Complex, elements_of
 from tessera_conformance.oracle.formats import FloatFormat, component_format
-from tessera_conformance.oracle.fourier import rows_of, scale_factor
+from tessera_conformance.oracle.fourier import complex_operand, rows_of, scale_factor
 from tessera_conformance.tensors import Tensor
 
 LARGEST_RADIX = 13
@@ -51,6 +51,7 @@ def error_units(n: int) -> int:
 
 
 def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
+    x = complex_operand(x)
     rows, n = rows_of(x), x.shape[-1]
     format_ = component_format(x.dtype)
     scaled = scale_factor(n, norm, inverse, format_) is not None

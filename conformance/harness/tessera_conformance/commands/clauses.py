@@ -21,6 +21,9 @@ from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
+from tessera_conformance.reports.claim import JUDGED
+from tessera_conformance.reports.clause_results import clause_results
+from tessera_conformance.reports.journal import UnreadableReport, read, report_in
 from tessera_conformance.terminal.errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 
 SOUND, PROBLEMS = 0, 1
@@ -49,12 +52,14 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
     _add(actions, "lock", "record new ids and changed meanings in the lock; refuses to reuse an id", update_lock)
     counting = _add(actions, "coverage", "count the clauses that have tests, by document, section and level", report)
     counting.add_argument("--json", action="store_true", help="print a JSON object")
+    report_help = "count beside them the clauses that this run has judged: a report.jsonl, packed or not, or its folder"
+    counting.add_argument("--report", type=Path, metavar="PATH", help=report_help)
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
-    parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected))
+    parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected, UnreadableReport))
     return parser
 
 
@@ -177,7 +182,8 @@ def update_lock(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
-    found = coverage(registry, cases_by_clause(case_index()))
+    judged = None if args.report is None else _judged(args.report, registry)
+    found = coverage(registry, cases_by_clause(case_index()), judged)
     errors = list(found.errors)
     if args.json:
         print(json.dumps(_as_json(found, errors), indent=1))
@@ -189,22 +195,30 @@ def report(args: argparse.Namespace) -> int:
     return PROBLEMS if errors else SOUND
 
 
+def _judged(path: Path, registry: Registry) -> set[str]:
+    """The clauses that a run has judged. Raises `UnreadableReport`."""
+    report = read(report_in(path))
+    if report.problem is not None:
+        raise UnreadableReport(f"{report.path}: {report.problem}")
+    return {name for name, found in clause_results(report, registry).items() if found.outcome in JUDGED}
+
+
 def _as_json(found: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:
     sections: dict[str, dict[str, object]] = {}
     for (document, section), tally in found.by_section.items():
-        sections.setdefault(document, {})[section] = asdict(tally)
+        sections.setdefault(document, {})[section] = _numbers(tally)
     return {
-        "total": asdict(found.total),
-        "documents": {document: asdict(tally) for document, tally in found.by_document.items()},
+        "total": _numbers(found.total),
+        "documents": {document: _numbers(tally) for document, tally in found.by_document.items()},
         "sections": sections,
-        "levels": {level: asdict(tally) for level, tally in found.by_level.items()},
+        "levels": {level: _numbers(tally) for level, tally in found.by_level.items()},
         "untested": [warning.id for warning in found.warnings],
         "errors": [asdict(error.explain()) for error in errors],
     }
 
 
 def _print_tallies(found: Coverage) -> None:
-    print(f"{'':<28}{'clauses':>9}{'testable':>9}{'tested':>9}{'excused':>9}{'untested':>9}")
+    print(f"{'':<28}" + "".join(f"{name:>9}" for name in _numbers(found.total)))
     for document, tally in found.by_document.items():
         print(_row(document, tally))
         for (key, section), part in found.by_section.items():
@@ -216,8 +230,12 @@ def _print_tallies(found: Coverage) -> None:
 
 
 def _row(name: str, tally: Tally) -> str:
-    numbers = (tally.clauses, tally.testable, tally.tested, tally.excused, tally.untested)
-    return f"{name:<28}" + "".join(f"{number:>9}" for number in numbers)
+    return f"{name:<28}" + "".join(f"{number:>9}" for number in _numbers(tally).values())
+
+
+def _numbers(tally: Tally) -> dict[str, int]:
+    """By name; without those judged where no run was given."""
+    return {name: number for name, number in asdict(tally).items() if number is not None}
 
 
 def _directory(args: argparse.Namespace) -> Path:
