@@ -1,0 +1,123 @@
+"""What the keys of the cache tell apart: shapes and dtypes of as many bytes (runtime spec 8.2; AMB-RT-85, AMB-RT-163).
+
+A kernel that transposes a matrix is another program for 6x4 than for 4x6 or 2x12, whose elements are as many.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.kit.cache import caching, ended, entries, image_of, used
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("env-vars")
+
+TURN = """module caching {
+  kernel turn(M: int32, N: int32, x: tensor<MxNxint32>, y: tensor<NxMxint32>) { y = op.transpose(x); }
+}
+"""
+SHAPES = [(6, 4), (4, 6), (2, 12), (12, 2), (24, 1), (1, 24), (3, 8)]
+"""Matrices of 24 elements."""
+
+
+def turned(session: MeshSession, image: str, rows: int, columns: int) -> None:
+    """Load the module and transpose a matrix of this shape, which gives the right elements."""
+    module = session.ask("tessModuleLoad", context=session.context, image=image)["module"]
+    turn(session, session.kernel_of(module, "turn"), rows, columns)
+
+
+def turn(session: MeshSession, kernel: int, rows: int, columns: int) -> None:
+    """Transpose a matrix of this shape."""
+    count = rows * columns
+    x, y = session.upload(elements("int32", *range(count))), session.allocate(4 * count)
+    session.launch(kernel, packed(("int32", rows), ("int32", columns), ("ptr", x), ("ptr", y)))
+    wanted = [row * columns + column for column in range(columns) for row in range(rows)]
+    session.check.equal(session.integers(y, count), wanted, f"{rows}x{columns}, transposed")
+
+
+@clause("RT-08.2-01")
+def test_shapes_of_one_size_have_entries_of_their_own(impl, check, tmp_path):
+    """One context for each shape: nothing is found for the next, all keys differ, and each shape finds its own."""
+    image = image_of(impl, check, TURN)
+    for number, shape in enumerate(SHAPES, 1):
+        session = caching(impl, check, tmp_path)
+        turned(session, image, *shape)
+        hits, misses = used(session)
+        check.true(hits == 0 and misses > 0, f"nothing is found for {shape}", (hits, misses))
+        check.equal(len(entries(session)), number, "the number of entries")
+        ended(session)
+    session = caching(impl, check, tmp_path)
+    texts = [each["shape"] for each in entries(session)]
+    check.equal(len(set(texts)), len(SHAPES), f"the shapes that the keys {sorted(texts)} name")
+    for shape in reversed(SHAPES):
+        turned(session, image, *shape)
+    hits, misses = used(session)
+    check.true(hits > 0 and misses == 0, "every shape finds its own", (hits, misses))
+
+
+@clause("RT-08.2-01")
+def test_shapes_of_one_size_are_different_programs_of_a_kernel(impl, check, tmp_path):
+    """One kernel of one context is launched with every shape, twice."""
+    session = caching(impl, check, tmp_path)
+    kernel = session.kernel("turn", TURN)
+    for shape in SHAPES * 2:
+        turn(session, kernel, *shape)
+    check.equal(len(entries(session)), len(SHAPES), "the number of entries")
+
+
+PLUS = "module caching {{ kernel plus(N: int32, x: tensor<Nx{dtype}>) {{ x = x + x; }} }}"
+DOUBLED = {
+    "fp16": ("003c", "0040"),
+    "bf16": ("803f", "0040"),
+    "fp32": ("0000803f", "00000040"),
+    "int32": ("01000000", "02000000"),
+}
+"""Of each dtype the bytes of one and two. Doubled as another dtype of its width, a one would become something else."""
+
+
+@clause("RT-08.2-01")
+@pytest.mark.parametrize("pair", [("fp16", "bf16"), ("fp32", "int32")], ids="-".join)
+def test_dtypes_of_one_width_have_entries_of_their_own(impl, check, tmp_path, pair):
+    """The same kernel over as many elements of another dtype finds nothing, and computes in its own."""
+    for number, dtype in enumerate(pair, 1):
+        session = caching(impl, check, tmp_path)
+        kernel = session.kernel("plus", PLUS.format(dtype=dtype))
+        one, two = (bytes.fromhex(each) * 8 for each in DOUBLED[dtype])
+        x = session.upload(one)
+        session.launch(kernel, packed(("int32", 8), ("ptr", x)))
+        check.equal(session.download(x, len(one)).hex(), two.hex(), f"ones of {dtype}, doubled")
+        check.equal(used(session)[0], 0, f"what {dtype} finds")
+        check.equal(len(entries(session)), number, "the number of entries")
+        ended(session)
+
+
+@clause("RT-08.2-02")
+def test_autotune_results_of_one_size_have_entries_of_their_own(impl, check, tmp_path):
+    """96 bytes are 24 of fp32 or int32, 12 of fp64 or int64, 48 of fp16: each its own result, found again."""
+    asked = [("fp32", 24), ("fp64", 12), ("int32", 24), ("fp16", 48), ("int64", 12)]
+    for again in (False, True):
+        for number, (dtype, count) in enumerate(asked, 1):
+            session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
+            session.all_reduce(session.upload(bytes(96)), count, dtype)
+            session.synchronize()
+            hits, misses = used(session)
+            check.equal((hits > 0, misses > 0), (again, not again), f"hit and miss of {count} of {dtype}")
+            check.equal(len(entries(session, "autotune")), len(asked) if again else number, "the number of results")
+            ended(session)
+
+
+@clause("RT-08.2-02")
+def test_autotune_results_of_different_collectives_have_entries_of_their_own(impl, check, tmp_path):
+    """An all-reduce, a reduce-scatter and an all-gather of one buffer."""
+    session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
+    pointer = session.upload(bytes(96))
+    session.all_reduce(pointer, 24, "fp32")
+    shared = {"mesh": session.mesh, "inout": pointer, "count": 24, "dtype": 5, "axis": "dp", "stream": session.stream}
+    session.ask("tessReduceScatter", **shared, op=0)
+    session.ask("tessAllGather", **shared)
+    check.equal(values_of("fp32", session.download(pointer, 96)), [0.0] * 24, "the buffer")
+    found = [(each["kernel"], each["shape"]) for each in entries(session, "autotune")]
+    check.equal(len(set(found)), 3, f"the keys among {found}")
+    check.equal(used(session)[0], 0, "what is found")

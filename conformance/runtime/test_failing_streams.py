@@ -1,0 +1,159 @@
+"""Several streams whose work fails: each reports its own error, and no other stream does (runtime spec, 6 and 7).
+
+What is reported of a stream is the first error of its own work, once, by its next synchronization (AMB-RT-14).
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    BYTES,
+    COUNT,
+    DTYPE_IDS,
+    SUM,
+    MeshSession,
+    meshed,
+    opened,
+)
+from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.marks import clause, feature
+
+LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
+
+FAILING = {"divide": 0, "index": COUNT, "steps": 0}
+"""Kernels and the number that they fail with."""
+
+
+def queue(session: MeshSession, module: int, *kernels: str) -> int:
+    """Queue launches on one tensor, of `fill` with 5 or of a kernel that fails; gives the tensor."""
+    pointer = session.upload(bytes(BYTES))
+    for name in kernels:
+        value = FAILING.get(name, 5)
+        session.launch(session.kernel_of(module, name), packed(("int32", value), ("ptr", pointer)))
+    return pointer
+
+
+STREAMS = {"divided": ("divide",), "indexed": ("fill", "index", "index"), "good": ("fill", "fill")}
+"""What three streams of a mesh are given."""
+
+
+@clause("RT-07-07", "RT-06-06")
+@pytest.mark.parametrize("order", list(permutations(STREAMS)), ids="-".join)
+def test_each_stream_reports_its_own_error(impl, check, order):
+    """Two of three streams fail, all are synchronized in some order: two errors, each once, and one success."""
+    session = opened(impl, check)
+    module = session.load()
+    streams = {name: session.another_stream() for name in STREAMS}
+    pointers = {name: queue(streams[name], module, *kernels) for name, kernels in STREAMS.items()}
+    for name in order:
+        if name == "good":
+            check.equal(streams[name].integers(pointers[name]), [5] * COUNT, "what the stream without errors left")
+        else:
+            streams[name].reports(LAUNCH_FAILED)
+    for name in reversed(order):
+        streams[name].synchronize()
+
+
+@clause("RT-07-07", "RT-06-06")
+@pytest.mark.parametrize("reports_first", [0, 1, 2])
+def test_an_error_that_was_reported_leaves_those_of_other_streams(impl, check, reports_first):
+    """Three streams fail; one reports and fails again, and every other error is still there, once."""
+    session = opened(impl, check)
+    module = session.load()
+    streams = [session.another_stream() for _ in FAILING]
+    for stream, kernel in zip(streams, FAILING, strict=True):
+        queue(stream, module, kernel)
+    first = streams[reports_first]
+    first.reports(LAUNCH_FAILED)
+    first.synchronize()
+    queue(first, module, "divide")
+    others = [each for each in streams if each is not first]
+    for stream in (*others, first):
+        stream.reports(LAUNCH_FAILED)
+    for stream in streams:
+        stream.synchronize()
+
+
+@clause("RT-07-07")
+@pytest.mark.parametrize("first", [0, 1])
+def test_streams_of_several_meshes_report_their_own_errors(impl, check, first):
+    """Two meshes of one context over the same device, and one of another context: two fail, one does not."""
+    session = opened(impl, check)
+    ids = devices_of(impl, check, 1)
+    beside, apart = meshed(impl, check, session.context, ids), opened(impl, check)
+    for each in (session, beside):
+        queue(each, each.load(), "fill", "divide")
+    pointer = queue(apart, apart.load(), "fill")
+    check.equal(apart.integers(pointer), [5] * COUNT, "what the other context's stream left")
+    for each in ((session, beside), (beside, session))[first]:
+        each.reports(LAUNCH_FAILED)
+    for each in (session, beside, apart):
+        each.synchronize()
+
+
+@clause("RT-07-07")
+@pytest.mark.parametrize("waits", [1, 2])
+def test_an_error_does_not_travel_along_an_event(impl, check, waits):
+    """A stream that waits for one that failed has no error of its own to report, nor has the next."""
+    session = opened(impl, check)
+    module = session.load()
+    queue(session, module, "divide")
+    last = session
+    for _ in range(waits):
+        other = session.another_stream()
+        other.wait_stream(last)
+        last = other
+    pointer = queue(last, module, "fill")
+    check.equal(last.integers(pointer), [5] * COUNT, "what the stream behind the event left")
+    session.reports(LAUNCH_FAILED)
+    session.synchronize()
+    last.synchronize()
+
+
+@clause("RT-07-07")
+def test_a_stream_that_is_destroyed_leaves_the_errors_of_others(impl, check):
+    """One of two failed streams is destroyed without a synchronization; the other one still reports."""
+    session = opened(impl, check)
+    module = session.load()
+    gone, good = session.another_stream(), session.another_stream()
+    for each in (session, gone):
+        queue(each, module, "divide")
+    gone.ask("tessStreamDestroy", stream=gone.stream)
+    good.synchronize()
+    session.reports(LAUNCH_FAILED)
+    session.synchronize()
+    session.another_stream().synchronize()
+
+
+# Different errors
+
+
+@feature("per-rank-issue")
+@clause("RT-07-07", "RT-07-08", "RT-07-09")
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=lambda order: "".join(map(str, order)))
+def test_streams_report_errors_of_different_kinds(impl, check, order):
+    """A failed launch, ranks that issue different counts, and different seeds: each status on its own stream."""
+    session = opened(impl, check, ranks=2)
+    module = session.load()
+    streams = [session, session.another_stream(), session.another_stream()]
+    pointer = session.upload(bytes(BYTES))
+    session.synchronize()
+    queue(streams[0], module, "divide")
+    for rank in range(2):
+        issue(streams[1], rank, pointer, count=4 + rank)
+        issue(streams[2], rank, pointer, count=4, descriptor={"seed": rank})
+    statuses = [LAUNCH_FAILED, "TESS_ERR_COLLECTIVE_MISMATCH", "TESS_ERR_DETERMINISM_VIOLATION"]
+    for number in order:
+        streams[number].reports(statuses[number])
+    for stream in streams:
+        stream.synchronize()
+
+
+def issue(session: MeshSession, rank: int, buffer: int, **asked: object) -> None:
+    """A sum of one rank."""
+    whole = {"collective": "all_reduce", "dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "buffer": buffer}
+    session.ask("tessxIssue", mesh=session.mesh, rank=rank, stream=session.stream, **whole, **asked)

@@ -1,0 +1,65 @@
+"""Cache keys that take shapes and dtypes of as many bytes for one (runtime specification, 8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from tessera_conformance.strength import replaced
+from tessera_reference.abi import cache_store
+from tessera_reference.abi.cache_entry import CacheKey
+from tessera_reference.adapter import make
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.runtime.code_cache import CodeCache
+from tessera_reference.runtime.modules import LoadedModule
+
+from .cache import keyed
+
+EXECUTABLE, NAME = CodeCache.executable, cache_store.entry_name
+
+
+def extents(key: CacheKey) -> list[tuple[str, tuple[int, ...]]]:
+    """The shape of each tensor, by name."""
+    return [(name, shape) for name, shape in key.shape]  # type: ignore[union-attr,misc]
+
+
+def width(name: Any) -> str:
+    """The bytes of an element, as text."""
+    return str(DTYPES[name].storage_bytes) if name in DTYPES else str(name)
+
+
+def by_width(key: CacheKey) -> CacheKey:
+    """The key with the widths of its dtypes, and its kernel by name alone."""
+    return replace(key, dtype=tuple(width(name) for _, name in key.dtype), kernel=key.kernel[0])  # type: ignore[union-attr,misc,index]
+
+
+def by_size(
+    self: CodeCache, module: LoadedModule, entry: Any, target: str, given: Mapping[str, int], policy: Any
+) -> Any:
+    """In memory: the executable of a launch with as many elements."""
+    known = (entry.name, prod(given.values()), policy)
+    if known not in module.executables:
+        module.executables[known] = EXECUTABLE(self, module, entry, target, given, policy)
+    return module.executables[known]
+
+
+def whatever_collective(kind: str, key: CacheKey) -> str:
+    """The name of an entry's file, which does not depend on the collective."""
+    return NAME(kind, replace(key, kernel=key.kernel[1:]) if kind == "autotune" else key)  # type: ignore[index]
+
+
+KEYS = [
+    keyed("RT-08.2-01", "elements", "keeps one binary for all shapes with as many elements", lambda key: replace(
+        key, shape=tuple((name, prod(shape)) for name, shape in extents(key))
+    )),
+    keyed("RT-08.2-01", "sorted_extents", "does not tell 6x4 from 4x6", lambda key: replace(
+        key, shape=tuple((name, tuple(sorted(shape))) for name, shape in extents(key))
+    )),
+    keyed("RT-08.2-01", "widths", "knows a kernel by its name and the width of its elements", by_width),
+    replaced("RT-08.2-01", "runs the program made first for as many elements", make,
+             (CodeCache, "executable", by_size), name="by_size"),
+    replaced("RT-08.2-02", "keeps one autotune result for all collectives in one file", make,
+             (cache_store, "entry_name", whatever_collective), name="whatever_collective"),
+]  # fmt: skip

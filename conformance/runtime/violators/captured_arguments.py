@@ -1,0 +1,83 @@
+"""Replays whose launches have other arguments than their capture gave them (runtime specification, 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import violates
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime.capture import Graph, capture_of
+from tessera_reference.runtime.launch_arguments import scalars_of, tensors_of
+from tessera_reference.runtime.launches import LaunchWork
+
+
+class KeepsThePointer(ReferenceAdapter):
+    """Remembers where the parameter buffer of a captured launch lies, and may read it again."""
+
+    first_read = 1
+    """The number of the replay from which on it is read again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.buffers: dict[LaunchWork, tuple[int, int]] = {}
+        self.replays: dict[int, int] = {}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget them."""
+        self.buffers, self.replays = {}, {}
+        return super().session_reset()
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Keep the pointer of what is captured."""
+        answer = super().runtime_tessLaunch(**given)
+        capture = capture_of(self.runtime.captures, self.runtime.stream(given["stream"]))
+        if capture is not None and isinstance(given["argBuffer"], int):
+            work = capture.nodes[-1].work
+            assert isinstance(work, LaunchWork)
+            self.buffers[work] = given["argBuffer"], given["argSize"]
+        return answer
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Read what the buffers hold now."""
+        self.replays[graph] = self.replays.get(graph, 0) + 1
+        if self.replays[graph] >= self.first_read:
+            for node in self.runtime.handles.find("graph", Graph, graph, "tessxGraphLaunch").nodes:
+                if isinstance(node.work, LaunchWork) and node.work in self.buffers:
+                    self.read_again(node.work, *self.buffers[node.work])
+        return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
+
+    def read_again(self, work: LaunchWork, pointer: int, size: int) -> None:
+        """Replace the arguments of captured work."""
+        buffer = bytes.fromhex(self.runtime_tessxHostRead(hostPtr=pointer, bytes=size)["data"])
+        entry = next(iter(work.executables.values())).entry
+        pointers, work.scalars = scalars_of(entry, buffer)
+        work.tensors = tensors_of(entry, pointers, {}, self.runtime.stream(work.stream.handle))
+
+
+@violates("RT-12-08", "reads the parameter buffer of a captured launch when it is replayed")
+class ReadAtEachReplay(KeepsThePointer):
+    """At each replay."""
+
+
+@violates("RT-12-09", "reads the parameter buffer of a captured launch anew from the second replay on")
+class ReadAtTheSecondReplay(KeepsThePointer):
+    """The first replay has the arguments of the capture."""
+
+    first_read = 2
+
+
+@violates("RT-12-08", "replays with the scalars that the kernel was last launched with")
+class ScalarsOfTheKernel(ReferenceAdapter):
+    """Keeps scalars with the kernel: a later launch outside the graph changes them."""
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Give the scalars of a launch that runs to every captured launch of the kernel on another tensor."""
+        answer = super().runtime_tessLaunch(**given)
+        queued = [each for each in self.runtime.stream(given["stream"]).queued if isinstance(each, LaunchWork)]
+        for _, graph in self.runtime.handles.live("graph") if queued else ():
+            for node in graph.nodes:
+                if isinstance(node.work, LaunchWork) and node.work.name == queued[-1].name:
+                    own, other = node.work.tensors, queued[-1].tensors
+                    if {each.region for each in own.values()} != {each.region for each in other.values()}:
+                        node.work.scalars = queued[-1].scalars
+        return answer

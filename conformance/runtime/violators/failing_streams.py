@@ -1,0 +1,83 @@
+"""Errors of one stream that another one loses, reports, or is told of (runtime specification, 6 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.status import Failure
+from tessera_reference.runtime.events import WaitWork
+from tessera_reference.runtime.streams import Stream
+
+from .changes import BuildsOnce, Call, Given, answering
+
+FAIL, SYNCHRONIZE, WAIT = Stream.fail, Stream.synchronize, WaitWork.run
+
+
+def told(clause: str, name: str, description: str, synchronize: Any) -> Violation:
+    """Another synchronization."""
+    return replaced(clause, description, BuildsOnce, (Stream, "synchronize", synchronize), name=name)
+
+
+def others(stream: Stream) -> Iterator[Stream]:
+    """The other streams of its mesh."""
+    return (each for each in stream.mesh.streams.values() if each is not stream and isinstance(each, Stream))
+
+
+def one_slot(self: Stream, failure: Failure, number: int, rank: int) -> None:
+    """Keep an error unless another stream of the mesh has one already."""
+    if not any(each.failures for each in others(self)):
+        FAIL(self, failure, number, rank)
+
+
+def cleared_for_all(self: Stream) -> None:
+    """Forget the errors of the mesh with the one that is reported."""
+    self.mesh.drain()
+    try:
+        SYNCHRONIZE(self)
+    except Failure:
+        for each in others(self):
+            each.failures = {}
+        raise
+
+
+def kind_of_the_first(self: Stream) -> None:
+    """Report every error of a mesh with the status of the stream that was made first."""
+    self.mesh.drain()
+    failed = [each for each in (self, *others(self)) if each.failures]
+    try:
+        SYNCHRONIZE(self)
+    except Failure as failure:
+        first = min(failed, key=lambda each: each.handle).error if len(failed) > 1 else failure
+        raise first or failure from None
+
+
+async def handed_on(self: WaitWork, rank: int) -> None:
+    """A stream that waits for an event takes over the error of the stream that recorded it."""
+    await WAIT(self, rank)
+    for each in others(self.stream):  # type: ignore[arg-type]
+        if f"on stream {each.handle}" in self.recording.reached.name and each.failures:
+            self.stream.fail(next(iter(each.failures.values())), self.number, rank)
+
+
+def with_the_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Destroying a stream that failed forgets the errors of its mesh."""
+    stream = adapter.runtime.stream(given["stream"])
+    stream.mesh.drain()
+    for each in others(stream) if stream.failures else ():
+        each.failures = {}
+    return call(**given)
+
+
+KEPT = [
+    replaced("RT-06-06", "keeps one error for all streams of a mesh", BuildsOnce, (Stream, "fail", one_slot),
+             name="one_slot"),
+    replaced("RT-07-07", "lets an error travel along an event", BuildsOnce, (WaitWork, "run", handed_on),
+             name="handed_on"),
+    told("RT-07-07", "cleared_for_all", "forgets the errors of a mesh with the one that is reported", cleared_for_all),
+    told("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
+         kind_of_the_first),
+    answering("RT-07-07", "with_the_destroyed", "forgets the errors of a mesh with a stream that is destroyed",
+              "tessStreamDestroy", with_the_destroyed),
+]  # fmt: skip
