@@ -39,13 +39,14 @@ def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
     """A variant that no case may fail, and does, and one that answers as the control does, fail the command."""
     (tmp_path / "variants").mkdir()
     (tmp_path / "variants" / "sample.py").write_text(VARIANTS)
-    options = ["--within=12", "--beside=3", f"--output={tmp_path}"]
+    options = ["--beside=3", f"--output={tmp_path}"]
     done = run(f"--variants={tmp_path / 'variants'}", *options)
     assert done.returncode == 1, done.stderr
     rows = {row["name"]: row for row in json.loads((tmp_path / "variants.json").read_text())["variants"]}
     failing = {name: bool(row["failed"]) for name, row in rows.items()}
     assert failing == {"sample.NullIsAHandle": True, "sample.TheSame": False}
-    assert all(row["cases"] == 15 == row["passed"] + row["left_out"] + len(row["failed"]) for row in rows.values())
+    assert all(row["cases"] == row["passed"] + row["left_out"] + len(row["failed"]) for row in rows.values())
+    assert 100 < rows["sample.TheSame"]["cases"] < 200 and rows["sample.TheSame"]["shown_by"] == ""
     failed = [each["case"] for each in rows["sample.NullIsAHandle"]["failed"]]
     assert any(case.startswith("runtime/streams/") for case in failed)
     for case in failed:

@@ -9,7 +9,8 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import varies
 from tessera_reference.adapter import ReferenceAdapter
 
-REACH = ("runtime/[!w]*", "abi/module-images/*", "collectives/program*")
+from .reach import RUNTIME
+
 IDS = (1009, 3, 40, 77, 8, 12, 2**31 - 1, 500)
 """Of the first devices; the others follow from 2000 on."""
 
@@ -19,7 +20,7 @@ def own(device: int) -> int:
     return IDS[device] if device < len(IDS) else 2000 + device
 
 
-@varies("AMB-RT-120", "has devices that are numbered in no order and not from 0", *REACH)
+@varies("AMB-RT-120", "has devices that are numbered in no order and not from 0", *RUNTIME, "collectives/program*")
 class OtherDevices(ReferenceAdapter):
     """Its devices are those of the reference, in their order."""
 

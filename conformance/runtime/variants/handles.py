@@ -8,7 +8,7 @@ from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.handles import Handles
 
-RUNTIME = ("runtime/[!w]*", "abi/module-images/*")
+from .reach import RUNTIME
 
 FIRST = 2**62 + 1
 """So large that no float holds the numbers beside it."""

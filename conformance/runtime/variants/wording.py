@@ -8,7 +8,9 @@ from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
 
-REACH = ("runtime/[!w]*", "abi/*", "collectives/*")
+from .reach import RUNTIME
+
+REACH = (*RUNTIME, "abi/*")
 
 
 def terse(failure: Failure) -> Any:

@@ -10,9 +10,9 @@ from tessera_conformance.strength.variants.trial import Outcome
 __all__ = ["as_json", "failed", "markdown", "text"]
 
 
-def failed(outcomes: Sequence[Outcome]) -> bool:
-    """Whether the suite has a defect, or a variant is none."""
-    return any(each.failures or not each.shown_by for each in outcomes)
+def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
+    """Whether the suite has a defect or, where the whole reach was run, a variant shows nowhere."""
+    return any(each.failures or (whole and not each.shown_by) for each in outcomes)
 
 
 def text(outcomes: Sequence[Outcome]) -> str:
@@ -22,7 +22,7 @@ def text(outcomes: Sequence[Outcome]) -> str:
     lines = [f"{len(outcomes)} legal variants in {cases} cases: {len(failures)} failed"]
     lines += [
         f"  {each.variant.name} ({each.variant.freedom}) does not pass {failure.case}: {failure.verdict}: "
-        f"{failure.reason}"
+        f"{failure.reason.splitlines()[0] if failure.reason else 'no reason'}"
         for each, failure in failures
     ]
     lines += [

@@ -140,13 +140,10 @@ def _judge(
 
 
 def _answers(case: Case) -> bytes:
-    """A digest of what was answered in a case."""
-    if not case.exchanges:
-        return b""
-    digest = hashlib.sha256()
-    for exchange in case.exchanges:
-        digest.update(f"{exchange.method} {exchange.observation}\n".encode(errors="backslashreplace"))
-    return digest.digest()
+    """A digest of what was answered in a case, and of what was judged of it, files that were written included."""
+    told = [f"{exchange.method} {exchange.observation}" for exchange in case.exchanges]
+    told += [f"{record.what} {record.actual}" for record in case.check.records]
+    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest() if told else b""
 
 
 def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:
