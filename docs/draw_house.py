@@ -31,11 +31,11 @@ WIDTH, HEIGHT, GAP, LEVEL, MARGIN = 124, 34, 16, 74, 20
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Each module of the project and a name that it imports, both dotted; violators, which bridge, are left out."""
+    """Each module of the project and a name that it imports, both dotted; violators and variants bridge: left out."""
     for folder, package in SOURCES.items():
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
-            if "violators" in parts:
+            if parts[-2:-1] in (("violators",), ("variants",)):
                 continue
             module = ".".join([package, *parts]).removesuffix(".__init__")
             within = module if path.name == "__init__.py" else module.rpartition(".")[0]

@@ -39,6 +39,8 @@ AMONG_THE_REPORTS = {
     "libtessera",
     "probes",
     "reference",
+    "variants.json",
+    "variants.md",
     "vendor_c",
 }
 LARGEST = 4 * 2**20

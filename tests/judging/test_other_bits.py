@@ -40,7 +40,9 @@ OF_LEVELS = ("-k", f"not ({OTHERS}) and (not runtime or {COMPUTING})")
 @pytest.mark.parametrize("name", LEVELS)
 def test_an_honest_implementation_passes_the_suite_at_its_level(tmp_path: Path, run_suite: RunSuite, name: str) -> None:
     part = PARTS[list(LEVELS).index(name)]
-    report, told = run_suite(f"py:implementations:{name}", LEVELS[name], tmp_path, part, *OF_LEVELS)
+    report, told = run_suite(
+        f"py:tessera_conformance.chapters.ir.variants.levels:{name}", LEVELS[name], tmp_path, part, *OF_LEVELS
+    )
     assert [line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS] == [], told
     assert report.header["selection"]["level"] == LEVELS[name]
     passed = [line["case"] for line in report.observations if line["verdict"] == "pass"]

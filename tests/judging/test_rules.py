@@ -119,7 +119,7 @@ def test_every_violator_is_judged_at_the_level_that_it_claims(violators: Mapping
 def test_report_and_summary_show_the_rule(tmp_path: Path, run_suite: Callable[..., tuple[Report, str]]) -> None:
     """A fast implementation that claims more than it does: which rule refused, and which accepted its neighbour."""
     report, told = run_suite(
-        "py:implementations:Quick",
+        "py:tessera_conformance.chapters.ir.variants.levels:Quick",
         "deterministic",
         tmp_path,
         "-k",

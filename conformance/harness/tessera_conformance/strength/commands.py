@@ -1,4 +1,4 @@
-"""`tessera-conformance strength`: run the violators and publish the kill matrix."""
+"""`tessera-conformance strength`: run the violators, publish the kill matrix, and run the legal variants."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
+from tessera_conformance.strength.variants.commands import configure_variants, put_variants
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -30,12 +31,14 @@ from tessera_conformance.transports.locate import load_adapter
 def configure_strength(parser: argparse.ArgumentParser) -> None:
     """The command `strength`."""
     parser.add_argument("--control", default="reference", metavar="IMPL", help="what the violators are variants of")
-    parser.add_argument("--only", metavar="TEXT", help="only violators whose name or clause contains TEXT")
+    parser.add_argument("--only", metavar="TEXT", help="only violators or variants whose name or clause contains TEXT")
     parser.add_argument(
         "--cases", action="append", metavar="TEXT", help="only cases whose id contains TEXT; may be repeated"
     )
     parser.add_argument("--violators", type=Path, metavar="DIR", help="a folder of them (default: the chapters')")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write kill-matrix.json and .md there")
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="write kill-matrix.json and .md, or their kin, there"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes to share the work (all processors)")
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
@@ -43,11 +46,15 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
     configure_mutants(parser)
+    configure_variants(parser)
     parser.set_defaults(handler=strength)
 
 
 def strength(arguments: argparse.Namespace) -> int:
-    """0 where every violation is killed, 1 where one survives or the control fails, 2 where it cannot be run."""
+    """0 where every violation is killed and every variant passes, 1 where one does not, 2 where they cannot be run.
+
+    The variants are run after all violators of the chapters, or where they are asked for.
+    """
     try:
         registry = load_registry(clauses_directory())
         violations = load_violations(arguments.violators)
@@ -55,12 +62,15 @@ def strength(arguments: argparse.Namespace) -> int:
             registry.clause(violation.clause)
         only = arguments.only or ""
         chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
-        if not chosen and arguments.mutants is None:
+        instead = arguments.mutants is not None or arguments.variants is not None
+        if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = CollectedSuite()
         wanted = arguments.cases or [""]
         suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
         load_adapter(arguments.control)
+        if arguments.variants is not None:
+            return put_variants(arguments, suite, registry)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -82,7 +92,10 @@ def strength(arguments: argparse.Namespace) -> int:
         (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
         control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
         (arguments.output / "kill-matrix.md").write_text(markdown(matrix, control, suite), encoding="utf-8")
-    return 1 if matrix.survivors or matrix.control_failures else 0
+    failed = bool(matrix.survivors or matrix.control_failures)
+    if arguments.violators is arguments.only is arguments.cases is None:
+        failed |= bool(put_variants(arguments, suite, registry))
+    return 1 if failed else 0
 
 
 def _killers(path: Path) -> dict[str, frozenset[str]]:

@@ -203,11 +203,16 @@ def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, py
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     """Run one collected test against an implementation, outside pytest's own loop."""
+    return put(run, item)[1]
+
+
+def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
+    """Run one collected test against an implementation; the case with its exchanges, and what it came to."""
     planned = item.stash[CASE]
     case = Case(planned.id, planned.title, planned.clauses, planned.levels, planned.features)
     judgement = run.judge_before(case)
     if judgement is not None:
-        return judgement
+        return case, judgement
     with _folder(item) as folder:
         fixtures = {"impl": Implementation(run.session, run.level, run.door), "check": case.check, "tmp_path": folder}
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
@@ -217,7 +222,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
             item.obj(**arguments)
         except Exception as raised:
             error = raised
-        return run.judge_after(case, error)
+        return case, run.judge_after(case, error)
 
 
 @contextmanager

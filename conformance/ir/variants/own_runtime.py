@@ -1,4 +1,4 @@
-"""Honest implementations behind the C API: what a runtime launches and combines, in their own way.
+"""Implementations of other bits behind the C API: what a runtime launches and combines, in their own way.
 
 A launched program runs as its Graph IR does, whose sums and products take the declared order; the lowered kernels of
 the reference have the canonical one.

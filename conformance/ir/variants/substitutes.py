@@ -1,4 +1,4 @@
-"""What the honest implementations put in the place of parts of the reference."""
+"""What implementations of other bits put in the place of parts of the reference."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class Orders:
             self.operation = "sum"
 
     def substitutions(self) -> list[Substitution]:
+        """What takes the place of what."""
         return [
             (GRAPH_MATMUL, "matmul", self.product),
             (catalogue, "matmul", self.product),
@@ -74,6 +75,18 @@ class Orders:
 
         return [(GRAPH_MATMUL, "matmul", product), (catalogue, "matmul", product)]
 
+    def from_the_first_term(self) -> list[Substitution]:
+        """Products that add to -0, which changes no term that comes first."""
+
+        def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
+            folded = given.get("addend") is None and given.get("tree") in (None, FOLD)
+            if folded and a.dtype.kind == "float" and a.shape[-1]:
+                kind = given.get("accumulator") or a.dtype.accumulator
+                given["addend"] = Array(kind, np.full((*a.shape[:-1], b.shape[-1]), -0.0, kind.carrier))
+            return MATMUL(a, b, out, **given)
+
+        return [(GRAPH_MATMUL, "matmul", product), (catalogue, "matmul", product)]
+
     def product(
         self,
         a: Array,
@@ -91,11 +104,13 @@ class Orders:
         return MATMUL(a, b, out, tree=chosen, arithmetic=self.node("matmul", a.dtype), **given)
 
     def model(self, operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
+        """The arithmetic of a sum."""
         model = MODEL(operation, x, arithmetic, *kinds)
         self.kind = x.dtype
         return self.node(self.operation, x.dtype) if arithmetic is None and operation == "sum" else model
 
     def over_tree(self, values: Any, axis: int, tree: Tree | None, model: Any, node: Any, neutral: int) -> Any:
+        """A sum, in this order unless another one is asked for."""
         count = values.shape[axis]
         if tree is None and neutral == 0 and count:
             tree = self.order(self.operation, self.kind or model.accumulator, count)
@@ -185,10 +200,12 @@ def functions_made_by(make: Callable[[str], Callable[..., Any]]) -> list[Substit
 
 
 def truncated_functions() -> list[Substitution]:
+    """Every function of the platform, truncated."""
     return functions_made_by(truncated)
 
 
 def careless_functions() -> list[Substitution]:
+    """Every function, off by up to three units."""
     return functions_made_by(careless)
 
 
@@ -204,6 +221,8 @@ def flushed(x: Array) -> Array:
 
 
 def flushing(execute: Callable[..., Array]) -> Callable[..., Array]:
+    """An operation between flushed operands and results."""
+
     def substitute(self: Any, *operands: Array, env: Environment) -> Array:
         return flushed(execute(self, *map(flushed, operands), env=env))
 
@@ -242,4 +261,5 @@ def cast_by_way_of_single(x: Array, kind: DType, overflow: str = "saturate") -> 
 
 
 def wide_intermediates() -> list[Substitution]:
+    """A softmax in fp64, and casts by way of fp32."""
     return [(Softmax, "execute", softmax_in_double), (GRAPH_CAST, "cast", cast_by_way_of_single)]

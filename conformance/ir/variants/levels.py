@@ -1,7 +1,7 @@
-"""Honest implementations that do not have the canonical bits: variants of the reference, as other machines compute.
+"""Other bits, as other machines compute them, at the levels deterministic and fast (language specification, 10).
 
-Each class is a factory for `--impl=py:implementations:CLASS`. What is taken from elsewhere are the substitutes in
-`substitutes.py`; they are in force while a call is answered.
+Each class is a factory for `--impl=py:tessera_conformance.chapters.ir.variants.levels:CLASS`. What is taken from
+elsewhere are the substitutes in `substitutes.py`; they are in force while a call is answered.
 """
 
 from __future__ import annotations
@@ -11,17 +11,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, ClassVar
 from unittest import mock
 
-from own_runtime import own_collectives, own_executables
-from substitutes import (
-    Orders,
-    Substitution,
-    careless_functions,
-    flushing_operations,
-    truncated_functions,
-    wide_intermediates,
-)
-
 from tessera_conformance.adapter import NotSupported
+from tessera_conformance.strength import varies
 from tessera_reference.abi import NumericsPolicy
 from tessera_reference.adapter import FEATURES, ReferenceAdapter
 from tessera_reference.numerics import elementary
@@ -30,6 +21,27 @@ from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 from tessera_reference.runtime import collectives as runtime_collectives
 from tessera_reference.runtime.code_cache import CodeCache
+
+from .own_runtime import own_collectives, own_executables
+from .substitutes import (
+    Orders,
+    Substitution,
+    careless_functions,
+    flushing_operations,
+    truncated_functions,
+    wide_intermediates,
+)
+
+COMPUTING = (
+    *(f"ir/{room}/*" for room in ("activations", "attention", "casts", "declared-order", "derivatives", "elementwise")),
+    *(f"ir/{room}/*" for room in ("evaluation", "expressions", "fourier", "functions", "gradients*", "matmul")),
+    *(f"ir/{room}/*" for room in ("normalization", "one-set-of-approximations", "profiles", "ranks", "reductions")),
+    *(f"ir/{room}/*" for room in ("softmax", "statistics", "stateful", "worked-examples")),
+    *(f"runtime/{room}/*" for room in ("binding", "carried-descriptors", "collective*", "graph-replay")),
+    *(f"runtime/{room}/*" for room in ("launch-flags", "module-policy", "policy", "random-numbers", "sample-program")),
+    *(f"collectives/{room}/*" for room in ("all-reduce", "operations", "products-and-means", "program-*")),
+)
+"""Cases that compare the results of arithmetic."""
 
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""
@@ -63,6 +75,7 @@ class Variant(ReferenceAdapter):
         return ()
 
     def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
         arithmetic = {"level": self.level, "functions": dict(self.accuracies), "subnormals": self.subnormals}
         return super().hello() | {
             "implementation": {"name": type(self).__name__, "version": "1"},
@@ -79,6 +92,7 @@ class Variant(ReferenceAdapter):
         attributes: Mapping[str, Any] | None = None,
         element: int | None = None,
     ) -> dict[str, Any]:
+        """The order and the arithmetic of an element."""
         if operation not in ("matmul", "sum", "all_reduce"):
             raise NotSupported(f"numerics.declared.{operation}")
         if "algorithm" in (attributes or {}):  # of `collectives.run`, which is the reference's
@@ -129,18 +143,22 @@ class Variant(ReferenceAdapter):
             yield
 
     def language_execute(self, **params: Any) -> dict[str, Any]:
+        """The results of a function."""
         with self.substituted():
             return super().language_execute(**params)
 
     def language_execute_ranks(self, **params: Any) -> dict[str, Any]:
+        """The results of a function on every rank."""
         with self.substituted():
             return super().language_execute_ranks(**params)
 
     def numerics_evaluate(self, *, context: int | None = None, flags: int = 0, **params: Any) -> dict[str, Any]:
+        """The results of an operation."""
         with self.substituted(context, flags):
             return super().numerics_evaluate(context=context, flags=flags, **params)
 
     def collectives_all_reduce(self, *, context: int | None = None, **params: Any) -> dict[str, Any]:
+        """What every rank gets."""
         with self.substituted(context), self.orders.called("all_reduce"):
             return super().collectives_all_reduce(context=context, **params)
 
@@ -173,9 +191,27 @@ def lanes(terms: int, width: int = 8) -> Tree:
         for term in range(lane + width, terms, width):
             nest = [nest, term]
         nests.append(nest)
+    return Tree.from_json(paired(nests))
+
+
+def backwards(terms: int, width: int) -> list[range]:
+    """The terms in blocks, each from its last to its first."""
+    return [range(min(first + width, terms) - 1, first - 1, -1) for first in range(0, terms, width)]
+
+
+def folded(terms: Sequence[int]) -> Any:
+    """A nesting from left to right."""
+    nest: Any = terms[0]
+    for term in terms[1:]:
+        nest = [nest, term]
+    return nest
+
+
+def paired(nests: list[Any]) -> Any:
+    """Neighbours as pairs, until one is left."""
     while len(nests) > 1:
         nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
-    return Tree.from_json(nests[0])
+    return nests[0]
 
 
 def blocks(terms: int, width: int = 4) -> Tree:
@@ -186,6 +222,11 @@ def blocks(terms: int, width: int = 4) -> Tree:
     return Tree.from_json(nest)
 
 
+@varies(
+    "LANG-10-05",
+    "adds narrow products in truncating blocks of four, wide ones in fused lanes, and ranks in a ring",
+    *COMPUTING,
+)
 class MatrixUnit(Variant):
     """Deterministic: narrow products in truncating blocks of four, wide ones in fused lanes, sums and ranks in rings.
 
@@ -195,6 +236,7 @@ class MatrixUnit(Variant):
     accuracies: ClassVar[Mapping[str, float]] = dict.fromkeys(elementary.FUNCTIONS, 1.0) | {"erf": 2.0}
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
         if operation != "matmul":
             return Tree.ring(3 if operation == "sum" else 1)
         if terms == 0 or kind.kind != "float":
@@ -202,6 +244,7 @@ class MatrixUnit(Variant):
         return blocks(terms) if kind.is_narrow else lanes(terms)
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        """How a node of that order computes."""
         if operation != "matmul" or kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         if kind.is_narrow:
@@ -209,43 +252,90 @@ class MatrixUnit(Variant):
         return NodeArithmetic(kind.accumulator, product="fused")
 
     def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
         return truncated_functions()
 
 
+@varies(
+    "LANG-10-05", "adds whole groups of four columns in lanes, and what is left over from left to right", *COMPUTING
+)
 class VectorTail(Variant):
     """Deterministic: whole groups of four columns in lanes, the columns left over from left to right."""
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
         return PAIRWISE if operation != "matmul" else FOLD if terms == 0 else lanes(terms)
 
     def declared_order(
         self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
     ) -> Tree:
+        """What is said of an element's order; the truth."""
         if operation == "matmul" and element % shapes[1][-1] >= shapes[1][-1] & ~3:
             return FOLD
         return self.order(operation, kind, terms)
 
     def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
         return self.orders.columns_left_over(4)
 
 
+@varies("LANG-10-05", "has no subnormals, adds from left to right and fuses products, and says so", *COMPUTING)
 class Flushing(Variant):
     """Deterministic: no subnormals but those of fp8, and says so; sums from left to right, products fused."""
 
     subnormals: ClassVar[str] = "flushed"
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
         return FOLD
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        """How a node of that order computes."""
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         return NodeArithmetic(kind.accumulator, product="fused", subnormals="flushed")
 
     def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
         return flushing_operations()
 
 
+@varies("LANG-10-05", "starts products from their first term, and says so", *COMPUTING)
+class FromTheFirstTerm(Variant):
+    """Deterministic: a sum of negative zeros is one, since no +0 comes before it."""
+
+    def declared_order(
+        self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
+    ) -> Tree:
+        """What is said of an element's order; the truth."""
+        return FOLD if operation == "matmul" else PAIRWISE
+
+    def numerics_declared(self, *, operation: str, dtype: str, **given: Any) -> dict[str, Any]:
+        """The order and the arithmetic of an element."""
+        found = super().numerics_declared(operation=operation, dtype=dtype, **given)
+        if operation == "matmul" and _dtype(dtype).kind == "float":
+            found["arithmetic"] = {**found["arithmetic"], "start": "none"}
+        return found
+
+    def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
+        return self.orders.from_the_first_term()
+
+
+@varies("LANG-10-05", "adds blocks of eight from the last to the first, and the blocks as pairs", *COMPUTING)
+class Blocked(Variant):
+    """Deterministic: products and sums in blocks, ranks from the last to the first."""
+
+    def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
+        if terms == 0:
+            return FOLD if operation == "matmul" else PAIRWISE
+        if operation == "all_reduce":
+            return Tree.from_json(folded(range(terms - 1, -1, -1)))
+        return Tree.from_json(paired([folded(block) for block in backwards(terms, 8)]))
+
+
+@varies("AMB-LANG-137", "adds in another order on every call, fused, wider or flushed as it comes", *COMPUTING)
 class Quick(Variant):
     """Fast: another order on every call, fused, wider or flushed as it comes; functions off by three units.
 
@@ -257,16 +347,20 @@ class Quick(Variant):
     subnormals: ClassVar[str] = "flushed"
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
+        """In which order an operation reduces so many terms."""
         return self.orders.shuffled(terms) if terms else FOLD
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
+        """How a node of that order computes."""
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         wide = dtype("fp64") if kind.is_narrow else kind.accumulator
         return NodeArithmetic(wide, product="fused", subnormals="kept" if kind.bits == 8 else "flushed")
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
+        """Whether a launch is to have the canonical bits."""
         return bool(policy.stableReductions or policy.deterministic or flags & DETERMINISTIC_LAUNCH)
 
     def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
         return [*careless_functions(), *wide_intermediates(), *flushing_operations()]

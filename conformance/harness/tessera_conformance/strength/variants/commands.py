@@ -1,0 +1,60 @@
+"""`tessera-conformance strength --variants`: put the legal variants to the suite, and say which cases fail one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.registry import Registry
+from tessera_conformance.strength import processes
+from tessera_conformance.strength.variants.report import as_json, failed, markdown, text
+from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge_variants, require_reach
+from tessera_conformance.strength.variants.variant import load_variants
+from tessera_conformance.transports.locate import load_adapter
+
+__all__ = ["configure_variants", "put_variants"]
+
+CHAPTERS = Path()
+"""What stands for the folders of the chapters."""
+
+
+def configure_variants(parser: argparse.ArgumentParser) -> None:
+    """The options of `strength` for variants."""
+    group = parser.add_argument_group("variants", "legal implementations that differ from the control where they may")
+    variants_help = "put the variants, of the chapters or of a folder, to the suite instead of the violators"
+    group.add_argument("--variants", type=Path, nargs="?", const=CHAPTERS, metavar="DIR", help=variants_help)
+    within_help = "cases in the reach of each (all)"
+    group.add_argument("--within", type=int, metavar="N", help=within_help)
+    beside_help = f"cases out of the reach of each ({BESIDE})"
+    group.add_argument("--beside", type=int, default=BESIDE, metavar="N", help=beside_help)
+
+
+def put_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> int:
+    """0 where every variant passes, 1 where a case fails one or none can tell one from the control.
+
+    Raises:
+        RegistryError: a variant names a clause or an interpretation that there is not.
+        ValueError: two variants share a name, or a pattern of a reach has no case, or none has such a name.
+    """
+    variants = load_variants(None if arguments.variants in (None, CHAPTERS) else arguments.variants)
+    for variant in variants:
+        (registry.interpretation if variant.freedom.startswith("AMB-") else registry.clause)(variant.freedom)
+    only = arguments.only or ""
+    chosen = [each for each in variants if only in each.name or only in each.freedom]
+    if not chosen:
+        raise ValueError(f"no variant's name or freedom contains {only!r}")
+    if arguments.cases is None:
+        for variant in chosen:
+            require_reach(variant, suite.items)
+    selection = Selection(arguments.within, arguments.beside, arguments.thorough)
+    jobs = arguments.jobs or processes.available()
+    outcomes = judge_variants(chosen, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs)
+    print(text(outcomes))
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        document = json.dumps(as_json(outcomes), indent=1) + "\n"
+        (arguments.output / "variants.json").write_text(document, encoding="utf-8")
+        (arguments.output / "variants.md").write_text(markdown(outcomes), encoding="utf-8")
+    return 1 if failed(outcomes, whole=arguments.within is None) else 0

@@ -1,0 +1,161 @@
+"""A variant against the suite: every case that its freedom can touch, and some that it cannot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import pytest
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import Registry
+from tessera_conformance.strength.matrix import DEADLINE, put
+from tessera_conformance.strength.processes import share_out
+from tessera_conformance.strength.variants.variant import Variant
+from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.transports.direct import DirectTransport
+
+__all__ = ["Failure", "Outcome", "Selection", "judge_variants", "require_reach"]
+
+BESIDE = 100
+"""Cases out of a variant's reach that are put to it, too."""
+CHUNK = 400
+"""Cases that one process runs at a time."""
+LEGAL = frozenset({"pass", "unsupported", "inapplicable"})
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which cases are put to a variant: all with `thorough`, else at most `most` in its reach and `beside` others."""
+
+    most: int | None = None
+    beside: int = BESIDE
+    thorough: bool = False
+
+    def of(self, variant: Variant, items: Sequence[pytest.Function]) -> list[pytest.Function]:
+        """The cases, in the order of the suite: the same on every machine."""
+        within = [item for item in items if any(fnmatchcase(_id(item), pattern) for pattern in variant.reach)]
+        if self.thorough:
+            return list(items)
+        reached = {_id(item) for item in within}
+        others = [item for item in items if _id(item) not in reached]
+        kept = [*_some(variant, within, self.most), *_some(variant, others, self.beside)]
+        return sorted(kept, key=_id)
+
+
+def require_reach(variant: Variant, items: Sequence[pytest.Function]) -> None:
+    """Raise `ValueError` where a pattern of a variant's reach has no case."""
+    for pattern in variant.reach:
+        if not any(fnmatchcase(_id(item), pattern) for item in items):
+            raise ValueError(f"{variant.name}: no case is like {pattern}")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that a variant did not pass."""
+
+    case: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a variant."""
+
+    variant: Variant
+    cases: int
+    """That were put to it."""
+    passed: int
+    failures: Sequence[Failure] = ()
+    shown_by: str = ""
+    """The first case in which it answers otherwise than the control; none where it cannot be told from it."""
+    level: str = "strict"
+
+    @property
+    def left_out(self) -> int:
+        """Cases of what it does not claim."""
+        return self.cases - self.passed - len(self.failures)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Of one variant's cases, those that one process ran."""
+
+    passed: int
+    failures: tuple[Failure, ...]
+    shown_by: str
+    level: str
+
+
+def judge_variants(
+    variants: Sequence[Variant],
+    items: Sequence[pytest.Function],
+    registry: Registry,
+    control: Callable[[], Adapter],
+    selection: Selection,
+    jobs: int = 1,
+) -> list[Outcome]:
+    """Run the cases of each variant's selection against it.
+
+    A case fails where the variant ends otherwise than by a pass or by what it does not claim, and the control passes.
+    """
+    chosen = {variant.name: selection.of(variant, items) for variant in variants}
+    tasks = [(variant, part) for variant in variants for part in _chunks(chosen[variant.name])]
+    parts = share_out(jobs, lambda task: _judge(*task, registry, control), tasks)
+    found: dict[str, list[_Part]] = {}
+    for (variant, _), part in zip(tasks, parts, strict=True):
+        found.setdefault(variant.name, []).append(part)
+    return [_together(variant, len(chosen[variant.name]), found.get(variant.name, [])) for variant in variants]
+
+
+def _together(variant: Variant, cases: int, parts: Sequence[_Part]) -> Outcome:
+    failures = tuple(failure for part in parts for failure in part.failures)
+    shown = next((part.shown_by for part in parts if part.shown_by), "")
+    level = parts[0].level if parts else "strict"
+    return Outcome(variant, cases, sum(part.passed for part in parts), failures, shown, level)
+
+
+def _judge(
+    variant: Variant, items: Sequence[pytest.Function], registry: Registry, control: Callable[[], Adapter]
+) -> _Part:
+    passed, suspected, answers = 0, [], []
+    with variant.made() as adapter:
+        run = SuiteRun(DirectTransport(lambda: adapter, variant.name), registry, deadlines=(DEADLINE, DEADLINE))
+        for item in items:
+            case, judgement = put(run, item)
+            passed += judgement.verdict == "pass"
+            if judgement.verdict not in LEGAL:
+                suspected.append((item, Failure(_id(item), judgement.verdict, judgement.reason)))
+            answers.append((item, _answers(case)))
+        level = run.level
+    transport = DirectTransport(control, "control")
+    beside = SuiteRun(transport, registry, level=level, deadlines=(DEADLINE, DEADLINE))
+    shown = next((_id(item) for item, told in answers if told and _answers(put(beside, item)[0]) != told), "")
+    failures = tuple(failure for item, failure in suspected if put(beside, item)[1].verdict in LEGAL)
+    return _Part(passed, failures, shown, level)
+
+
+def _answers(case: Case) -> bytes:
+    """A digest of what was answered in a case, and of what was judged of it, files that were written included."""
+    told = [f"{exchange.method} {exchange.observation}" for exchange in case.exchanges]
+    told += [f"{record.what} {record.actual}" for record in case.check.records]
+    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest() if told else b""
+
+
+def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:
+    """At most so many of them, by the digests of their ids and the variant's name."""
+    ordered = sorted(items, key=lambda item: hashlib.sha256(f"{variant.name} {_id(item)}".encode()).digest())
+    return ordered[:most]
+
+
+def _chunks(items: Sequence[pytest.Function]) -> Iterator[Sequence[pytest.Function]]:
+    for first in range(0, len(items), CHUNK):
+        yield items[first : first + CHUNK]
+
+
+def _id(item: pytest.Function) -> str:
+    return item.stash[CASE].id

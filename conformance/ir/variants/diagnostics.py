@@ -1,0 +1,116 @@
+"""Other diagnostics: wording, number and moment (language specification, 11 and 12; AMB-LANG-112)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import varies
+from tessera_reference.adapter import ReferenceAdapter
+
+REFUSING = ("ir/*", "collectives/*program*", "abi/module-images/*", "runtime/binding/*")
+INDEXING = ("ir/rejections/shape/*", "ir/indexing/*", "ir/shapes/*", "ir/statements/*", "ir/rejections/type/*")
+SEVERAL = ("ir/rejections/*", "ir/diagnostics/*", "ir/grammar/*", "ir/statements/*", "ir/lexical/*", "ir/fuzz/*")
+
+
+class Tells(ReferenceAdapter):
+    """The reference, which tells what it refuses in another way."""
+
+    def told(self, refusal: Refusal) -> Refusal:
+        """The refusal as it is told."""
+        raise NotImplementedError
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return retold(self, found) if name.startswith("language_") else found
+
+
+def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose refusals are told in another way."""
+
+    def call(**given: Any) -> Any:
+        try:
+            return method(**given)
+        except Refusal as refusal:
+            raise adapter.told(refusal) from None
+
+    return call
+
+
+@varies("LANG-12-01", "words diagnostics in another language; operands, lines and categories stay", *REFUSING)
+class OtherWords(Tells):
+    """What is not checked by a clause of section 12 has other words."""
+
+    def told(self, refusal: Refusal) -> Refusal:
+        """The same in other words."""
+        found = [
+            replace(
+                each,
+                message="ceci ne convient pas",
+                requirement=each.requirement and "autre chose",
+                remedy=each.remedy and "essayez autre chose",
+                clause=None,
+            )
+            for each in refusal.outcome.diagnostics
+        ]
+        return Refusal(refusal.outcome.code, refusal.outcome.phase, "ceci ne convient pas", found)
+
+
+@varies("LANG-11-01", "tells the first mistake of a program alone", *SEVERAL)
+class OneMistake(Tells):
+    """Stops where it finds one."""
+
+    def told(self, refusal: Refusal) -> Refusal:
+        """The first error."""
+        first = [each for each in refusal.outcome.diagnostics if each.severity == "error"][:1]
+        return Refusal(refusal.outcome.code, refusal.outcome.phase, refusal.outcome.message, first)
+
+
+@varies("LANG-12-05", "adds warnings to what it refuses, and warns of each legal program", *REFUSING)
+class Warns(Tells):
+    """Has much to say."""
+
+    def told(self, refusal: Refusal) -> Refusal:
+        """The refusal with two warnings, which come first."""
+        more = {"category": refusal.outcome.code, "message": "in a program", "line": 1, "column": 1}
+        warnings = [{**more, "severity": severity} for severity in ("warning", "warning")]
+        found = [*warnings, *refusal.outcome.diagnostics] if refusal.outcome.diagnostics else []
+        return Refusal(refusal.outcome.code, refusal.outcome.phase, refusal.outcome.message, found)
+
+    def language_verify(self, *, source: str) -> dict[str, Any]:
+        """The warnings, and one of its own."""
+        found = super().language_verify(source=source)
+        more = {"category": "schedule", "severity": "warning", "message": "could be faster", "line": 1, "column": 1}
+        return {"warnings": [more, *found["warnings"]]}
+
+
+@varies("AMB-LANG-96", "finds a constant index that is out of range when the program runs", *INDEXING)
+class LateIndices(ReferenceAdapter):
+    """Verifies what it will refuse to run."""
+
+    def language_verify(self, *, source: str) -> dict[str, Any]:
+        """The warnings; none of an index."""
+        try:
+            return super().language_verify(source=source)
+        except Refusal as refusal:
+            if not out_of_range(refusal):
+                raise
+            return {"warnings": []}
+
+    def language_execute(self, **given: Any) -> dict[str, Any]:
+        """The results; here the index is refused."""
+        try:
+            return super().language_execute(**given)
+        except Refusal as refusal:
+            told = refusal.outcome
+            if not out_of_range(refusal):
+                raise
+            raise Refusal(told.code, "execute", told.message, told.diagnostics) from None
+
+
+def out_of_range(refusal: Refusal) -> bool:
+    """Whether an index is all that is wrong with a program."""
+    errors = [each for each in refusal.outcome.diagnostics if each.severity == "error"]
+    return bool(errors) and all("out of range" in each.message and "index" in each.message for each in errors)

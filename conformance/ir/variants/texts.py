@@ -1,0 +1,120 @@
+"""Other texts of IR: names of values, white space, comments, order of attributes, names of loops (sections 1, 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import language as adapter_language
+from tessera_reference.adapter import levels as adapter_levels
+from tessera_reference.ir import text
+from tessera_reference.ir.module import Function, Module, Value
+
+TEXTS = (
+    *(f"ir/{room}/*" for room in ("annotations", "collectives", "constants", "control-flow", "declarations")),
+    *(f"ir/{room}/*" for room in ("directives", "fuzz", "graph-ir", "indexing", "ir-text", "kernels", "layouts")),
+    *(f"ir/{room}/*" for room in ("levels", "meshes", "profiles", "schedule", "target", "tile", "types")),
+    "abi/module-images/*",
+    "runtime/explain/*",
+)
+"""Cases that read IR."""
+
+PRINTED, MESSAGE = text.print_module, adapter_levels.function_message
+PRINTER: Any = text._Printer
+
+
+def numbered(printer: Any, value: Value) -> str:
+    """The number of a value in its function, as MLIR prints it."""
+    name = printer.names[value] = str(len(printer.names))
+    return name
+
+
+def in_messages(function: Function) -> dict[str, Any]:
+    """A function whose values have names of their own."""
+    found = MESSAGE(function)
+    for operation in found["operations"]:
+        for part in ("operands", "results"):
+            operation[part] = [f"%v.{name[1:]}" for name in operation[part]]
+    return found
+
+
+NAMES = altered(
+    "LANG-01-03",
+    "numbers the values of a function instead of naming them as the program does",
+    TEXTS,
+    ReferenceAdapter,
+    (PRINTER, "define", numbered),
+    (adapter_language, "function_message", in_messages),
+    name="value_names",
+)
+
+
+def backwards(attributes: Mapping[str, Any]) -> str:
+    """Attributes from the last to the first, with room between them."""
+    return " ,  ".join(f"{name}  =  {text.attribute_text(value)}" for name, value in [*attributes.items()][::-1])
+
+
+def spacious(module: Module, **options: Any) -> str:
+    """The text with comments, empty lines, tabs and margins of its own."""
+    lines = PRINTED(module, **options).splitlines()
+    return "// a module\n\n" + "".join(f"\t {line.lstrip()}   // %0 = comment {{\n\n" for line in lines)
+
+
+SPACE = altered(
+    "LANG-13.1-04",
+    "prints IR with comments, empty lines and tabs, and attributes backwards",
+    TEXTS,
+    ReferenceAdapter,
+    (text, "entries", backwards),
+    (adapter_language, "print_module", spacious),
+    name="white_space",
+)
+
+
+def located(module: Module, **options: Any) -> str:
+    """The text with the place of each operation in the program."""
+    return PRINTED(module, locations=True, **options)
+
+
+LOCATIONS = altered(
+    "LANG-01-04",
+    "prints the location of every operation",
+    TEXTS,
+    ReferenceAdapter,
+    (adapter_language, "print_module", located),
+    name="locations",
+)
+
+
+@varies("AMB-LANG-85", "calls branches and loops by names of its own", *TEXTS)
+class OwnControl(ReferenceAdapter):
+    """Reads its own names alone."""
+
+    own: Mapping[str, str] = {"if": "branch", "for": "count", "while": "repeat"}
+
+    def translated(self, written: str, names: Mapping[str, str]) -> str:
+        """A text or name with other names."""
+        return re.sub(r"(?<=tessera\.graph\.)(\w+)", lambda found: names.get(found[1], found[1]), written)
+
+    def language_lower(self, **given: Any) -> dict[str, Any]:
+        """The IR, in its own names."""
+        found = super().language_lower(**given)
+        for function in found["functions"]:
+            for operation in function["operations"]:
+                operation["name"] = self.translated(operation["name"], self.own)
+        return found | {"text": self.translated(found["text"], self.own)}
+
+    def language_verify_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+        """The warnings of a text."""
+        return self.of_own(super().language_verify_ir, text, **given)
+
+    def language_execute_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+        """The results of a text."""
+        return self.of_own(super().language_execute_ir, text, **given)
+
+    def of_own(self, call: Callable[..., dict[str, Any]], written: str, **given: Any) -> dict[str, Any]:
+        """What becomes of a text in its own names."""
+        return call(text=self.translated(written, {own: usual for usual, own in self.own.items()}), **given)

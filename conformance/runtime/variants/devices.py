@@ -1,0 +1,48 @@
+"""Devices under other numbers (runtime specification, 4.2; AMB-RT-120)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import varies
+from tessera_reference.adapter import ReferenceAdapter
+
+from .reach import RUNTIME
+
+IDS = (1009, 3, 40, 77, 8, 12, 2**31 - 1, 500)
+"""Of the first devices; the others follow from 2000 on."""
+
+
+def own(device: int) -> int:
+    """The number of a device of the reference."""
+    return IDS[device] if device < len(IDS) else 2000 + device
+
+
+@varies("AMB-RT-120", "has devices that are numbered in no order and not from 0", *RUNTIME, "collectives/program*")
+class OtherDevices(ReferenceAdapter):
+    """Its devices are those of the reference, in their order."""
+
+    def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The devices, each with its own number."""
+        found = super().runtime_tessxDevices(**given)
+        return found | {"devices": [each | {"id": own(each["id"])} for each in found["devices"]]}
+
+    def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """A mesh of devices of those numbers."""
+        return super().runtime_tessMeshCreate(deviceIds=self.of_the_reference(deviceIds), **given)
+
+    def binding_listing(self, *, devices: int, device_ids: Sequence[int] | None = None, **given: Any) -> dict[str, Any]:
+        """The program of section 5; without ids, on the first devices."""
+        ids = None if device_ids is None else self.of_the_reference(device_ids)
+        if ids is not None and -1 in ids:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "there is no such device")
+        return super().binding_listing(devices=devices, device_ids=ids, **given)
+
+    def of_the_reference(self, ids: Any) -> Any:
+        """Those numbers by which the reference knows the devices; -1, which it refuses, for what is none."""
+        if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
+            return ids
+        known = {own(each["id"]): each["id"] for each in super().runtime_tessxDevices()["devices"]}
+        return [known.get(each, -1) if type(each) is int else each for each in ids]

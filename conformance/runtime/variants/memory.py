@@ -1,0 +1,77 @@
+"""Other memory: where allocations lie, what they hold at first, and what no text says of them (runtime spec 4.4, 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import altered, varies
+from tessera_reference.abi.enumerations import CopyKind
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.mesh import address_ranges, allocations, memory
+from tessera_reference.runtime.copies import CopyWork
+
+from .reach import RUNTIME
+
+DEVICE = range(2**61 + 16, 2**61 + 2**52)
+HOST = range(2**60 + 48, 2**60 + 2**52)
+COPIED = CopyWork.run
+
+ADDRESSES = altered(
+    "AMB-RT-103",
+    "has memory at multiples of 16 and of no more, beyond what a float holds, the host's below the devices'",
+    RUNTIME,
+    ReferenceAdapter,
+    (address_ranges, "ALIGNMENT", 16),
+    (address_ranges, "GUARD", 65536 - 16),
+    (memory, "DEVICE", DEVICE),
+    (memory, "HOST", HOST),
+    name="addresses",
+)
+
+ZEROED = altered(
+    "AMB-RT-83",
+    "has zeros in memory that nothing was written to",
+    RUNTIME,
+    ReferenceAdapter,
+    (allocations, "NEVER_WRITTEN", 0),
+    name="memory_of_zeros",
+)
+
+
+@varies("AMB-RT-40", "gives NULL for memory of no bytes, and frees NULL", *RUNTIME)
+class NothingIsNull(ReferenceAdapter):
+    """Nothing lies at NULL."""
+
+    def runtime_tessMalloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Memory of the devices."""
+        found = super().runtime_tessMalloc(bytes=bytes, **given)
+        return {"devPtr": 0} if bytes == 0 else found
+
+    def runtime_tessHostAlloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Memory of the host."""
+        found = super().runtime_tessHostAlloc(bytes=bytes, **given)
+        return {"hostPtr": 0} if bytes == 0 else found
+
+    def runtime_tessFree(self, *, devPtr: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Free it."""
+        return {} if devPtr == 0 else super().runtime_tessFree(devPtr=devPtr, **given)
+
+    def runtime_tessHostFree(self, *, hostPtr: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Free it."""
+        return {} if hostPtr == 0 else super().runtime_tessHostFree(hostPtr=hostPtr)
+
+
+async def to_the_first_rank(work: CopyWork, rank: int) -> None:
+    """Copy, where the host's bytes go to the first rank alone."""
+    if rank == 0 or work.direction is not CopyKind.TESS_COPY_H2D:
+        await COPIED(work, rank)
+
+
+FIRST_RANK = altered(
+    "AMB-RT-05",
+    "copies from the host to the first rank of a mesh alone",
+    RUNTIME,
+    ReferenceAdapter,
+    (CopyWork, "run", to_the_first_rank),
+    name="to_the_first_rank",
+)

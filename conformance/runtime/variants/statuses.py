@@ -1,0 +1,112 @@
+"""Which mistake is told where there are several, and what follows one (runtime specification, 7)."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import altered, varies
+from tessera_reference.abi.status import Status
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime import handles
+from tessera_reference.runtime.entries import report
+from tessera_reference.runtime.launches import LaunchWork
+
+from .reach import RUNTIME
+
+LAUNCHED = LaunchWork.run
+
+NULL_IS_A_VALUE = altered(
+    "AMB-RT-38",
+    "calls a NULL context or mesh an invalid value",
+    RUNTIME,
+    ReferenceAdapter,
+    (handles, "WITHOUT", frozenset()),
+    name="null_is_a_value",
+)
+
+
+async def unless_failed(work: LaunchWork, rank: int) -> None:
+    """Launch, where the stream of a single rank has not failed since it was last synchronized."""
+    stream: Any = work.stream
+    if len(stream.mesh.devices) > 1 or not stream.failures:
+        await LAUNCHED(work, rank)
+
+
+STOPPED = altered(
+    "AMB-RT-14",
+    "launches nothing on a stream that has failed, until it is synchronized",
+    RUNTIME,
+    ReferenceAdapter,
+    (LaunchWork, "run", unless_failed),
+    name="stops_after_a_failure",
+)
+
+
+@varies("RT-07-01", "looks at the other arguments before the handles, from the last to the first", *RUNTIME)
+class LastArgumentFirst(ReferenceAdapter):
+    """Where several arguments are wrong, no text says which is told."""
+
+    def refuse(self, function: str, given: str) -> NoReturn:
+        """Refuse a call, and remember why."""
+        text = f"{function}: {given}"
+        report(self.runtime, Status.TESS_ERR_INVALID_VALUE, text)
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", text)
+
+    def runtime_tessMalloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The size, then the mesh."""
+        if type(bytes) is not int or not 0 <= bytes < 2**64:
+            self.refuse("tessMalloc", "bytes")
+        return super().runtime_tessMalloc(bytes=bytes, **given)
+
+    def runtime_tessFree(self, *, devPtr: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """The pointer, then the mesh."""
+        if not devPtr:
+            self.refuse("tessFree", "devPtr")
+        return super().runtime_tessFree(devPtr=devPtr, **given)
+
+    def runtime_tessHostAlloc(self, *, kind: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The kind, then whether there is a context."""
+        if kind != 1:
+            self.refuse("tessHostAlloc", "kind")
+        return super().runtime_tessHostAlloc(kind=kind, **given)
+
+    def runtime_tessMeshCreate(self, *, axes: Any, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """The axes, the devices, then the context."""
+        if any(type(size) is int and size < 0 for size in axes.values()):
+            self.refuse("tessMeshCreate", "axes")
+        if not deviceIds:
+            self.refuse("tessMeshCreate", "deviceIds")
+        return super().runtime_tessMeshCreate(axes=axes, deviceIds=deviceIds, **given)
+
+    def runtime_tessMemcpyAsync(self, *, kind: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The kind, then the stream."""
+        if kind not in (0, 1, 2):
+            self.refuse("tessMemcpyAsync", "kind")
+        return super().runtime_tessMemcpyAsync(kind=kind, **given)
+
+    def runtime_tessKernelGet(self, *, name: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The name, then the module."""
+        if not name:
+            self.refuse("tessKernelGet", "name")
+        return super().runtime_tessKernelGet(name=name, **given)
+
+    def runtime_tessAllReduce(self, *, axis: Any, op: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The axis, the operator, then the mesh."""
+        if axis not in ("tp", "pp", "dp", "ep"):
+            self.refuse("tessAllReduce", "axis")
+        if op not in (0, 1, 2):
+            self.refuse("tessAllReduce", "op")
+        return super().runtime_tessAllReduce(axis=axis, op=op, **given)
+
+    def runtime_tessSetNumericsPolicy(self, *, policy: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The policy, then the context."""
+        if policy is None:
+            self.refuse("tessSetNumericsPolicy", "policy")
+        return super().runtime_tessSetNumericsPolicy(policy=policy, **given)
+
+    def runtime_tessProfilerStop(self, *, outJsonPath: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """The path, then the profiler."""
+        if outJsonPath is None:
+            self.refuse("tessProfilerStop", "outJsonPath")
+        return super().runtime_tessProfilerStop(outJsonPath=outJsonPath, **given)

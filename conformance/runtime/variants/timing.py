@@ -1,0 +1,84 @@
+"""Other times and another order of what may happen in any: no result depends on them (runtime specification, 6, 17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import altered
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.mesh import costs, engine
+from tessera_reference.mesh.choice_policies import Choices, Seeded
+from tessera_reference.mesh.engine import Deadlock
+from tessera_reference.runtime import machine
+from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.work import Work
+
+from .reach import RUNTIME
+
+ENQUEUE = Stream.enqueue
+
+SLOW = altered(
+    "RT-17-01",
+    "takes a thousand times as long for kernels and copies, does one at a time, and has a quick host",
+    RUNTIME,
+    ReferenceAdapter,
+    (costs, "LAUNCH", 1009 * costs.LAUNCH),
+    (costs, "QUICK_LAUNCH", 1009 * costs.QUICK_LAUNCH),
+    (costs, "WAVE", 997 * costs.WAVE),
+    (costs, "COPY", 1013 * costs.COPY),
+    (machine, "HOST_CALL", 7),
+    (machine, "KERNELS_AT_ONCE", 1),
+    (machine, "COPIES_AT_ONCE", 1),
+    name="slow_devices",
+)
+
+QUICK = altered(
+    "RT-17-01",
+    "takes no time for a launch or a copy but for its bytes, and has a slow host",
+    RUNTIME,
+    ReferenceAdapter,
+    (costs, "LAUNCH", 3),
+    (costs, "QUICK_LAUNCH", 2),
+    (costs, "WAVE", 5),
+    (costs, "COPY", 1),
+    (machine, "HOST_CALL", 10**10),
+    (machine, "KERNELS_AT_ONCE", 64),
+    name="slow_host",
+)
+
+
+def seeded() -> Choices:
+    """Choices by a seed."""
+    return Seeded(11)
+
+
+SEEDED = altered(
+    "RT-06-02",
+    "takes whichever comes of what may happen next, where nobody sets a schedule",
+    RUNTIME,
+    ReferenceAdapter,
+    (engine, "FirstCome", seeded),
+    name="any_schedule",
+)
+
+
+def at_once(stream: Stream, work: Work) -> Any:
+    """Queue work, and do what can be done before the call returns."""
+    ENQUEUE(stream, work)
+    on = stream.mesh.machine
+    try:
+        on.engine.run(lambda: not stream.queued)
+    except Deadlock:
+        return  # it waits for what the host has yet to do
+    if on.timed:
+        on.host_time = max(on.host_time, on.engine.now)
+
+
+EAGER = altered(
+    "RT-06-01",
+    "does work before the call that queues it returns, wherever nothing is still to come",
+    RUNTIME,
+    ReferenceAdapter,
+    (Stream, "enqueue", at_once),
+    name="eager",
+)

@@ -1,0 +1,86 @@
+"""Legal variants: every one passes; what is none is reported by its name and the case; what shows nowhere, too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
+from tessera_conformance.strength.variants.variant import load_variants
+
+COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]
+
+VARIANTS = """
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+
+@varies("AMB-RT-38", "has handles of which NULL is one", "runtime/streams/*")
+class NullIsAHandle(ReferenceAdapter):
+    def runtime_tessStreamCreate(self, **given):
+        super().runtime_tessStreamCreate(**given)
+        return {"stream": 0}
+
+@varies("LANG-02.1-08", "is the reference", "ir/keywords/*")
+class TheSame(ReferenceAdapter):
+    pass
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
+    """A variant that no case may fail, and does, and one that answers as the control does, fail the command."""
+    (tmp_path / "variants").mkdir()
+    (tmp_path / "variants" / "sample.py").write_text(VARIANTS)
+    options = ["--beside=3", f"--output={tmp_path}"]
+    done = run(f"--variants={tmp_path / 'variants'}", *options)
+    assert done.returncode == 1, done.stderr
+    rows = {row["name"]: row for row in json.loads((tmp_path / "variants.json").read_text())["variants"]}
+    failing = {name: bool(row["failed"]) for name, row in rows.items()}
+    assert failing == {"sample.NullIsAHandle": True, "sample.TheSame": False}
+    assert all(row["cases"] == row["passed"] + row["left_out"] + len(row["failed"]) for row in rows.values())
+    assert 100 < rows["sample.TheSame"]["cases"] < 200 and rows["sample.TheSame"]["shown_by"] == ""
+    failed = [each["case"] for each in rows["sample.NullIsAHandle"]["failed"]]
+    assert any(case.startswith("runtime/streams/") for case in failed)
+    for case in failed:
+        assert f"sample.NullIsAHandle (AMB-RT-38) does not pass {case}: fail: " in done.stdout
+    assert "sample.TheSame answers as the control does in each case" in done.stdout
+    assert not (tmp_path / "kill-matrix.json").exists()
+    lines = (tmp_path / "variants.md").read_text().splitlines()
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| sample")] == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (VARIANTS.replace("AMB-RT-38", "AMB-RT-9999"), [], "AMB-RT-9999"),
+        (VARIANTS.replace("runtime/streams/*", "runtime/brooks/*"), [], "no case is like runtime/brooks/*"),
+        (VARIANTS, ["--only=Zebra"], "no variant's name or freedom contains 'Zebra'"),
+    ],
+)
+def test_a_variant_that_cannot_be_run_is_refused(tmp_path: Path, text: str, options: list[str], expected: str) -> None:
+    (tmp_path / "sample.py").write_text(text)
+    done = run(f"--variants={tmp_path}", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr and "Traceback" not in done.stderr
+
+
+def test_every_variant_of_the_chapters_names_a_freedom_that_there_is() -> None:
+    registry = load_registry(clauses_directory())
+    variants = load_variants()
+    assert {each.freedom for each in variants} <= {*registry.clauses, *registry.interpretations}
+    assert len(variants) >= 4
+
+
+@pytest.mark.slow
+def test_the_suite_passes_every_variant() -> None:
+    """A sample of the cases in the reach of each, which is another one for each."""
+    done = run("--variants", "--within=60", "--beside=12")
+    assert done.returncode == 0, done.stdout + done.stderr
