@@ -30,7 +30,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             return library().parents[1]  # that of the violators
         if sanitizers not in built:
             folder = tmp_path_factory.mktemp("vendor-c")
-            options = [f"BUILD={folder}", f"SANITIZE={sanitizers}"]
+            options = [f"BUILD={folder}", f"SANITIZE={sanitizers}", "CFLAGS=-O1 -g1"]
             subprocess.run(["make", "-s", "-C", str(SOURCES), *options], check=True)
             built[sanitizers] = folder
         return built[sanitizers]

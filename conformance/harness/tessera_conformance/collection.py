@@ -9,6 +9,7 @@ import io
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -21,9 +22,9 @@ from tessera_conformance.registry.case_index import IndexedCase, digest_of_conte
 
 
 class CollectedSuite:
-    """The suite's tests as callables, collected once by pytest."""
+    """The suite's tests as callables, collected once by pytest; of some files alone where `files` names them."""
 
-    def __init__(self, implementation: str = "reference") -> None:
+    def __init__(self, implementation: str = "reference", files: Sequence[str] = ()) -> None:
         collector = _Collector()
         suite = str(suite_directory())
         options = [
@@ -35,9 +36,10 @@ class CollectedSuite:
             os.devnull,
             f"--confcutdir={suite}",
         ]
+        places = [str(suite_directory() / file) for file in files] or [suite]
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
-            code = pytest.main([*options, "--rootdir", suite, suite], plugins=[collector])
+            code = pytest.main([*options, "--rootdir", suite, *places], plugins=[collector])
         if code != pytest.ExitCode.OK:
             raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{output.getvalue()}")
         self.items = collector.items

@@ -1,6 +1,6 @@
 """libtessera, the reference as a C library: its verdicts are those of the reference in process and over the wire.
 
-A sample of the chapters `runtime` and `abi`; the whole is a run of `pytest conformance --impl=cabi:...`.
+A sample of the chapters `runtime` and `abi`; the whole is `reports/libtessera`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ SAMPLE = (
     "runtime/test_last_error.py",
     "runtime/test_policy.py",
 )
+HALF = "--shard=1/2"
+"""Of the cases of these files, by the digests of their ids."""
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.slow
 def verdicts(folder: Path, implementation: str) -> dict[str, str]:
     """The verdict of every case of the sample."""
     places = [str(ROOT / "conformance" / each) for each in SAMPLE]
-    options = ["-q", "-p", "no:cacheprovider", f"--impl={implementation}", f"--report-dir={folder}", *places]
+    options = ["-q", "-p", "no:cacheprovider", f"--impl={implementation}", f"--report-dir={folder}", HALF, *places]
     subprocess.run([sys.executable, "-m", "pytest", *options], cwd=ROOT, capture_output=True, check=False)
     return {line["case"]: line["verdict"] for line in read(folder / "report.jsonl").observations}
 
@@ -44,4 +46,4 @@ def test_the_verdicts_are_the_same_in_process_through_c_and_over_the_wire(libtes
     }
     assert found["c"] == found["process"]
     assert found["wire"] == found["process"]
-    assert Counter(found["process"].values())["pass"] > 100
+    assert Counter(found["process"].values())["pass"] > 50

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.deviations import MalformedDeviations
+from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault, describe
-from tessera_conformance.registry import RegistryError
+from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
@@ -100,7 +101,8 @@ def _verify(directory: Path) -> int:
     from tessera_conformance.plugin import CASE
     from tessera_conformance.submissions.verify import verify
 
-    found = verify(directory, {item.stash[CASE].id: item for item in CollectedSuite().items})
+    suite = {item.stash[CASE].id: item for item in CollectedSuite().items}
+    found = verify(directory, suite, load_registry(clauses_directory()))
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")

@@ -19,7 +19,7 @@ from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
-from tessera_conformance.registry import load_registry
+from tessera_conformance.registry import Registry
 from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.submissions.contents import (
@@ -41,7 +41,7 @@ FOREIGN_IMAGE = "the reference's compiler"
 """What the reasons say of cases that ran and say nothing of the implementation."""
 
 
-def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputation:
+def verify(directory: Path, suite: Mapping[str, pytest.Function], registry: Registry) -> Recomputation:
     """Everything that is wrong with a submission; `suite` are the tests of this suite by case id.
 
     Raises:
@@ -57,7 +57,7 @@ def verify(directory: Path, suite: Mapping[str, pytest.Function]) -> Recomputati
     selection = report.header["selection"]
     complete = selection["complete"] and selection["shard"] is None
     found.problems += unaccounted(report.observations, report.plan["cases"], suite.keys(), complete)
-    _recompute(report, suite, found)
+    _recompute(report, suite, registry, found)
     return found
 
 
@@ -103,10 +103,10 @@ def _made_from(directory: Path, report: Report) -> Iterator[str]:
             yield f"{path}: does not follow from the report"
 
 
-def _recompute(report: Report, suite: Mapping[str, pytest.Function], found: Recomputation) -> None:
+def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: Registry, found: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
     hello = _hello(header)
-    found.problems += _plan(report, hello)
+    found.problems += _plan(report, registry, hello)
     deviations = Deviations([_entry(each) for each in selection["deviations"]])
     for line in report.observations:
         item = suite.get(line["case"])
@@ -153,9 +153,9 @@ class _Reported:
         return {}
 
 
-def _plan(report: Report, hello: Hello | Fault) -> Iterator[str]:
+def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[str]:
     """Whether the clauses and profiles that the plan counts are those of the registry for these claims."""
-    run = SuiteRun(DirectTransport(_Reported, "report"), load_registry(clauses_directory()))
+    run = SuiteRun(DirectTransport(_Reported, "report"), registry)
     run.hello = hello  # nobody is asked again
     for name, expected in (("musts", run.musts()), ("profiles", run.profiles())):
         if report.plan.get(name, {}) != expected:
