@@ -55,7 +55,7 @@ def judge(tmp_path: Path) -> Judge:
 
 
 def few_of_each_clause(claimed: Collection[str], documents: Collection[str] = DOCUMENTS) -> set[str]:
-    """Of the cases of each core MUST clause three that run with these claims, and one of those that do not.
+    """Of the cases of each core MUST clause three that run with these claims, and one for each reason not to.
 
     What a case does that runs does not depend on what else is claimed, and the run of the whole suite against the
     reference shows that all pass; so the fate of a clause is that of a few of its cases. Those that carried it in the
@@ -63,21 +63,21 @@ def few_of_each_clause(claimed: Collection[str], documents: Collection[str] = DO
     """
     registry, index = load_registry(clauses_directory()), case_index()
     judges = {line["case"]: line["judges"] for line in read(PUBLISHED).observations if line["verdict"] == "pass"}
-    of_clauses: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    of_clauses: dict[tuple[str, frozenset[str]], list[str]] = defaultdict(list)
     files: dict[str, str] = {}
     for identifier in sorted(index, key=lambda name: zlib.crc32(name.encode())):
         case = index[identifier]
         files.setdefault(case.node.partition("::")[0], identifier)
         rows = [registry.clauses[name] for name in case.clauses]
-        runs = set(case.features) <= set(claimed) and {row.document for row in rows} <= set(documents)
+        lacks = frozenset({*case.features, *(row.document for row in rows)} - {*claimed, *documents})
         for row in rows:
             if row.profile == "core" and row.level == "MUST":
-                of_clauses[row.id, runs].append(identifier)
+                of_clauses[row.id, lacks].append(identifier)
     found = set(files.values())
-    for (name, runs), identifiers in of_clauses.items():
+    for (name, lacks), identifiers in of_clauses.items():
         main = registry.carried_by(registry.clauses[name])
         identifiers.sort(key=lambda each: not carries(judges.get(each, ()), main))
-        found.update(identifiers[: 3 if runs else 1])
+        found.update(identifiers[: 1 if lacks else 3])
     return found
 
 
