@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 
@@ -18,6 +19,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run all parameters, and the slow tests of the project too")
+    parser.addoption("--whole", action="store_true", help="draw all that tests draw by seed; a quarter without it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,6 +73,13 @@ def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
 def in_sample(function: str) -> bool:
     """Whether a test function, by its node id, is in the quick selection: every fourth is."""
     return zlib.crc32(function.encode()) % 4 == 0
+
+
+@pytest.fixture(scope="session")
+def drawn(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How many of so many things that a test draws by seed it draws now: a quarter, or all with `--whole`."""
+    share = 1 if request.config.getoption("--whole") else 4
+    return lambda count: -(-count // share)
 
 
 @pytest.fixture(scope="session")

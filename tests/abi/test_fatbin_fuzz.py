@@ -175,11 +175,13 @@ def test_three_thousand_mutants(images: list[bytes], surgeon: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
-def test_two_hundred_thousand_mutants(images: list[bytes], surgeon: Any, seed: int) -> None:
-    outcomes = fuzz(images, surgeon, seed, 25_000)
-    assert outcomes["read"] > 200
-    assert outcomes["another version"] > 200
-    assert len(outcomes) > 60
+def test_two_hundred_thousand_mutants(
+    images: list[bytes], surgeon: Any, drawn: Callable[[int], int], seed: int
+) -> None:
+    outcomes = fuzz(images, surgeon, seed, drawn(25_000))
+    assert outcomes["read"] > drawn(200)
+    assert outcomes["another version"] > drawn(200)
+    assert len(outcomes) > 50
 
 
 def peak(image: bytes) -> int:

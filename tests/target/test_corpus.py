@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from tessera_reference.levels.execution import lower, specialized
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
+NEWEST = ("sm_90", "gfx942")
+
 
 def test_the_corpus_is_large_and_its_names_differ() -> None:
     assert len(PROGRAMS) >= 60
@@ -23,14 +27,16 @@ def test_the_corpus_is_large_and_its_names_differ() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sm_80", "sm_90", "gfx90a", "gfx942"])
-def test_every_program_is_assembled(tools: Any, tmp_path: Path, name: str) -> None:
+def test_every_program_is_assembled(tools: Any, tmp_path: Path, drawn: Callable[[int], int], name: str) -> None:
+    """All for one target of each vendor; for the other a quarter, whose instructions are the same but for a few."""
     target = target_of(name)
+    programs = PROGRAMS if name in NEWEST else Random(name).sample(PROGRAMS, drawn(len(PROGRAMS)))
     with_kernels = 0
-    for program in PROGRAMS:
+    for program in programs:
         shapes = {key: Array.from_bits(dtype(it.dtype), it.shape, it.data) for key, it in program.inputs.items()}
         module = specialized(compile_source(program.source).module, "f", shapes)
         lowered = lower(module, "target", target)
         if any(function.device for function in lowered.functions.values()):
             with_kernels += 1
             tools.assemble(emit(lowered, "llvm", target), target, tmp_path)
-    assert with_kernels >= 60
+    assert with_kernels > len(programs) / 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,10 @@ def test_the_shipped_vectors_are_sound_and_in_step(project: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("topic", TOPICS)
-def test_every_shipped_vector_is_confirmed_again(topic: str) -> None:
-    assert [str(problem) for problem in recompute(load(topic))] == []
+def test_every_shipped_vector_is_confirmed_again(topic: str, drawn: Callable[[int], int]) -> None:
+    """A quarter of each topic, by a hash of the name; all with --whole, as by `vectors check --recompute`."""
+    by_hash = sorted(load(topic), key=lambda vector: zlib.crc32(vector.id.encode()))
+    assert [str(problem) for problem in recompute(by_hash[: drawn(len(by_hash))])] == []
 
 
 def test_the_reference_would_freeze_the_same_bytes(project: Any) -> None:

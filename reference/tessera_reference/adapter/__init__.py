@@ -150,6 +150,11 @@ class ReferenceAdapter(SessionState):
     loads all areas first, `load_areas()`, since a module that is loaded later would keep what it finds changed.
     """
 
+    @staticmethod
+    def load_areas() -> None:
+        """Load the methods of all areas."""
+        load_areas()
+
     def hello(self) -> dict[str, Any]:
         """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
         check_environment()

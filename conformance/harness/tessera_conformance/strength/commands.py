@@ -11,6 +11,7 @@ from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.adapter import Adapter
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
@@ -50,6 +51,16 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=strength)
 
 
+def load_whole(control: Adapter) -> None:
+    """Let a control that imports its parts late, and says so by `load_areas`, import all of them.
+
+    What is imported while a violator has replaced something would keep the substitute for the next one.
+    """
+    load = getattr(control, "load_areas", None)
+    if load is not None:
+        load()
+
+
 def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed and every variant passes, 1 where one does not, 2 where they cannot be run.
 
@@ -68,7 +79,7 @@ def strength(arguments: argparse.Namespace) -> int:
         suite = CollectedSuite()
         wanted = arguments.cases or [""]
         suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
-        load_adapter(arguments.control)
+        load_whole(load_adapter(arguments.control))
         if arguments.variants is not None:
             return put_variants(arguments, suite, registry)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
