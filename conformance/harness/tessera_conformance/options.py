@@ -13,6 +13,8 @@ from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import DOORS, LEVELS
 
+EXECUTORS = "dask:tcp://HOST:PORT or dask:tls://HOST:PORT, the address of a scheduler of dask.distributed"
+UNIT_SECONDS = 4.0
 _SEVERAL: Mapping[str, Any] = {"action": "append", "default": []}
 
 
@@ -55,8 +57,21 @@ def add_options(add: Callable[..., Any]) -> None:
     add("--clause", **_SEVERAL, dest="clauses", metavar="ID", help="cases that judge a clause, or a pattern of clauses")
     add("--feature", **_SEVERAL, dest="features", metavar="NAME", help="cases that need a feature")
     add("--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl")
+    add_executor(add, UNIT_SECONDS)
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")
+
+
+def add_executor(add: Callable[..., Any], least: float) -> None:
+    """Declare the options of a run on a cluster, of which a unit has at least so many seconds by default."""
+    add("--executor", default=None, metavar="ADDRESS", help=f"spread the work over a cluster: {EXECUTORS}")
+    add(
+        "--unit-seconds",
+        default=least,
+        type=_seconds,
+        metavar="SECONDS",
+        help=f"the least that a worker of the cluster is given at a time, by estimate (default: {least:g})",
+    )
 
 
 def _seconds(text: str) -> float:

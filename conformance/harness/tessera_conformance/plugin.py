@@ -86,6 +86,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.add_cleanup(interrupt_once())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
+        if options.executor and not options.collectonly:
+            _spread(config)
+
+
+def _spread(config: pytest.Config) -> None:
+    """Let the workers of a cluster judge the cases."""
+    from tessera_conformance.executor.cases import SpreadCases
+    from tessera_conformance.executor.errors import ExecutorUnavailable
+
+    try:
+        spread = SpreadCases(config, config.stash[RUN], lambda item: item.stash.get(CASE, None))
+    except ExecutorUnavailable as error:
+        raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(spread, "tessera-executor")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -26,6 +26,9 @@ PROPERTY = "tessera_observation"
 """The user property under which a teardown report carries its case's observation line."""
 PLANNED = "tessera_planned"
 """The user property under which a setup report carries what is known of its case beforehand."""
+LOST = "tessera_lost"
+"""The user property of a case that no process brought to its end: verdict and reason, where it is no crash."""
+PROCESS_DIED = "the process that ran the case died"
 NARROWING = (
     *("reproduce", "cases", "clauses", "features", "failed"),
     *("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise"),
@@ -99,17 +102,20 @@ class ReportKeeper:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
         properties: list[tuple[str, Any]] = [*report.user_properties]
-        report.user_properties = [item for item in properties if item[0] not in (PROPERTY, PLANNED)]  # pytest keeps it
+        report.user_properties = [
+            item for item in properties if item[0] not in (PROPERTY, PLANNED, LOST)
+        ]  # pytest keeps it
         for name, line in properties:
             if name == PROPERTY:
                 self._write(ObservedLine(*line))
             elif name == PLANNED:
                 clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
                 self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"], line["needs"])
+        verdict, reason = dict(properties).get(LOST, ("crash", PROCESS_DIED))
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
             died = self._planned.get(lost) or Case(lost, lost, [], [])
-            self._run.settle(died, Judgement("crash", "the process that ran the case died"))
+            self._run.settle(died, Judgement(verdict, reason))
             self._write(observation(died))
 
     def _write(self, line: ObservedLine) -> None:

@@ -98,6 +98,8 @@ class SuiteRun:
         self._today_given = today is not None
         self._level = level
         self.chosen = chosen or {}
+        self.broken_off = ""
+        """Why it ended before its cases did, where the reason is not the implementation."""
 
     @cached_property
     def hello(self) -> Hello | Fault:
@@ -127,7 +129,8 @@ class SuiteRun:
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
         strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
-        return self.deviations.expired(self.today) + strange
+        broken_off = [f"the run was broken off: {self.broken_off}"] if self.broken_off else []
+        return broken_off + self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""

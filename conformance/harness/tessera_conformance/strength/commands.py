@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from errno import EINVAL
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,17 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
+from tessera_conformance.executor.engine import Engine
+from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
 from tessera_conformance.locations import clauses_directory
+from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
-from tessera_conformance.strength import processes
-from tessera_conformance.strength.matrix import Kill, KillMatrix, kill_matrix
+from tessera_conformance.strength import on_workers, processes
+from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
 from tessera_conformance.strength.variants.commands import configure_variants, put_variants
-from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.direct import DirectTransport
@@ -44,6 +47,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
     )
+    add_executor(parser.add_argument, on_workers.LEAST_SECONDS)
     known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
     configure_mutants(parser)
@@ -76,9 +80,9 @@ def strength(arguments: argparse.Namespace) -> int:
         instead = arguments.mutants is not None or arguments.variants is not None
         if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
-        suite = CollectedSuite()
-        wanted = arguments.cases or [""]
-        suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in wanted)]
+        if arguments.executor and (arguments.jobs or instead):
+            raise ValueError("--executor goes with none of --jobs, --mutants and --variants, which are of this machine alone")
+        suite = suite_of(arguments.cases or [])
         load_whole(load_adapter(arguments.control))
         if arguments.variants is not None:
             return put_variants(arguments, suite, registry)
@@ -92,10 +96,19 @@ def strength(arguments: argparse.Namespace) -> int:
         print(f"{count} violators are left out: {reason}", file=sys.stderr)
     chosen = [entry for entry in chosen if not entry.missing]
     known = {} if arguments.known is None else _killers(arguments.known)
-    jobs = arguments.jobs or processes.available()
-    matrix = kill_matrix(
-        suite, registry, chosen, lambda: load_adapter(arguments.control), jobs, arguments.thorough, known
-    )
+    try:
+        matrix = kill_matrix(
+            suite,
+            registry,
+            chosen,
+            lambda: load_adapter(arguments.control),
+            arguments.thorough,
+            known,
+            _judge_all(arguments, known),
+        )
+    except (ExecutorUnavailable, ExecutorLost) as error:
+        print(error, file=sys.stderr)
+        return 2
     print(text(matrix))
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)
@@ -107,6 +120,28 @@ def strength(arguments: argparse.Namespace) -> int:
     if arguments.violators is arguments.only is arguments.cases is None:
         failed |= bool(put_variants(arguments, suite, registry))
     return 1 if failed else 0
+
+
+def _judge_all(
+    arguments: argparse.Namespace, known: Mapping[str, Collection[str]]
+) -> Callable[[Trial, Sequence[Violation]], Sequence[Judged]]:
+    """What shares the violators out: to the processes of this machine, or to the workers of a cluster."""
+
+    def among_processes(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
+        return processes.share_out(arguments.jobs or processes.available(), trial.judge, violations)
+
+    def among_workers(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
+        settings = {
+            "control": arguments.control,
+            "violators": arguments.violators and str(arguments.violators.resolve()),
+            "cases": arguments.cases or [],
+            "thorough": arguments.thorough,
+            "known": {each.name: sorted(known.get(each.name, ())) for each in violations},
+        }
+        with Engine(arguments.executor, on_workers.MODULE, settings) as engine:
+            return on_workers.judge_on_workers(engine, trial, violations, arguments.unit_seconds)
+
+    return among_workers if arguments.executor else among_processes
 
 
 def _killers(path: Path) -> dict[str, frozenset[str]]:

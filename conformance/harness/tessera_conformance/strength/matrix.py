@@ -21,7 +21,6 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.session import Implementation
-from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import Transport
@@ -31,6 +30,8 @@ from tessera_conformance.verdicts import Judgement
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
 Outcome = tuple[Fate, tuple[str, ...], int, str]
 """Of a `Kill`, all but its violation, which cannot be sent between processes."""
+Judged = tuple[Outcome, list[str]]
+"""What became of a violation, and in words what the control should have passed."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 FIXTURES = ("impl", "check", "tmp_path")
@@ -71,17 +72,18 @@ def kill_matrix(
     registry: Registry,
     violations: Sequence[Violation],
     control: Callable[[], Adapter],
-    jobs: int = 1,
     thorough: bool = False,
     known: Mapping[str, Collection[str]] | None = None,
+    judge_all: Callable[[Trial, Sequence[Violation]], Sequence[Judged]] | None = None,
 ) -> KillMatrix:
     """Run the tests of each violation's clause against it, and all others where those let it pass.
 
     One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all. By name of
-    a violation, `known` has the cases that caught it before; they come first.
+    a violation, `known` has the cases that caught it before; they come first. `judge_all` shares out the work,
+    where not all of it is to be done here.
     """
-    trial = _Trial(suite.items, registry, control, thorough, known or {})
-    judged = share_out(jobs, trial.judge, violations)
+    trial = Trial(suite.items, registry, control, thorough, known or {})
+    judged = list(map(trial.judge, violations)) if judge_all is None else judge_all(trial, violations)
     cases = {item.stash[CASE].id for violation in violations for item in trial.tagged(violation)}
     failures = dict.fromkeys(failure for _, found in judged for failure in found)
     kills = [Kill(violation, *outcome) for violation, (outcome, _) in zip(violations, judged, strict=True)]
@@ -101,9 +103,16 @@ def transport_of(broken: Adapter | Transport, name: str) -> Transport:
     return broken if isinstance(broken, Transport) else DirectTransport(lambda: broken, name)
 
 
+def suite_of(texts: Sequence[str]) -> CollectedSuite:
+    """The suite, or its cases whose ids contain one of the texts. Raises `SuiteNotCollected`."""
+    suite = CollectedSuite()
+    suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in texts or [""])]
+    return suite
+
+
 @dataclass
-class _Trial:
-    """The suite, and the control with what it passed so far."""
+class Trial:
+    """The suite, and the control with what it passed so far: judges violations one by one."""
 
     items: Sequence[pytest.Function]
     registry: Registry
@@ -123,7 +132,7 @@ class _Trial:
         places = {place: item for name in names for place, item in self._of_clause.get(name, {}).items()}
         return [places[place] for place in sorted(places)]
 
-    def judge(self, violation: Violation) -> tuple[Outcome, list[str]]:
+    def judge(self, violation: Violation) -> Judged:
         """What becomes of a violation, and in words what the control should have passed."""
         level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []

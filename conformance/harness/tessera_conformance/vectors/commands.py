@@ -10,17 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_conformance import locations
+from tessera_conformance.executor.engine import Engine
+from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
+from tessera_conformance.options import add_executor
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import check as checks
+from tessera_conformance.vectors import on_workers
 from tessera_conformance.vectors.diff import differences, load_side
 from tessera_conformance.vectors.errors import Unanswerable, VectorProblem
 from tessera_conformance.vectors.fill import Filled, Freezer, open_session
 from tessera_conformance.vectors.sources import load_sources
 
 SOUND, PROBLEMS = 0, 1
+FORESEEN = (VectorProblem, ImplementationUnavailable, ExecutorUnavailable, ExecutorLost)
 
 
 def configure_vectors(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +37,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
     filling.add_argument("names", nargs="*", metavar="NAME", help="chapters, topics or cases, such as ir/matmul")
     checking = _add(actions, "check", "examine the frozen vectors and compare them with their sources", check)
     checking.add_argument("--recompute", action="store_true", help="compute every answer again with the oracle")
+    add_executor(checking.add_argument, on_workers.LEAST_SECONDS)
     diffing = _add(actions, "diff", "show what changed between two sets of vectors", diff)
     diffing.add_argument("old", metavar="OLD", help="a folder, a vector file, or a git revision such as HEAD")
     diffing.add_argument("new", nargs="?", metavar="NEW", help="the same (default: the folder of vectors)")
@@ -46,7 +52,7 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--vectors", type=Path, metavar="DIR", help="the frozen vectors (default: this suite's own)")
     parser.add_argument("--sources", type=Path, metavar="DIR", help="their sources (default: this suite's own)")
-    parser.set_defaults(handler=reporting_errors(handler, VectorProblem, ImplementationUnavailable))
+    parser.set_defaults(handler=reporting_errors(handler, *FORESEEN))
     return parser
 
 
@@ -71,13 +77,19 @@ def fill(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     """Print everything that is wrong with the frozen vectors."""
     folder, sources = _vectors(args), _sources(args)
+    if args.executor and not args.recompute:
+        raise Unanswerable("there is nothing to spread", "--executor", "ask for --recompute, which takes long")
     if not folder.is_dir():
         raise Unanswerable("there is no such folder", str(folder), "name the folder of vectors with --vectors")
     problems = list(checks.integrity(folder))
     files = checks.read_all(folder, problems)
     vectors = [vector for file in files for vector in file.vectors]
     problems.extend(checks.in_step(files, load_sources(sources)))
-    if args.recompute:
+    if args.recompute and args.executor:
+        settings = on_workers.settings_of(args.vectors, folder, files)
+        with Engine(args.executor, on_workers.MODULE, settings) as engine:
+            problems.extend(on_workers.recompute_on_workers(engine, files, args.unit_seconds))
+    elif args.recompute:
         problems.extend(checks.recompute(vectors))
     print_problems(problems)
     how = "recomputed" if args.recompute else "compared with their sources"

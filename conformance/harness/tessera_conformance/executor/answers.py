@@ -1,0 +1,127 @@
+"""What the process that does a unit writes down, line by line, and how its worker reads it.
+
+A line that was begun when the process died is passed over, so what a dead process had finished counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.executor.identity import difference, own_identity
+
+ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
+"""The files in the folder of a unit: what is to be done, what came of it, and what was printed."""
+TAIL = 2000
+"""Characters of the output that are quoted."""
+
+Body = Callable[[Mapping[str, Any], Sequence[str], "AnswerWriter"], None]
+"""Does the tasks, under the settings of the run; where there are none, it only greets."""
+
+
+@dataclass
+class Answer:
+    """What came of a unit."""
+
+    results: list[tuple[str, Any]] = field(default_factory=list)
+    """Each task that ended with its result, which is made of what JSON has."""
+    running: str | None = None
+    """The task that had begun and not ended."""
+    greeting: Any = None
+    """Who does the tasks, as far as that must be the same everywhere."""
+    refused: str = ""
+    """Why this machine cannot do the unit."""
+    failed: str = ""
+    """What went wrong in the harness."""
+    whole: bool = False
+    """Whether the process ended by itself."""
+    worker: str = ""
+
+
+class AnswerWriter:
+    """Writes the answers of a unit into its folder; each line is in the file before the next task begins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = (folder / ANSWERS).open("w", encoding="ascii", buffering=1)
+
+    def begins(self, task: str) -> None:
+        """A task begins."""
+        self._write("begins", task)
+
+    def gives(self, task: str, result: Any) -> None:
+        """A task has ended."""
+        self._write("gives", [task, result])
+
+    def greets(self, greeting: Any) -> None:
+        """Who does the tasks."""
+        self._write("greets", greeting)
+
+    def refuses(self, reason: str) -> None:
+        """This machine cannot do the unit."""
+        self._write("refuses", reason)
+
+    def fails(self, reason: str) -> None:
+        """The harness has a defect here."""
+        self._write("fails", reason)
+
+    def ends(self) -> None:
+        """There is nothing more to come."""
+        self._write("ends", True)
+
+    def output(self) -> str:
+        """The end of what this process has printed."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return tail(self.folder)
+
+    def _write(self, kind: str, value: Any) -> None:
+        self._file.write(json.dumps([kind, value]) + "\n")
+
+
+def tail(folder: Path) -> str:
+    """The end of what the process of a unit has printed."""
+    path = folder / OUTPUT
+    return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
+
+
+def read_answer(folder: Path, worker: str) -> Answer:
+    """The answers in the folder of a unit whose process has ended, in whatever way."""
+    answer, path = Answer(worker=worker), folder / ANSWERS
+    for line in path.read_text(encoding="ascii").split("\n")[:-1] if path.exists() else ():
+        kind, value = json.loads(line)
+        if kind == "begins":
+            answer.running = value
+        elif kind == "gives":
+            answer.running = None
+            answer.results.append((value[0], value[1]))
+        elif kind == "greets":
+            answer.greeting = value
+        elif kind == "refuses":
+            answer.refused = value
+        elif kind == "fails":
+            answer.failed = value
+        else:
+            answer.whole = True
+    return answer
+
+
+def do_unit(body: Body) -> int:
+    """The main function of a process that does a unit: the first argument is the folder of the unit."""
+    folder = Path(sys.argv[1])
+    order = json.loads((folder / ORDER).read_text(encoding="ascii"))
+    answers = AnswerWriter(folder)
+    differs = difference(order["identity"], own_identity())
+    if differs:
+        answers.refuses(differs)
+    else:
+        try:
+            body(order["settings"], order["tasks"], answers)
+        except Exception as error:
+            answers.fails(f"{type(error).__name__}: {error}")
+    answers.ends()
+    return 0

@@ -1,0 +1,98 @@
+"""The process that judges a unit of cases: pytest over them alone, whose reports are written down instead of shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tessera_conformance.commands.run import CONFIGURATION, PLUGINS
+from tessera_conformance.executor.answers import AnswerWriter, do_unit
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.observations import Fault
+from tessera_conformance.protocol import Hello
+from tessera_conformance.reports.lines import plain
+from tessera_conformance.selection.places import narrowed
+from tessera_conformance.session import Session
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import locate
+
+DONE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+PASSED_ON = ("impl", "compiler", "profile", "level", "door", "evidence", "deadline", "start-deadline", "today", "tb")
+
+
+def greeting(hello: Hello | Fault) -> Any:
+    """Who answers, as its Hello says it; where it does not start, of what kind the fault is."""
+    return plain(hello.message) if isinstance(hello, Hello) else {"fault": hello.kind}
+
+
+def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWriter) -> None:
+    """Judge the cases of these nodes; without any, only start the implementation."""
+    if not nodes:
+        _greet(settings, answers)
+        return
+    configuration, deviations = answers.folder / "pytest.ini", answers.folder / "deviations.toml"
+    configuration.write_text(CONFIGURATION, encoding="utf-8")
+    options = [f"--{name}={settings[name]}" for name in PASSED_ON if settings[name] is not None]
+    if settings["deviations"] is not None:
+        deviations.write_text(settings["deviations"], encoding="utf-8")
+        options.append(f"--deviations={deviations}")
+    place = ["-q", "-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
+    kept = [f"--basetemp={answers.folder / 'files'}", f"--report-dir={answers.folder / 'report'}"]
+    code = pytest.main([*place, *kept, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])
+    if code == pytest.ExitCode.USAGE_ERROR:
+        answers.refuses(f"cannot run the cases: {answers.output()}")
+    elif code not in DONE:
+        answers.fails(f"pytest ended with exit code {int(code)}: {answers.output()}")
+
+
+def _greet(settings: Mapping[str, Any], answers: AnswerWriter) -> None:
+    try:
+        transport = locate(settings["impl"], settings["compiler"])
+    except ImplementationUnavailable as error:
+        answers.refuses(str(error))
+        return
+    session = Session(transport, settings["deadline"], settings["start-deadline"])
+    try:
+        answers.greets(greeting(session.open()))
+    finally:
+        session.close()
+
+
+class ReportWriter:
+    """Keeps the cases that are asked for, and writes down the reports of each once it has ended."""
+
+    def __init__(self, answers: AnswerWriter, nodes: Collection[str]) -> None:
+        self._answers, self._nodes = answers, nodes
+        self._reports: list[Any] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """The report of the run is written by who spread it."""
+        self._config = config
+        config.pluginmanager.unregister(name="tessera-report")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep what was asked for, in the order of the files."""
+        items[:] = [item for item in items if item.nodeid in self._nodes]
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A case begins."""
+        self._answers.begins(nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Setup, call or teardown has ended."""
+        written = self._config.hook.pytest_report_to_serializable
+        self._reports.append(written(config=self._config, report=report))
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """A case has ended."""
+        self._answers.gives(nodeid, self._reports)
+        self._reports = []
+
+
+if __name__ == "__main__":
+    sys.exit(do_unit(judge))

@@ -1,0 +1,123 @@
+"""The cases of a pytest run, spread over the workers of a cluster: this process collects them and keeps the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tessera_conformance.executor.case_process import greeting
+from tessera_conformance.executor.costs import seconds_of_case
+from tessera_conformance.executor.engine import Engine
+from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
+from tessera_conformance.executor.units import Lost, units_of
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.report_plugin import LOST, PLANNED, PROCESS_DIED
+from tessera_conformance.suite_run import Case, SuiteRun, planned_line
+
+MODULE = "tessera_conformance.executor.case_process"
+REFUSED = {
+    "shard": "--shard is for jobs that share no cluster",
+    "reproduce": "a single case is reproduced on this machine",
+    "usepdb": "a debugger reaches no other machine",
+    "tx": "-n shares the cases out on this machine",
+}
+"""Options of pytest that make no sense beside `--executor`, with the reason."""
+
+
+class SpreadCases:
+    """Gives the cases to the workers in the place of pytest's own loop, and passes on what they report."""
+
+    def __init__(self, config: pytest.Config, run: SuiteRun, case_of: Callable[[pytest.Item], Case | None]) -> None:
+        """`case_of` tells the case that an item is, None where it is none.
+
+        Raises:
+            ExecutorUnavailable: the cluster cannot do the run, or another option forbids it.
+        """
+        for name, reason in REFUSED.items():
+            if getattr(config.option, name, None):
+                raise ExecutorUnavailable(f"--executor: {reason}; leave out one of the two")
+        self._config, self._run, self._case_of = config, run, case_of
+        settings = settings_of(config)
+        self._engine = Engine(config.option.executor, MODULE, settings, greeting(run.hello))
+        config.add_cleanup(self._engine.close)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Judge every case elsewhere; what leaves nothing to judge is left to pytest."""
+        if session.testsfailed:  # while it collected
+            return None
+        items = self._items(session.items)
+        cases = {node: case for node, (_, case) in items.items()}
+        units = units_of(
+            list(items),
+            lambda node: seconds_of_case(cases[node].id),
+            self._engine.slots,
+            self._config.option.unit_seconds,
+        )
+        try:
+            for node, result in self._engine.results(units):
+                self._report(*items[node], result)
+                if session.shouldfail:
+                    raise session.Failed(session.shouldfail)
+                if session.shouldstop:
+                    raise session.Interrupted(session.shouldstop)
+        except (ExecutorLost, ExecutorUnavailable) as error:
+            self._run.broken_off = str(error)
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        finally:
+            self._engine.stop()
+        return True
+
+    def _items(self, items: Sequence[pytest.Item]) -> dict[str, tuple[pytest.Item, Case]]:
+        """The cases with their items by node from the folder of the suite on, as `ir/test_sums.py::test_a[x]`."""
+        found = {}
+        for item in items:
+            case = self._case_of(item)
+            if case is None:
+                pytest.exit(
+                    f"--executor spreads cases of the suite alone: {item.nodeid} is none",
+                    returncode=pytest.ExitCode.USAGE_ERROR,
+                )
+            place = item.path.relative_to(suite_directory()).as_posix()
+            found[f"{place}::{item.nodeid.partition('::')[2]}"] = item, case
+        return found
+
+    def _report(self, item: pytest.Item, case: Case, result: Any) -> None:
+        """Let every plugin see what a worker has reported of a case, as if it had run here."""
+        hook = item.ihook
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in [lost_report(item, case, result)] if isinstance(result, Lost) else self._read(result):
+            report.nodeid = item.nodeid
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _read(self, reports: Sequence[Mapping[str, Any]]) -> list[pytest.TestReport]:
+        read = self._config.hook.pytest_report_from_serializable
+        return [read(config=self._config, data=report) for report in reports]
+
+
+def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
+    """What pytest is told of a case that no process brought to its end."""
+    verdict, reason = ("crash", PROCESS_DIED) if lost.by_task else ("harness_error", lost.reason)
+    properties: list[tuple[str, Any]] = [(PLANNED, planned_line(case)), (LOST, (verdict, reason))]
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "???", user_properties=properties)  # type: ignore[arg-type]
+
+
+def settings_of(config: pytest.Config) -> dict[str, Any]:
+    """What the process of a unit is to be told of the options."""
+    option = config.option
+    return {
+        "impl": option.impl,
+        "compiler": option.compiler,
+        "profile": option.profile,
+        "level": option.level,
+        "door": option.door,
+        "evidence": option.evidence,
+        "deadline": option.deadline,
+        "start-deadline": option.start_deadline,
+        "today": option.today and option.today.isoformat(),
+        "tb": option.tbstyle,
+        "deviations": option.deviations and option.deviations.read_text(encoding="utf-8"),
+    }

@@ -1,0 +1,275 @@
+"""The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
+
+The scheduler and the workers are the user's. A unit that a dead worker had is done by another one; after as many deaths
+as the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from tessera_conformance.executor.answers import Answer
+from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
+from tessera_conformance.executor.identity import own_identity
+from tessera_conformance.executor.units import Lost, Unit
+from tessera_conformance.executor.worker import perform, stop
+from tessera_conformance.options import EXECUTORS
+
+SCHEDULER_DEADLINE = 10.0
+WORKERS_DEADLINE = 30.0
+GREETING_DEADLINE = 120.0
+"""Seconds for each worker to show that it is like this machine: it may be at other work."""
+STOPPING_DEADLINE = 5.0
+GRACE = 1.0
+"""Seconds for a deadline of the client's own to end its call."""
+POLL = 2.0
+
+
+class Engine:
+    """A connection with a cluster for one run, whose units a module does as a program under the settings given.
+
+    Raises:
+        ExecutorUnavailable: the extra is missing, no scheduler answers, there is no worker, or one is not like this
+            machine; `greeting` is what each must say of the implementation.
+    """
+
+    def __init__(self, executor: str, module: str, settings: Mapping[str, Any], greeting: Any = None) -> None:
+        self._module, self._settings, self._greeting = module, settings, greeting
+        self._identity = own_identity()
+        self._run = uuid.uuid4().hex
+        self._pending: dict[str, Any] = {}
+        """The futures that have not been answered, by key."""
+        self._client, self.address = _connected(executor)
+        self._seen = time.monotonic()
+        try:
+            self._require_one_worker()
+            threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
+            self.workers, self.slots = sorted(threads), sum(threads.values())
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def results(self, units: Sequence[Unit]) -> Iterator[tuple[str, Any]]:
+        """Each task with its result, or with `Lost`, as the units end.
+
+        Where a process dies of a task, the tasks after it are done by another one.
+
+        Raises:
+            ExecutorUnavailable: a worker that came later is not like this machine.
+            ExecutorLost: the scheduler went away, or all workers did.
+        """
+        waiting = list(units)
+        while waiting:
+            again: list[Unit] = []
+            for unit, answer in self._answers(waiting):
+                yield from answer.results
+                given = {task for task, _ in answer.results}
+                left = [task for task in unit.tasks if task not in given]
+                if left and not answer.whole and answer.running in left:
+                    yield answer.running, Lost("", by_task=True)
+                    left.remove(answer.running)
+                    again += [Unit(tuple(left), unit.seconds)] if left else []
+                else:
+                    reason = answer.failed or "its process ended without a result"
+                    yield from ((task, Lost(reason, by_task=False)) for task in left)
+            waiting = again
+
+    def stop(self) -> None:
+        """Cancel what has not been answered, and end the processes that work on it."""
+        pending, self._pending = list(self._pending.values()), {}
+        if pending:
+            _quietly(lambda: self._client.cancel(pending))
+            _quietly(lambda: self._client.run(stop, self._run, on_error="ignore"))
+
+    def close(self) -> None:
+        """Stop, and leave the cluster as it was."""
+        self.stop()
+        _quietly(self._client.close)
+
+    def _order(self, tasks: Sequence[str]) -> str:
+        return json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
+
+    def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
+        """Each unit with what came of it, as they end."""
+        keys = [f"tessera-{uuid.uuid4().hex}" for _ in units]
+        orders = [self._order(unit.tasks) for unit in units]
+        futures = self._client.map(perform, orders, key=keys, pure=False, module=self._module, run=self._run)
+        self._pending = dict(zip(keys, futures, strict=True))
+        by_key = dict(zip(keys, units, strict=True))
+        ended: SimpleQueue[Any] = SimpleQueue()
+        for future in futures:
+            future.add_done_callback(ended.put)
+        del futures, future  # what has been answered need not be kept by the cluster
+        for _ in units:
+            future, answer = self._next(ended)
+            del self._pending[future.key]
+            self._require_likeness(answer)
+            yield by_key[future.key], answer
+
+    def _next(self, ended: SimpleQueue[Any]) -> tuple[Any, Answer]:
+        """The next future that has ended, with its answer; the answer may have to be made again by another worker."""
+        while True:
+            try:
+                future = ended.get(timeout=POLL)
+            except Empty:
+                self._require_cluster()
+                continue
+            try:
+                return future, self._answer_of(future)
+            except TimeoutError:
+                ended.put(future)
+                self._require_cluster()
+
+    def _answer_of(self, future: Any) -> Answer:
+        from distributed import KilledWorker
+
+        try:
+            answer: Answer = future.result(timeout=POLL)
+            return answer
+        except KilledWorker as error:
+            return Answer(failed=f"{error.allowed_failures + 1} workers died one after another while they had it")
+        except CancelledError:
+            raise ExecutorLost(f"the scheduler at {self.address} went away, or dropped what it was asked for") from None
+        except TimeoutError:
+            raise
+        except Exception as error:
+            raise ExecutorUnavailable(_cannot_do("a worker", error)) from None
+
+    def _greet(self) -> None:
+        """Let every worker show that it can do units as this machine would."""
+        asked = {
+            worker: self._client.submit(
+                perform,
+                self._order(()),
+                module=self._module,
+                run=self._run,
+                key=f"tessera-{uuid.uuid4().hex}",
+                workers=[worker],
+                pure=False,
+            )
+            for worker in self.workers
+        }
+        self._pending = {future.key: future for future in asked.values()}
+        limit = time.monotonic() + GREETING_DEADLINE
+        for worker, future in asked.items():
+            try:
+                answer = future.result(timeout=max(limit - time.monotonic(), POLL))
+            except TimeoutError:
+                late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
+                raise ExecutorUnavailable(f"worker {worker} {late}") from None
+            except Exception as error:
+                raise ExecutorUnavailable(_cannot_do(f"worker {worker}", error)) from None
+            self._require_likeness(answer)
+            if not answer.whole:
+                raise ExecutorUnavailable(f"worker {worker}: the implementation ended the process that asked for it")
+        self._pending = {}
+
+    def _require_likeness(self, answer: Answer) -> None:
+        """Raise `ExecutorUnavailable` where a worker cannot do what it was asked, or has another implementation."""
+        if answer.refused:
+            raise ExecutorUnavailable(f"worker {answer.worker} {answer.refused}")
+        if answer.greeting is not None and answer.greeting != self._greeting:
+            here, there = _first_difference(self._greeting, answer.greeting)
+            raise ExecutorUnavailable(
+                f"worker {answer.worker} has another implementation than this machine: {there}, here {here}"
+            )
+
+    def _require_one_worker(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_DEADLINE)
+        except TimeoutError:
+            raise ExecutorUnavailable(self._no_worker()) from None
+
+    def _require_cluster(self) -> None:
+        """Raise `ExecutorLost` where the scheduler is gone, or there has been no worker for long."""
+        try:
+            workers = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
+        except Exception:
+            raise ExecutorLost(f"the scheduler at {self.address} went away") from None
+        now = time.monotonic()
+        self._seen = now if workers else self._seen
+        if now - self._seen > WORKERS_DEADLINE:
+            raise ExecutorLost(self._no_worker())
+
+    def _no_worker(self) -> str:
+        waited = f"has had no worker for {WORKERS_DEADLINE:g} s"
+        return f"the scheduler at {self.address} {waited}: start one, `dask worker {self.address} --nthreads=1`"
+
+
+def _connected(executor: str) -> tuple[Any, str]:
+    """A client of the scheduler that the option names, and the address. Raises `ExecutorUnavailable`."""
+    form, _, address = executor.partition(":")
+    if form != "dask" or not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d+", address):
+        raise ExecutorUnavailable(f"--executor {executor}: expected {EXECUTORS}")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ExecutorUnavailable(
+            f"--executor needs dask.distributed: pip install 'tessera-conformance[dask]' ({error})"
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said as an error of the run
+    try:
+        connect = partial(Client, address, timeout=SCHEDULER_DEADLINE, set_as_default=False)
+        return _in_time(SCHEDULER_DEADLINE + GRACE, connect), address
+    except Exception as error:  # of sockets, of TLS, and of who speaks another protocol
+        cause = "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
+        raise ExecutorUnavailable(
+            f"no dask scheduler answers at {address} within {SCHEDULER_DEADLINE:g} s{cause}: "
+            "start one, `dask scheduler`, and name the address that it prints"
+        ) from None
+
+
+def _cannot_do(worker: str, error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return f"{worker} cannot import this project: install it where `dask worker` runs ({error})"
+    return f"{worker} cannot do its work: {type(error).__name__}: {error}"
+
+
+def _first_difference(ours: Any, theirs: Any) -> tuple[str, str]:
+    """The first place where two greetings differ, as each has it."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in sorted(ours.keys() | theirs.keys()):
+            if ours.get(name) != theirs.get(name):
+                here, there = _first_difference(ours.get(name), theirs.get(name))
+                return f"{name} {here}", f"{name} {there}"
+    return f"{ours!r}", f"{theirs!r}"
+
+
+def _quietly(call: Callable[[], Any]) -> None:
+    """Make a call that may hang or fail, since what it talks to may be gone."""
+    try:
+        _in_time(STOPPING_DEADLINE, call)
+    except Exception:
+        logging.getLogger(__name__).debug("the cluster did not answer", exc_info=True)
+
+
+def _in_time(seconds: float, call: Callable[[], Any]) -> Any:
+    """The result of a call to the cluster; one that hangs is left alone. Raises `TimeoutError`, and what it raises."""
+    ended: Future[Any] = Future()
+
+    def make() -> None:
+        try:
+            ended.set_result(call())
+        except BaseException as error:
+            ended.set_exception(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    return ended.result(seconds)

@@ -1,0 +1,42 @@
+"""The process that computes the answers of a unit of vector files again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tessera_conformance.executor.answers import AnswerWriter, do_unit
+from tessera_conformance.locations import vectors_directory
+from tessera_conformance.vectors.check import recompute
+from tessera_conformance.vectors.folder import reader
+from tessera_conformance.vectors.lines import digest, parse
+
+
+def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:
+    """Compute the answers of these vectors again; without any, only look whether all files are here."""
+    folder = Path(settings["folder"] or vectors_directory())
+    for path, expected in settings["digests"].items():
+        found = folder / path
+        if not found.is_file() or digest(found.read_bytes()) != expected:
+            answers.refuses(f"has no {found}, or another one than this machine")
+            return
+    wanted, read = set(names), reader(folder)
+    for path in settings["digests"]:
+        if not _may_hold(path, names):
+            continue
+        for vector in parse(path, read).vectors:
+            if vector.id in wanted:
+                answers.begins(vector.id)
+                answers.gives(vector.id, [(each.what, each.where, each.remedy) for each in recompute([vector])])
+
+
+def _may_hold(path: str, names: Sequence[str]) -> bool:
+    """Whether a vector of these names may stand in a file: they begin with its topic."""
+    topic = path.removesuffix(".jsonl")
+    return any(name.startswith(f"{topic}/") for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(do_unit(compute))

@@ -1,0 +1,408 @@
+"""A run that is spread over the workers of a cluster gives what one process gives, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.executor import engine as engines
+from tessera_conformance.executor.engine import Engine
+from tessera_conformance.executor.errors import ExecutorUnavailable
+from tessera_conformance.executor.units import Lost, Unit
+from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.vectors import folder as vector_folder
+from tessera_conformance.vectors.lines import parse, render
+
+pytest.importorskip("distributed", reason="pip install -e '.[dask]'")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler with workers, which run in a checkout as its commands do."""
+
+    executor: str
+    directory: Path
+    process: subprocess.Popen[str]
+
+    def start(self, *arguments: str, first: Path | None = None) -> subprocess.Popen[str]:
+        """A command of the checkout; `first` is looked through for modules before all other folders."""
+        return subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=self.directory,
+            env=environment(self.directory, first),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str, first: Path | None = None) -> tuple[int, str]:
+        """Exit code and output of a command."""
+        process = self.start(*arguments, first=first)
+        output, _ = process.communicate(timeout=300)
+        assert "Traceback" not in output, output
+        return process.returncode, output
+
+    def run(self, name: str, *options: str, impl: str = "py:echo:Echo", first: Path | None = None) -> CompletedRun:
+        """The sample suite against an implementation."""
+        report = self.directory / name
+        shutil.rmtree(report, ignore_errors=True)
+        code, output = self(
+            "tessera_conformance", "run", f"--impl={impl}", f"--report-dir={report}", *options, first=first
+        )
+        return CompletedRun(code, output, report / "report.jsonl")
+
+
+@dataclass(frozen=True)
+class CompletedRun:
+    """Exit code and output of a run, and where its report is."""
+
+    code: int
+    output: str
+    path: Path
+
+    @property
+    def report(self) -> Report:
+        """The report, which must be whole."""
+        report = read(self.path)
+        assert report.problem is None, self.output
+        return report
+
+    @property
+    def digest(self) -> str:
+        """Of all in the report that is the same in two runs of the same behaviour."""
+        assert self.report.footer is not None
+        return str(self.report.footer["sha256"])
+
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of each case, by the last part of its id."""
+        return {line["case"].removeprefix("ir/sample/"): line["verdict"] for line in self.report.observations}
+
+
+def environment(directory: Path, first: Path | None = None) -> dict[str, str]:
+    paths = [*([] if first is None else [first]), directory / "conformance/harness", HERE / "fakes"]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "XDG_CACHE_HOME": str(directory / "cache"),
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def start_cluster(shared_checkout: Any) -> Iterator[Callable[[int], Cluster]]:
+    """Starts a cluster of so many workers, a process each."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(workers: int) -> Cluster:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "cluster.py"), str(workers)],
+            cwd=shared_checkout.directory,
+            env=environment(shared_checkout.directory),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        return Cluster(f"dask:{address}", shared_checkout.directory, process)
+
+    yield start
+    for process in started:
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[[int], Cluster]) -> Cluster:
+    """Two workers."""
+    return start_cluster(2)
+
+
+@pytest.fixture(scope="module")
+def alone(cluster: Cluster) -> CompletedRun:
+    """The sample suite in one process."""
+    return cluster.run("alone")
+
+
+@pytest.fixture
+def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """Units that are done carelessly, as if this process were one of the checkout."""
+    program = (
+        "import json; from tessera_conformance.executor import identity; print(json.dumps(identity.own_identity()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(cluster.directory), capture_output=True, text=True, check=True
+    )
+    monkeypatch.setattr(engines, "own_identity", lambda: json.loads(done.stdout))
+    with Engine(cluster.executor, "careless_unit", {"result": [1, {"two": 2.5}]}) as engine:
+        yield engine
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def pids_in(directory: Path) -> list[int]:
+    return [int(path.read_text()) for path in directory.glob("*.pids") if path.read_text()]
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    limit = time.monotonic() + seconds
+    while not condition() and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert condition()
+
+
+def test_two_workers_give_the_report_of_one_process(cluster: Cluster, alone: CompletedRun) -> None:
+    spread = cluster.run("spread", f"--executor={cluster.executor}", "--unit-seconds=0.05")
+    assert spread.verdicts() == alone.verdicts()
+    assert len(set(spread.verdicts().values())) >= 4
+    assert (spread.code, spread.digest) == (alone.code, alone.digest)
+    assert spread.report.header["selection"] == alone.report.header["selection"]
+
+
+KNOWN = """
+[[deviation]]
+cases = "ir/sample/differs-in-one-bit"
+mode = "must_fail"
+reason = "rounds twice"
+owner = "acme"
+expires = 2999-01-01
+"""
+
+
+@pytest.mark.slow
+def test_a_selection_and_known_deviations_are_those_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "known.toml").write_text(KNOWN)
+    options = [f"--deviations={tmp_path / 'known.toml'}", "-k", "one_bit or passes", "--evidence=all", "--level=strict"]
+    alone = cluster.run("chosen-alone", *options)
+    spread = cluster.run("chosen", *options, f"--executor={cluster.executor}")
+    assert len(alone.report.observations) == 3
+    assert (spread.code, spread.digest) == (alone.code, alone.digest)
+
+
+def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """Its unit is done by another one, and nothing of the unit outlives it."""
+    impl = f"rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path} 0.7"
+    chosen = ["-k", "passes or one_bit or no_check or core_feature"]
+    alone = cluster.run("waiting-alone", *chosen, impl=impl)
+    for path in tmp_path.glob("*.pids"):
+        path.unlink()
+    report = cluster.directory / "killed"
+    running = cluster.start(
+        *("tessera_conformance", "run", f"--impl={impl}", f"--report-dir={report}", *chosen),
+        *(f"--executor={cluster.executor}", "--unit-seconds=0.01"),
+    )
+    try:
+        wait_for(lambda: pids_in(tmp_path) or running.poll() is not None)
+        implementation = pids_in(tmp_path)[0]
+        supervisor = parent_of(parent_of(implementation))
+        worker = parent_of(supervisor)
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: not is_alive(implementation) and not is_alive(supervisor), 20)
+        output, _ = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    spread = CompletedRun(running.returncode, output, report / "report.jsonl")
+    assert (spread.code, spread.digest) == (alone.code, alone.digest), output
+
+
+def test_an_implementation_that_ends_its_process_is_a_crash_of_its_case(cluster: Cluster) -> None:
+    """The cases after it are judged by another process."""
+    done = cluster.run(
+        "crashed",
+        *("-k", "one_bit or is_broken or no_check or level", f"--executor={cluster.executor}"),
+        impl="py:kills_its_process:KillsItsProcess",
+    )
+    assert done.verdicts() == {
+        "differs-in-one-bit": "crash",
+        "is-broken": "harness_error",
+        "judges-another-level": "inapplicable",
+        "makes-no-check": "crash",
+    }
+    lost = next(line for line in done.report.observations if line["case"] == "ir/sample/makes-no-check")
+    assert (lost["reason"], lost["clauses"]) == ("the process that ran the case died", ["LANG-02-01"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_seals_its_report_and_ends_its_units(cluster: Cluster, tmp_path: Path) -> None:
+    report = cluster.directory / "interrupted"
+    running = cluster.start(
+        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path} 600"),
+        *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}"),
+    )
+    try:
+        wait_for(lambda: pids_in(tmp_path) or running.poll() is not None)
+        (implementation, *_) = pids_in(tmp_path)
+        processes = [implementation, parent_of(implementation), parent_of(parent_of(implementation))]
+        running.send_signal(signal.SIGINT)
+        output, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert "Traceback" not in output
+    assert "the run was interrupted" in (read(report / "report.jsonl").footer or {})["problems"]
+    wait_for(lambda: not any(map(is_alive, processes)), 20)
+
+
+@pytest.mark.slow
+def test_a_worker_without_the_implementation_or_with_another_one_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "only_here.py").write_text("from echo import Echo\n")
+    (tmp_path / "echo.py").write_text(
+        (HERE / "fakes/echo.py").read_text().replace('"version": "1.0"', '"version": "2.0"')
+    )
+    spread = f"--executor={cluster.executor}"
+    for impl, told in (
+        ("py:only_here:Echo", "cannot use implementation py:only_here:Echo: importing only_here failed"),
+        ("py:echo:Echo", "another implementation than this machine: implementation version '1.0', here"),
+    ):
+        done = cluster.run("refused", spread, impl=impl, first=tmp_path)
+        assert done.code == 2
+        assert "worker tcp://" in done.output
+        assert told in " ".join(done.output.split())
+        assert not done.path.exists()
+
+
+def test_a_worker_with_another_version_of_the_project_is_named(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers have the suite of the checkout, this process has the real one."""
+    with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has suite, vectors and harness \w+, where this"):
+        Engine(cluster.executor, "careless_unit", {})
+    monkeypatch.setattr(engines, "own_identity", lambda: {"tessera-conformance": "0.0.9"})
+    with pytest.raises(ExecutorUnavailable, match=r"has tessera-conformance [\d.]+, where this machine has 0.0.9"):
+        Engine(cluster.executor, "careless_unit", {})
+
+
+def test_no_task_is_lost_in_silence(engine: Engine) -> None:
+    """One that is given up has a reason; a process that dies takes with it its own task alone."""
+    units = [Unit(("gives a", "dies", "gives b"), 1), Unit(("forgets", "gives c"), 1), Unit(("gives d", "raises"), 1)]
+    assert dict(engine.results(units)) == {
+        **{f"gives {name}": [1, {"two": 2.5}] for name in "abcd"},
+        "dies": Lost("", by_task=True),
+        "forgets": Lost("its process ended without a result", by_task=False),
+        "raises": Lost("RuntimeError: a defect", by_task=False),
+    }
+
+
+def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
+    with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has no such device$"):
+        list(engine.results([Unit(("cannot",), 1)]))
+
+
+@pytest.mark.slow
+def test_no_scheduler_no_worker_and_a_scheduler_that_goes_away_are_told(
+    start_cluster: Callable[[int], Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "SCHEDULER_DEADLINE", 1.0)
+    monkeypatch.setattr(engines, "WORKERS_DEADLINE", 1.0)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(
+            ExecutorUnavailable, match=f"^no dask scheduler answers at {address} within 1 s.*: start one"
+        ):
+            Engine(f"dask:{address}", "careless_unit", {})
+    with pytest.raises(ExecutorUnavailable, match="expected dask:tcp://HOST:PORT or dask:tls://HOST:PORT"):
+        Engine("ray:10.0.0.1", "careless_unit", {})
+    without_workers = start_cluster(0)
+    with pytest.raises(ExecutorUnavailable, match=r"^the scheduler at \S+ has had no worker for 1 s: start one"):
+        Engine(without_workers.executor, "careless_unit", {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--shard=1/2"], "--shard is for jobs that share no cluster"),
+        (["-n2"], "-n shares the cases out on this machine"),
+    ],
+)
+def test_what_makes_no_sense_beside_a_cluster_is_refused(cluster: Cluster, options: list[str], told: str) -> None:
+    done = cluster.run("refused", f"--executor={cluster.executor}", *options)
+    assert (done.code, told in done.output, done.path.exists()) == (2, True, False)
+
+
+VIOLATORS = """
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import violates
+from echo import Echo
+
+
+@violates("LANG-02-01", "gives nothing back")
+class Silent(Echo):
+    def language_execute(self, **params):
+        return {"outputs": []}
+
+
+@violates("LANG-03.1-01", "refuses nothing")
+class Permissive(Echo):
+    def language_execute(self, *, inputs, **params):
+        return {"outputs": list(inputs.values())}
+
+
+@violates("LANG-03.1-01", "echoes")
+class Survivor(Echo):
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_the_kill_matrix_is_that_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "violators").mkdir()
+    (tmp_path / "violators/sample.py").write_text(VIOLATORS)
+    command = ["tessera_conformance", "strength", "--control=py:echo:Echo", f"--violators={tmp_path / 'violators'}"]
+    command += ["--cases=ir/sample/passes", "--cases=ir/sample/is-refused"]
+    code, output = cluster(*command, "--jobs=1", f"--output={tmp_path / 'alone'}")
+    spread = cluster(
+        *command, f"--executor={cluster.executor}", "--unit-seconds=0.001", f"--output={tmp_path / 'spread'}"
+    )
+    assert spread == (code, output)
+    assert "3 violators against" in output
+    names = ("kill-matrix.json", "kill-matrix.md")
+    assert [(tmp_path / "spread" / name).read_text() for name in names] == [
+        (tmp_path / "alone" / name).read_text() for name in names
+    ]
+    assert cluster(*command, f"--executor={cluster.executor}", "--jobs=2")[0] == 2
+
+
+@pytest.mark.slow
+def test_recomputed_vectors_have_the_problems_that_one_process_finds(cluster: Cluster, tmp_path: Path) -> None:
+    vectors, sources = tmp_path / "vectors", tmp_path / "sources"
+    for topic in ("ir/softmax", "ir/reductions"):
+        path = f"{topic}.jsonl"
+        file = parse(path, vector_folder.reader(ROOT / "vectors"))
+        wrong = replace(file.vectors[1], expected=file.vectors[0].expected)
+        changed = replace(file, vectors=(file.vectors[0], wrong, *file.vectors[2:]))
+        vector_folder.write(vectors, render(changed))
+        (sources / path).parent.mkdir(parents=True, exist_ok=True)
+        source = ROOT / "conformance/ir/vector_sources" / f"{topic.removeprefix('ir/')}.py"
+        shutil.copy(source, (sources / topic).with_suffix(".py"))
+    command = ["tessera_conformance", "vectors", "check", f"--vectors={vectors}", f"--sources={sources}"]
+    alone = cluster(*command, "--recompute")
+    assert (alone[0], alone[1].count("and the frozen answer differ")) == (1, 2), alone[1]
+    assert cluster(*command, "--recompute", f"--executor={cluster.executor}", "--unit-seconds=0.03") == alone
+    assert cluster(*command, f"--executor={cluster.executor}")[0] == 2
