@@ -21,6 +21,7 @@ from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.header import header
 from ..abi.version import AbiVersion
 from ..compilation import Compiler
+from ..compilation.images import BINARIES
 from ..compilation.sources import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument
@@ -168,7 +169,7 @@ def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
     metadata = {"kind": "metadata", "target": None, "bytes": len(metadata_to_bytes(fatbin.metadata))}
     others = [
         {"kind": each.kind, "target": each.target, "bytes": len(each.data)}
-        | ({"data": each.data.hex()} if each.kind == "rocdl" else {})
+        | ({"data": each.data.hex()} if each.kind in BINARIES.values() else {})
         for each in fatbin.sections
     ]
     return [metadata, *others]

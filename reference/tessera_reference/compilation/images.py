@@ -1,7 +1,8 @@
 """From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16; RT-17-03).
 
 Kernels whose extents are numbers are lowered here, for each target; those with named dimensions are lowered at launch,
-from the Graph IR that the image carries. The same source and options give the same bytes everywhere.
+from the Graph IR that the image carries, and here for one choice of extents. The same source and options give the same
+bytes everywhere.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..schedule.options import Options
 from ..schedule.specialize import Specializer
 from ..target.lowering import to_target
 from .collective_plans import plans_of
+from .examples import example
 from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
 from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
@@ -96,13 +98,14 @@ def image_of_graph(
     entries = [entry_of(kernel) for kernel in kernels]
     explained: list[Explanation] = []
     closed = [kernel for kernel in kernels if not kernel.is_open]
-    if closed and not ir_pack:
+    if not ir_pack:
         every: list[Module] = []
         for target in targets:
             explained += [explanation_of(each.name, special(each, {}), target) for each in closed]
-            lowered = joined([lower(each, "target", target) for each in _closed(modules, closed)])
-            sections += _sections(lowered, target)
-            every += lowered
+            lowered = [lower(each, "target", target) for each in _closed(modules, closed)]
+            examples = [found for each in kernels if each.is_open and (found := example(each, target)) is not None]
+            every += (named := joined([*lowered, *examples]))[: len(lowered)]
+            sections += _sections(named, target) if named else []
         entries = [with_resources(entry, every) for entry in entries]
     return _image(modules, targets, sections, entries, merged(explained), extras)
 
