@@ -5,6 +5,8 @@ The container is the implementation's own: it is judged by what the adapter repo
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices
@@ -26,6 +28,17 @@ ARGUMENTS = {
 TWO_MODULES = """module a { kernel left(x: tensor<8xfp32>) { x = x + x; } }
 module b { kernel right(x: tensor<8xfp32>) { x = x * x; } }
 """
+OPEN = "module m { kernel scale(N: int32, v: int32, x: tensor<Nxint32>) { x = x * v; } }"
+"""A kernel whose extent a launch gives."""
+PRODUCT = """module m {
+  kernel product(N: int32, M: int32, x: tensor<NxMxbf16>, y: tensor<MxNxbf16>, z: tensor<NxNxbf16>) { z = x @ y; }
+  kernel sum(N: int32, x: tensor<8xNxfp32>, y: tensor<8xfp32>) { y = op.sum(x, axis=1); }
+  kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; }
+}
+"""
+"""Kernels with extents that are open and one with such as are known."""
+PROGRAMS = {"closed": (ONE, 1), "open": (OPEN, 1), "open-and-closed": (PRODUCT, 3)}
+"""With their numbers of kernels."""
 FUNCTION_BESIDE = """module m {
   func twice(x: tensor<8xfp32>) -> tensor<8xfp32> { return x + x; }
   kernel k(x: tensor<8xfp32>) { x = twice(x); }
@@ -182,9 +195,11 @@ def test_one_changed_number_changes_the_hash(impl, check):
 
 
 @clause("RT-08.1-05", "RT-08.1-06")
-def test_an_image_has_code_for_each_of_its_targets(impl, check):
-    """A section beside metadata and IR, of whatever kind, that is not empty (AMB-RT-60)."""
-    found = said(impl, check)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_image_has_code_for_each_of_its_targets(impl, check, name):
+    """A section beside metadata and IR, of whatever kind, that is not empty, also where a launch gives the extents
+    (AMB-RT-60)."""
+    found = said(impl, check, PROGRAMS[name][0])
     for target in found["targets"]:
         code = [each["bytes"] for each in found["sections"] if each["target"] == target]
         check.true(any(code), f"there is code for {target}", code)
@@ -197,9 +212,10 @@ def test_an_image_has_code_for_each_of_its_targets(impl, check):
         pytest.param("gfx942", "rocdl", marks=[clause("RT-08.1-06"), feature("target-amdgcn")], id="rocdl"),
     ],
 )
-def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, target, kind):
-    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode for AMD."""
-    sections = said(impl, check, targets=[target])["sections"]
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target, kind):
+    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode for AMD, also where a launch gives the extents (AMB-RT-60)."""
+    sections = said(impl, check, PROGRAMS[name][0], targets=[target])["sections"]
     found = [each for each in sections if each["kind"] == kind]
     check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
     check.true(found[0]["bytes"] > 0, "the section has bytes", found[0]["bytes"])
@@ -225,16 +241,38 @@ def defined(data):
 @feature("target-amdgcn")
 @clause("RT-08.1-06")
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
-def test_rocdl_is_bitcode_that_llvm_reads(impl, check, target):
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rocdl_is_bitcode_that_llvm_reads(impl, check, name, target):
     """For the vendor's triple, with the kernels defined; without llvmlite beside the suite by its first bytes alone."""
-    (section,) = [each for each in said(impl, check, targets=[target])["sections"] if each["kind"] == "rocdl"]
+    source, kernels = PROGRAMS[name]
+    found = [each for each in said(impl, check, source, targets=[target])["sections"] if each["kind"] == "rocdl"]
+    check.equal(len(found), 1, "the number of sections of kind rocdl")
+    section, *_ = found
     data = bytes.fromhex(section.get("data", ""))
     check.equal(len(data), section["bytes"], "the bytes of the section")
     check.true(data[:4].hex() in BITCODE, "it begins as bitcode does", data[:4].hex())
     read = defined(data)
     if read is not None:
         check.true(read[0].startswith("amdgcn"), "it is read back, and for AMD", read[0])
-        check.true(any(name.startswith("tss_kernel_") for name in read[1]), "it defines a kernel", read[1])
+        symbols = [symbol for symbol in read[1] if symbol.startswith("tss_kernel_")]
+        check.true(len(symbols) >= kernels, f"it defines {kernels} kernels at least", read[1])
+
+
+@feature("target-nvptx")
+@clause("RT-08.1-05")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
+    """A visible entry at least, or a definition where the section is bitcode of NVVM, also of kernels whose extents a
+    launch gives."""
+    source, kernels = PROGRAMS[name]
+    found = [each for each in said(impl, check, source, targets=["sm_90"])["sections"] if each["kind"] == "ptx"]
+    check.equal(len(found), 1, "the number of sections of kind ptx")
+    data = bytes.fromhex(found[0].get("data", ""))
+    if data[:4].hex() in BITCODE:
+        entries = [name for name in (defined(data) or ("", []))[1] if name.startswith("tss_kernel_")]
+    else:
+        entries = re.findall(rb"^\s*\.visible\s+\.entry\s+(tss_kernel_\w+)", data, re.MULTILINE)
+    check.true(len(set(entries)) >= kernels, f"it has {kernels} entries at least", entries)
 
 
 @feature("target-nvptx", "target-amdgcn")

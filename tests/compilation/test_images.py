@@ -98,12 +98,34 @@ def test_graph_ir_as_text_gives_the_image_of_the_program_it_was(build: Any) -> N
     assert compile_module(text, ["sm_90"], at="graph") == compile_module(BOTH, ["sm_90"])
 
 
-def test_only_kernels_whose_extents_are_numbers_are_lowered(build: Any) -> None:
-    assert kinds(build.compiled(OPEN)) == [("graph-ir", None)]
+def test_kernels_with_open_extents_are_lowered_for_some(build: Any) -> None:
     fatbin = build.compiled(BOTH)
     text = text_of(fatbin, "target-ir", "sm_90")
     assert [each.name for each in fatbin.metadata.kernels] == ["narrow", "wide", "open", "other"]
-    assert [f'sym_name = "{each}"' in text for each in ("narrow", "wide", "open", "other")] == [True, True, False, True]
+    assert [f'sym_name = "{each}"' in text for each in ("narrow", "wide", "open", "other")] == [True] * 4
+    assert "%X: tensor<16x16xfp32>, %N: int64" in text
+    assert fatbin.metadata.kernel("open").block == (128, 1, 1), "a launch with other extents chooses its own"
+
+
+@pytest.mark.parametrize(("rows", "extent"), [(1, 16), (8, 32), (32, 128), (3, None)])
+def test_the_first_extent_that_can_be_lowered_is_taken(build: Any, rows: int, extent: int | None) -> None:
+    """N = 4 rows has one solution only."""
+    source = (
+        f"kernel k(X: tensor<Nxfp32>, Y: tensor<{rows}x4xfp32>, N: int32) {{ Y = op.reshape(X, shape=[{rows}, 4]); }}"
+    )
+    source = source if rows > 1 else OPEN.removeprefix("module m { ").removesuffix(" }")
+    fatbin = build.compiled(f"module m {{ {source} }}")
+    if extent is None:
+        assert kinds(fatbin) == [("graph-ir", None)]
+    else:
+        assert f"%X: tensor<{extent}xfp32>" in text_of(fatbin, "target-ir", "sm_90")
+
+
+def test_a_launch_with_other_extents_is_made_from_graph_ir(build: Any) -> None:
+    for numbers in ([1.5], [1.0] * 16, [0.25, -3.0, 7.0]):
+        made = executables_of(build.compiled(OPEN), "twice", "sm_90", {"N": len(numbers)})
+        arguments = {"X": build.array("fp32", numbers), "N": build.array("int32", len(numbers))}
+        assert made.run(arguments)["X"].values.tolist() == [2 * each for each in numbers]
 
 
 def test_symbols_are_unique_in_an_image_and_launches_follow_them(build: Any) -> None:
@@ -111,10 +133,10 @@ def test_symbols_are_unique_in_an_image_and_launches_follow_them(build: Any) -> 
     fatbin = build.compiled(BOTH)
     text = text_of(fatbin, "target-ir", "sm_90")
     symbols = [part.split('"')[0] for part in text.split('sym_name = "tss_kernel_')[1:]]
-    assert sorted(symbols) == ["half_0", "half_1_0", "n_half_0"]
+    assert sorted(symbols) == ["half_0", "half_1_0", "m_half_0", "n_half_0"]
     if fatbin.section("ptx", "sm_90") is not None:
         code = text_of(fatbin, "ptx", "sm_90")
-        assert [code.count(f".entry tss_kernel_{symbol}(") for symbol in symbols] == [1, 1, 1]
+        assert [code.count(f".entry tss_kernel_{symbol}(") for symbol in symbols] == [1, 1, 1, 1]
     written = executables_of(fatbin, "other", "sm_90").run({"X": build.array("fp32", [8.0, 3.0])})
     assert written["X"].values.tolist() == [4.0, 1.5]
 

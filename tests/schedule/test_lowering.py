@@ -80,10 +80,19 @@ def test_regions_and_callees_are_scheduled(schedules: Any) -> None:
     assert len(operations(lowered(module), "tessera.schedule.tile")) == 1
 
 
-def test_a_function_that_differentiates_is_left_alone(schedules: Any, target: Target) -> None:
-    module = schedules.program("A: tensor<4x4xfp32>", "op.grad(op.sum(op.sum(A @ A, axis=0), axis=0), A)")
+def test_a_function_that_differentiates_a_loop_is_left_alone(schedules: Any, target: Target) -> None:
+    module = schedules.program(
+        "A: tensor<4x4xfp32>", "let B: tensor<4x4xfp32> = A; for (i in 0 : 3) { B = B @ A; } return op.grad(B, A);"
+    )
     function = lowered(module)
     assert not [each for each in function.body.walk() if each.operation.name.startswith("tessera.schedule")]
+
+
+def test_a_gradient_on_one_path_is_scheduled(schedules: Any) -> None:
+    module = schedules.program("A: tensor<4x4xfp32>", "op.grad(op.sum(op.sum(A @ A, axis=0), axis=0), A)")
+    names = [each.operation.name for each in lowered(module).body.walk()]
+    assert "tessera.graph.grad" not in names
+    assert (names.count("tessera.graph.matmul"), names.count("tessera.schedule.tile") >= 3) == (3, True)
 
 
 def test_directives_take_the_place_of_what_would_be_chosen(schedules: Any) -> None:

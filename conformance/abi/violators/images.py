@@ -9,11 +9,16 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.compilation import images
+from tessera_reference.compilation.kernels import Offered
+from tessera_reference.ir.module import Module
+from tessera_reference.ir.targets import Target
 
 from ...ir.violators.changes import changed
 
 Said = dict[str, Any]
 
+EXAMPLE = images.example
 STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
 
 
@@ -177,6 +182,22 @@ SECTIONS = [
     sections("RT-08.1-12", "no_metadata", "has no metadata section", lambda every: every[1:]),
     sections("RT-08.1-12", "two_metadata", "has two metadata sections", lambda every: [*every, every[0]]),
     sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
+]
+
+
+def of_one_product(kernel: Offered, target: Target) -> Module | None:
+    """Of kernels with open extents, those of sums have no code."""
+    return None if kernel.name == "sum" else EXAMPLE(kernel, target)
+
+
+OPEN = [
+    changed(clause, name, description, (images, "example", change))
+    for clause, name, description, change in (
+        ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", lambda *_: None),
+        ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", lambda *_: None),
+        ("RT-08.1-05", "some_open_without_ptx", "leaves a kernel with open extents out of PTX", of_one_product),
+        ("RT-08.1-06", "some_open_without_rocdl", "leaves a kernel with open extents out of bitcode", of_one_product),
+    )
 ]
 
 METADATA = [

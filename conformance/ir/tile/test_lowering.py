@@ -121,6 +121,42 @@ def test_a_product_goes_through_shared_memory(impl, check, target):
         check.true(any(each["name"].strip('"') in names for each in operations), f"one of {sorted(names)} is there")
 
 
+def gradient(m, k, n, dtype="bf16"):
+    """A func of the two gradients of a product."""
+    parameters = f"A: tensor<{m}x{k}x{dtype}>, B: tensor<{k}x{n}x{dtype}>"
+    return program(f"let Y: tensor<{m}x{n}x{dtype}> = A @ B;", "return op.grad(Y, A, B);", parameters=parameters)
+
+
+@feature("lower-tile")
+@clause("LANG-08.2-03")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_gradient_becomes_kernels(impl, check, target):
+    """The products that it consists of are launched; neither they nor the gradient are left to the host
+    (AMB-LANG-215)."""
+    found = lowered(impl, check, gradient(32, 16, 48), "tile", target, {"tile": [16, 16, 16]})
+    host = found.functions["f"]
+    launches = [each["attributes"]["kernel"] for each in host.named("tessera.tile.launch")]
+    check.true(len(launches) > 0, "there are kernels", found.kernels)
+    check.equal(sorted(set(launches) - set(found.kernels)), [], "launches of no kernel")
+    for name in ("tessera.graph.grad", "tessera.graph.matmul"):
+        check.equal(host.named(name), [], f"{name} on the host")
+
+
+@feature("lower-tile", "tile-ir-text")
+@clause("LANG-08.2-03", "LANG-08.2-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_lowered_gradient_is_that_of_the_program(impl, check, target):
+    """Of A times B, summed: each row of the gradient of A holds the sums of B's rows, and each column of that of B the
+    sums of A's columns. The host function of the text gives them."""
+    a, b = [[i - 2 * j for j in range(7)] for i in range(5)], [[3 * i - j for j in range(4)] for i in range(7)]
+    text = lowered(impl, check, gradient(5, 7, 4, "fp32"), "tile", target, {"tile": [16, 16, 16]}).text
+    given = {"A": tensor_of("fp32", a), "B": tensor_of("fp32", b)}
+    outputs = check.returns(executed_text(impl, text, "tile", target, "f", **given))["outputs"]
+    check.equal(len(outputs), 2, "the number of gradients")
+    check.bits(outputs[0], tensor_of("fp32", [[sum(row) for row in b]] * 5))
+    check.bits(outputs[1], tensor_of("fp32", [[sum(column)] * 4 for column in zip(*a, strict=True)]))
+
+
 @feature("lower-tile", "tile-ir-text")
 @clause("LANG-08.2-03", "LANG-08.2-04")
 @pytest.mark.parametrize("target", BOTH_VENDORS)

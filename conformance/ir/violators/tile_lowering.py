@@ -8,6 +8,11 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.ir.module import Instruction, Module, Value
+from tessera_reference.ir.naming import Names
+from tessera_reference.schedule import gradients
+from tessera_reference.schedule import lowering as schedule
+from tessera_reference.schedule.expansion import expansion, is_expandable
 from tessera_reference.tile.lowering import contractions
 from tessera_reference.tile.lowering.contraction import Contraction
 from tessera_reference.tile.lowering.grid import Grid
@@ -38,6 +43,35 @@ def tiles(name: str, clause: str, description: str, **changes: int) -> Violation
     """A compiler with tiles of its own."""
     return replaced(clause, description, lambda: OtherTiles(**changes), name=name)
 
+
+def in_another_order(self: Any, value: Value) -> Value:
+    """Contributions are added from the last use on."""
+    self.contributions[value] = self.contributions.get(value, [])[::-1]
+    return TOTAL(self, value)
+
+
+def of_the_last_use(self: Any, value: Value) -> Value:
+    """One contribution is taken for all."""
+    self.contributions[value] = self.contributions.get(value, [])[:1]
+    return TOTAL(self, value)
+
+
+def at_once(module: Module, instruction: Instruction) -> list[Instruction]:
+    """Composites are written out without values of their own for what they are given."""
+    return list(expansion(instruction, Names())) if is_expandable(instruction) else list(FLAT(module, instruction))
+
+
+TOTAL, FLAT = gradients._Backward.total, gradients._flat
+GRADIENTS = [
+    replaced(BLOCKS, "leaves gradients to the host", make, (schedule, "without_gradients", lambda module: module),
+             name="gradients_on_the_host"),
+    replaced("LANG-08.2-01", "adds the uses of a value backwards when lowered", make,
+             (gradients._Backward, "total", in_another_order), name="gradients_backwards"),
+    replaced("LANG-08.2-01", "keeps one use of a value when lowered", make,
+             (gradients._Backward, "total", of_the_last_use), name="gradients_of_one_use"),
+    replaced("LANG-08.2-01", "adds the uses within a composite one by one", make,
+             (gradients, "_flat", at_once), name="gradients_at_once"),
+]  # fmt: skip
 
 SAMPLE = [
     tiles("shallow_a", "LANG-13.1-06", "stages A in tiles of k = 32", k=32),

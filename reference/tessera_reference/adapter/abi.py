@@ -18,6 +18,7 @@ from ..abi import (
 )
 from ..abi.enumerations import constants
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
+from ..abi.fatbin.model import BINARY_KINDS
 from ..abi.header import header
 from ..abi.version import AbiVersion
 from ..compilation.sources import Start
@@ -166,7 +167,7 @@ def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
     metadata = {"kind": "metadata", "target": None, "bytes": len(metadata_to_bytes(fatbin.metadata))}
     others = [
         {"kind": each.kind, "target": each.target, "bytes": len(each.data)}
-        | ({"data": each.data.hex()} if each.kind == "rocdl" else {})
+        | ({"data": each.data.hex()} if each.kind in BINARY_KINDS else {})
         for each in fatbin.sections
     ]
     return [metadata, *others]

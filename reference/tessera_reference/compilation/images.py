@@ -1,7 +1,8 @@
 """From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16; RT-17-03).
 
 Kernels whose extents are numbers are lowered here, for each target; those with named dimensions are lowered at launch,
-from the Graph IR that the image carries. The same source and options give the same bytes everywhere.
+from the Graph IR that the image carries, and here for one choice of extents. The same source and options give the same
+bytes everywhere.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..schedule.options import Options
 from ..schedule.specialize import Specializer
 from ..target.lowering import to_target
 from .collective_plans import plans_of
+from .examples import example
 from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
 from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
@@ -32,7 +34,7 @@ from .sources import Start, canonical_text, made_for, read_graph, read_kernels, 
 __all__ = ["BINARIES", "compile_module", "image_of_graph", "special"]
 
 BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
-"""The kind of section that a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
+"""The kind of binary section that is made for a vendor."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,14 @@ def image_of_graph(
     entries = [entry_of(kernel) for kernel in kernels]
     explained: list[Explanation] = []
     closed = [kernel for kernel in kernels if not kernel.is_open]
-    if closed and not ir_pack:
+    if not ir_pack:
         every: list[Module] = []
         for target in targets:
             explained += [explanation_of(each.name, special(each, {}), target) for each in closed]
-            lowered = joined([lower(each, "target", target) for each in _closed(modules, closed)])
-            sections += _sections(lowered, target)
-            every += lowered
+            lowered = [lower(each, "target", target) for each in _closed(modules, closed)]
+            examples = [found for each in kernels if each.is_open and (found := example(each, target)) is not None]
+            every += (named := joined([*lowered, *examples]))[: len(lowered)]
+            sections += _sections(named, target) if named else []
         entries = [with_resources(entry, every) for entry in entries]
     return _image(modules, targets, sections, entries, merged(explained), extras)
 

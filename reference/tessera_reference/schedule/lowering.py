@@ -2,7 +2,7 @@
 
 Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
 fused with the producers of their operands; rows are tiled and prefetched. Directives of the program replace the choices
-for their values. A function that differentiates is not scheduled (AMB-LANG-215).
+for their values. Gradients are written out first; a function with one that is not stays on the host (AMB-LANG-215).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .casts import LayoutCast
 from .choices import Choices
 from .expansion import expanded, names_of
 from .fusion import FusionGroups, directed_fusions
+from .gradients import without_gradients
 from .nests import is_dropped
 from .operations import Fuse, Pipeline, Prefetch, Tile
 from .options import Options, annotated
@@ -43,6 +44,7 @@ DIRECTIVES: Mapping[str, type[Operation]] = {
 
 def to_schedule(module: Module, target: Target, options: Options | None = None) -> Module:
     """The module with every function scheduled. Raises `Rejection` for a schedule that is not legal."""
+    module = without_gradients(module)
     host = host_functions(module)
     functions, found = {}, list[Diagnostic]()
     for name, function in module.functions.items():

@@ -22,6 +22,7 @@ from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import on_workers, processes
+from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
 from tessera_conformance.strength.variants.commands import configure_variants, put_variants
@@ -55,16 +56,6 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=strength)
 
 
-def load_whole(control: Adapter) -> None:
-    """Let a control that imports its parts late, and says so by `load_areas`, import all of them.
-
-    What is imported while a violator has replaced something would keep the substitute for the next one.
-    """
-    load = getattr(control, "load_areas", None)
-    if load is not None:
-        load()
-
-
 def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed and every variant passes, 1 where one does not, 2 where they cannot be run.
 
@@ -81,7 +72,9 @@ def strength(arguments: argparse.Namespace) -> int:
         if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         if arguments.executor and (arguments.jobs or instead):
-            raise ValueError("--executor goes with none of --jobs, --mutants and --variants, which are of this machine alone")
+            raise ValueError(
+                "--executor goes with none of --jobs, --mutants and --variants, which are of this machine alone"
+            )
         suite = suite_of(arguments.cases or [])
         load_whole(load_adapter(arguments.control))
         if arguments.variants is not None:

@@ -62,8 +62,49 @@ CONTROL = [
         s=tensor("int32", 3),
     ),
     composed(
+        "gradient-of-many-uses",
+        "Contributions of several uses, also within composites and calls, are added in program order.",
+        "let C: tensor<3x7xfp32> = twice(A) * A + A; let D: tensor<3x7xfp32> = op.silu(C) * C + op.exp(A);"
+        " return op.grad(op.mean(D * A, axis=1), A, C);",
+        "activations",
+        "  func twice(X: tensor<3x7xfp32>) -> tensor<3x7xfp32> { return X * X + X; }",
+        A="fp32 3x7",
+    ),
+    composed(
+        "gradient-of-rows",
+        "Gradients through a softmax, a logsumexp in bf16 and a normalization, whose operand has uses before.",
+        "let S: tensor<3x7xfp32> = A * A + op.layer_norm(A, w, w);"
+        " let C: tensor<3x7xbf16> = op.cast(op.softmax(S), dtype=bf16);"
+        " let L: tensor<3xbf16> = op.logsumexp(C, axis=1); let M: tensor<3xfp32> = op.mean(S * S, axis=1);"
+        " return op.grad(op.cast(L, dtype=fp32) + M, A, w);",
+        "reductions normalization casts",
+        A="fp32 3x7",
+        w="fp32 7",
+    ),
+    composed(
+        "gradient-of-elements",
+        "Gradients through slices, updates, a transposition and a maximum.",
+        "let C: tensor<4x6xfp32> = A * A; C[1, 0:3] = A[0, 1:4] * 2.0;"
+        " let M: tensor<4xfp32> = op.max(op.transpose(C), axis=0); return op.grad(M * A[0:4, 2], A);",
+        "tensor-ops",
+        A="fp32 4x6",
+    ),
+    composed(
+        "gradient-of-a-gradient",
+        "Differentiated again.",
+        "let C: tensor<3x4xfp32> = A * A * A; let G: tensor<3x4xfp32> = op.grad(C, A); return op.grad(G * A, A);",
+        A="fp32 3x4",
+    ),
+    composed(
+        "gradient-of-a-branch",
+        "Gradients along what was executed: a branch, and a loop.",
+        "let C: tensor<3x4xfp32> = A; if (A[0, 0] < 2.0) { C = A * A; } for (k in 0:3) { C = C * A; }"
+        " return op.grad(C * A, A);",
+        A="fp32 3x4",
+    ),
+    composed(
         "gradient",
-        "Gradients of a product, which the host computes.",
+        "Gradients of a product.",
         "let Y: tensor<3x4xfp32> = op.tanh(A @ B); return Y, op.grad(Y, A), op.grad(Y, B);",
         "elementary-functions",
         A="fp32 3x5",

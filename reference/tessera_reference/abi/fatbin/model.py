@@ -9,13 +9,16 @@ from ..version import AbiVersion
 from .checks import is_whole_number, require, require_all
 from .entries import Metadata
 
-__all__ = ["CODE_KINDS", "KINDS", "Fatbin", "Section"]
+__all__ = ["BINARY_KINDS", "CODE_KINDS", "KINDS", "Fatbin", "Section"]
 
 KINDS = {"graph-ir": 1, "target-ir": 2, "ptx": 3, "amdgcn": 4, "metadata": 5, "signature": 6, "rocdl": 7}
 """The kinds of section and their numbers in the section table."""
 
 CODE_KINDS = ("graph-ir", "target-ir", "ptx", "amdgcn", "rocdl")
 """What kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
+
+BINARY_KINDS = ("ptx", "rocdl")
+"""What a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
 
 _FOR_A_TARGET = ("target-ir", "ptx", "amdgcn", "rocdl")
 _TEXTS = ("graph-ir", "target-ir")

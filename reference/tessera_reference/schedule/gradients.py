@@ -1,0 +1,213 @@
+"""Gradients written out: `grad` as the operations of the adjoints, scheduled as any others (sections 5.5, 8.2).
+
+What the interpreter does along its tape (`graph.differentiation`) is done here along the text of a function, in the
+same order, so that the bits are the same. It can be where a function is one path: no branch, loop, collective, draw,
+state or gradient between what is differentiated and what it is differentiated by; composites and calls there are
+written out first. Any other function that differentiates stays on the host (AMB-LANG-215).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..graph.call import Call
+from ..graph.constant import Constant, ConstTensor
+from ..graph.elementwise import Add
+from ..graph.grad import Grad
+from ..graph.identity import Identity
+from ..ir.builder import BlockBuilder
+from ..ir.diagnostics import Location
+from ..ir.module import Function, Instruction, Module, Value
+from ..ir.operation import Applied, Composite, MissingAdjoint, Stepwise
+from ..ir.types import ROW_MAJOR, Scalar, Tensor, dtype_of
+from .kinds import is_known
+
+PREFIX = "g"
+"""With which the names of values of adjoints begin."""
+
+
+class _NotOnePath(Exception):
+    """A gradient that only what was executed tells."""
+
+
+def without_gradients(module: Module) -> Module:
+    """The module, at Graph IR and with extents that are known, with the gradients written out of which that is done."""
+    return replace(module, functions={name: _written(module, each) for name, each in module.functions.items()})
+
+
+def _written(module: Module, function: Function) -> Function:
+    """A function without gradients; as it is where one of them is told only by what is executed."""
+    if not any(isinstance(each.operation, Grad) for each in function.body.walk()):
+        return function
+    made: list[Instruction] = []
+    gradients: set[Value] = set()
+    try:
+        for instruction in function.body.instructions:
+            if any(isinstance(each.operation, Grad) for region in instruction.regions for each in region.walk()):
+                return function
+            if isinstance(instruction.operation, Grad):
+                made = _one_path(module, made, instruction, gradients)
+                made += _gradients(made, instruction)
+                gradients.update(instruction.results)
+            else:
+                made.append(instruction)
+    except (_NotOnePath, MissingAdjoint):
+        return function
+    return replace(function, body=replace(function.body, instructions=tuple(made)))
+
+
+# One path
+
+
+def _one_path(
+    module: Module, instructions: Sequence[Instruction], gradient: Instruction, gradients: set[Value]
+) -> list[Instruction]:
+    """The instructions with those composites and calls written out that a gradient goes through.
+
+    Raises `_NotOnePath` where it goes through one of `gradients`: on the tape the parts of an adjoint are another path.
+    """
+    y, *wrt = gradient.operands
+    ahead, behind = _ahead(wrt, instructions), {y}
+    for each in reversed(instructions):
+        if behind.intersection(each.results):
+            behind.update(_read(each))
+    if ahead & behind & gradients:
+        raise _NotOnePath
+    made: list[Instruction] = []
+    for each in instructions:
+        between = ahead.intersection(_read(each)) and behind.intersection(each.results)
+        made += _flat(module, each) if between else [each]
+    return made
+
+
+def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
+    """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
+    found = set(wrt)
+    for each in instructions:
+        if found.intersection(_read(each)):
+            found.update(value for value in each.results if _is_float(value))
+    return found
+
+
+def _read(instruction: Instruction) -> set[Value]:
+    """The values that an instruction takes, or that stand in its regions."""
+    found = set(instruction.operands)
+    for region in instruction.regions:
+        found.update(region.results)
+        for each in region.walk():
+            found.update(each.operands)
+    return found
+
+
+def _is_float(value: Value) -> bool:
+    dtype = dtype_of(value.type)
+    return dtype is not None and dtype.kind == "float"
+
+
+def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
+    """What a composite or a call runs, its arguments and results being values of their own, as on the tape."""
+    operation, at = instruction.operation, instruction.location
+    if isinstance(operation, Composite) and not operation.effects and all(map(_is_plain, instruction.operands)):
+        build = BlockBuilder(at, instruction.results[0].name + "_")
+        arguments = tuple(build.value(each.type) for each in instruction.operands)
+        results = operation.decompose(build, *arguments)
+        inner = build.block(arguments, results if isinstance(results, tuple) else (results,))
+    elif isinstance(operation, Call) and operation.callee in module.functions:
+        inner = module.functions[operation.callee].body
+        if inner.exit != "return" or len(inner.arguments) != len(instruction.operands):
+            raise _NotOnePath
+    else:
+        yield instruction
+        return
+    known = {argument: Value(argument.name, argument.type) for argument in inner.arguments}
+    for argument, operand in zip(inner.arguments, instruction.operands, strict=True):
+        yield _copied(operand, known[argument], at)
+    for each in inner.instructions:
+        if each.regions:
+            raise _NotOnePath
+        operands = tuple(known[value] for value in each.operands)
+        known |= {value: Value(value.name, value.type) for value in each.results}
+        results = tuple(known[value] for value in each.results)
+        yield from _flat(module, replace(each, operands=operands, results=results))
+    for inside, outside in zip(inner.results, instruction.results, strict=True):
+        yield _copied(known[inside], outside, at)
+
+
+def _copied(value: Value, copy: Value, at: Location) -> Instruction:
+    if not isinstance(value.type, Tensor | Scalar):
+        raise _NotOnePath
+    return Instruction(Identity(x=value.type), (value,), (copy,), at)
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value has extents that are known and the layout that every operation takes."""
+    return is_known(value.type) and (not isinstance(value.type, Tensor) or value.type.layout == ROW_MAJOR)
+
+
+# Adjoints
+
+
+def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> list[Instruction]:
+    """What computes the results of a gradient, from instructions on one path before it."""
+    y, *wrt = gradient.operands
+    backward = _Backward(gradient.location)
+    ahead = _ahead(wrt, instructions)
+    if y in ahead:
+        backward.contributions[y] = [backward.filled(y, 1)]
+    for each in reversed(instructions):
+        if any(result in backward.contributions for result in each.results):
+            for operand, found in backward.through(each):
+                if operand in ahead:
+                    backward.contributions.setdefault(operand, []).append(found)
+    totals = [backward.total(x) for x in wrt]
+    ends = (_copied(total, result, gradient.location) for total, result in zip(totals, gradient.results, strict=True))
+    return [*backward.made, *ends]
+
+
+class _Backward:
+    """The way back: `contributions` has what each value is given by its uses, the last use first."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.contributions: dict[Value, list[Value]] = {}
+        self.made: list[Instruction] = []
+
+    def through(self, instruction: Instruction) -> list[tuple[Value, Value]]:
+        """The gradients of the operands of an instruction, the last operand first."""
+        operation = instruction.operation
+        values = (*instruction.operands, *instruction.results)
+        if isinstance(operation, Stepwise) or operation.effects or not all(map(_is_plain, values)):
+            raise _NotOnePath
+        dys = tuple(self.total(result) for result in instruction.results)
+        build = BlockBuilder(instruction.location, PREFIX)
+        outgoing = operation.adjoint(Applied(instruction.operands, instruction.results, dys), build)
+        self.made += build.instructions
+        pairs = zip(instruction.operands, outgoing, strict=True)
+        return [(operand, found) for operand, found in reversed(list(pairs)) if found is not None]
+
+    def total(self, value: Value) -> Value:
+        """The contributions of all uses of a value, added in program order (AMB-LANG-117)."""
+        found = self.contributions.get(value, [])
+        if not found:
+            return self.filled(value, 0)
+        build = BlockBuilder(self.location, PREFIX)
+        total = found[-1]
+        for term in reversed(found[:-1]):
+            total = build(Add, total, term)
+        self.made += build.instructions
+        self.contributions[value] = [total]
+        return total
+
+    def filled(self, like: Value, number: int) -> Value:
+        """A constant of the shape and dtype of a value."""
+        type_ = like.type
+        if not _is_plain(like) or not isinstance(type_, Tensor | Scalar):
+            raise _NotOnePath
+        build = BlockBuilder(self.location, PREFIX)
+        if isinstance(type_, Tensor):
+            made = build(ConstTensor, shape=type_.shape, dtype=type_.dtype, value=float(number))
+        else:
+            made = build(Constant, value=float(number), dtype=type_.dtype)
+        self.made += build.instructions
+        return made
