@@ -10,39 +10,11 @@ import re
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.one_of_each import expression_of, one_of_each
 from tessera_conformance.chapters.ir.kit.programs import evaluate
 from tessera_conformance.dsl import program, type_of, type_text
-from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.marks import clause, level
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import load
-
-TOPICS = (
-    *("activations", "casts", "elementwise", "fourier", "functions", "fused_attention", "matmul"),
-    *("movement", "normalization", "reductions", "selection", "softmax"),
-)
-DTYPES = ("fp32", "complex64")
-
-
-def one_of_each():
-    """A vector of each operation, as parameters: of fp32, or complex where that is all; counted data before edges."""
-    found = {}
-    for topic in TOPICS:
-        for vector in load(f"ir/{topic}"):
-            operation = vector.provenance.check.function.removeprefix("oracle.")
-            if vector.call.inputs and vector.name.partition("/")[0].partition("-to-")[0] in DTYPES:
-                found.setdefault(operation, []).append(vector)
-    return [pytest.param(best(found[name]), id=name, marks=feature(*best(found[name]).features)) for name in found]
-
-
-def best(vectors):
-    """Of several, the one with counted data and the fewest elements, but more than one."""
-    return min(vectors, key=lambda each: ("counted" not in each.name, each.expected[0].size < 2, each.expected[0].size))
-
-
-def expression_of(vector):
-    """The type and the expression of the result."""
-    kind, expression = re.search(r"let R: (.*?) = (.*);\n", vector.call.params["source"]).groups()
-    return kind, expression
 
 
 def renamed(expression, suffix):
