@@ -81,6 +81,20 @@ def accepts_if(check: Check, legal: bool, observation: Observation, **refusal: A
         check.rejects(observation, **refusal)
 
 
+def declaring(source: str, profile: str) -> str:
+    """A program of one func, which declares a numerics profile of its own."""
+    opening, heading, body = source.split("\n", 2)
+    return "\n".join([opening, f'{heading.removesuffix(" {")} @{{numerics_profile="{profile}"}} {{', body])
+
+
+def outputs_in(
+    impl: Implementation, check: Check, source: str, run: str, inputs: Mapping[str, Tensor], **request: Any
+) -> list[Any]:
+    """The values that the func returns in a run that asks for a numerics level, whatever the program declares."""
+    observation = impl.language.execute(source=source, function="f", inputs=inputs, level=run, **request)
+    return list(check.returns(observation)["outputs"])
+
+
 def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:
     """The names declared in each module, as the parser found them."""
     found = check.accepts(impl.language.parse(source=source))

@@ -11,6 +11,7 @@ import re
 import pytest
 
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAMPLE, emitted
+from tessera_conformance.chapters.ir.kit.programs import declaring
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
 
@@ -274,7 +275,7 @@ FUSED = re.compile(r"@llvm\.(?:fma|fmuladd)\.|\"unsafe-fp-math\"=\"true\"|\"fp-c
 @pytest.mark.parametrize("source", [PRODUCT, CHAIN, DOUBLE], ids=["product", "fp32", "fp64"])
 def test_llvm_ir_permits_no_other_arithmetic(impl, check, source, target):
     """No flag of fast arithmetic or contraction stands at an instruction, and nothing is fused (AMB-LANG-265)."""
-    text = emitted(impl, check, source, "llvm", target)
+    text = emitted(impl, check, declaring(source, "strict"), "llvm", target)
     finds(check, r"^define ", text, "a function")
     lines = [re.sub(r"[%@][-\w.$]+", "", line) for line in text.splitlines() if " = " in line or " call " in line]
     flagged = [line.strip() for line in lines if FLAGS.search(line)]
@@ -286,7 +287,7 @@ def test_llvm_ir_permits_no_other_arithmetic(impl, check, source, target):
 @pytest.mark.parametrize(("source", "bits"), [(CHAIN, 32), (DOUBLE, 64)], ids=["fp32", "fp64"])
 def test_a_product_and_a_sum_are_rounded_each(impl, check, source, bits, target):
     """The assembly multiplies and adds: nothing is fused, flushed or approximate."""
-    text = emitted(impl, check, source, ASSEMBLY[target], target)
+    text = emitted(impl, check, declaring(source, "strict"), ASSEMBLY[target], target)
     if target in NVIDIA:
         finds(check, rf"^\s*mul(?:\.rn)?\.f{bits}\b", text, "a product")
         finds(check, rf"^\s*add(?:\.rn)?\.f{bits}\b", text, "a sum")

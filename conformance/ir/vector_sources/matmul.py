@@ -90,7 +90,7 @@ def to_narrower() -> Question:
     return programs.matmul(counted("fp32", (4, 9), seed=35), counted("fp32", (9, 4), seed=36), "bf16")
 
 
-@topic.vector("{dtype}/swallowed-ones", "LANG-10-06", dtype=FLOATS)
+@topic.vector("{dtype}/swallowed-ones", "LANG-10-01", dtype=FLOATS)
 def swallowed_ones(dtype: str) -> Question:
     """One large term, two units, minus the large term: the left fold loses both units, the pairwise tree one, an exact
     or backward sum none.
@@ -103,7 +103,7 @@ def swallowed_ones(dtype: str) -> Question:
     return programs.matmul(a, b)
 
 
-@topic.vector("{dtype}/left-fold", "LANG-10-06", dtype=FLOATS)
+@topic.vector("{dtype}/left-fold", "LANG-10-01", dtype=FLOATS)
 def left_fold(dtype: str) -> Question:
     """Forty-eight terms over a wide range of exponents, whose left fold, backward fold and pairwise tree differ."""
     a, b = counted(dtype, (4, 48), 41, wide(dtype)), counted(dtype, (48, 4), 42, wide(dtype))
@@ -113,7 +113,7 @@ def left_fold(dtype: str) -> Question:
     return programs.matmul(a, b, out)
 
 
-@topic.vector("{dtype}/rounded-product", "LANG-10-06", dtype=["fp32", "fp64"])
+@topic.vector("{dtype}/rounded-product", "LANG-10-01", dtype=["fp32", "fp64"])
 def rounded_product(dtype: str) -> Question:
     """The square of 1 + h after -1: its last bit is rounded away before the sum; a fused multiply-add keeps it."""
     h = power(-(float_format(dtype).fraction_bits // 2 + 1))
@@ -122,7 +122,7 @@ def rounded_product(dtype: str) -> Question:
     return programs.matmul(a, b)
 
 
-@topic.vector("{dtype}/rounded-products", "LANG-10-06", dtype=["fp32", "fp64"])
+@topic.vector("{dtype}/rounded-products", "LANG-10-01", dtype=["fp32", "fp64"])
 def rounded_products(dtype: str) -> Question:
     """Thirteen products with full significands: rounding each of them and fusing them give different sums."""
     a, b = counted(dtype, (4, 13), seed=43), counted(dtype, (13, 4), seed=44)

@@ -118,6 +118,18 @@ def literal(dtype: str) -> Question:
     return moved("pad", every_element(dtype, (3,)), low=[1], high=[1], value="0.1")
 
 
+@topic.vector("{dtype}/pad/negative-zero", dtype=FLOATS)
+def negative_zero(dtype: str) -> Question:
+    """The value is -0, which is not +0."""
+    return moved("pad", every_element(dtype, (3,)), low=[1], high=[1], value="-0.0")
+
+
+@topic.vector("{dtype}/const_tensor/negative-zero", dtype=FLOATS)
+def constant_zeros(dtype: str) -> Question:
+    """Zeros of both signs in a list."""
+    return moved("const_tensor", shape=[3], dtype=dtype, value=[-0.0, 0.0, 1])
+
+
 # Less
 
 

@@ -24,13 +24,13 @@ def small(dtype: str) -> Question:
     return programs.softmax(tensor(dtype, [[0, 1, 2, 3], [-1, Fraction(1, 2), 0, -2]]))
 
 
-@topic.vector("{dtype}/n-{n}", "LANG-10-11", *FINITE, dtype=FLOATS, n=["2", "3", "5", "7", "16"])
+@topic.vector("{dtype}/n-{n}", *FINITE, dtype=FLOATS, n=["2", "3", "5", "7", "16"])
 def lengths(dtype: str, n: str) -> Question:
     """Row lengths around the powers of two: an odd tail is carried, never padded."""
     return programs.softmax(counted(dtype, (4, int(n)), seed=71))
 
 
-@topic.vector("{dtype}/tree", "LANG-10-06", *FINITE, dtype=WIDE)
+@topic.vector("{dtype}/tree", "LANG-10-01", *FINITE, dtype=WIDE)
 def tree(dtype: str) -> Question:
     """Rows of eleven whose exponentials sum differently along the canonical tree and from left to right."""
     x = counted(dtype, (6, 11), seed=72)

@@ -32,7 +32,7 @@ def composition(name: str, description: str, part: str, steps: Steps) -> Violati
         with np.errstate(all="ignore"):
             return np.asarray(steps(x, kind))
 
-    return changed("LANG-10-11", name, description, (activations, part, compute), only=ACTIVATIONS)
+    return changed("LANG-02-04", name, description, (activations, part, compute), only=ACTIVATIONS)
 
 
 def by_tanh(x: Values, kind: DType) -> Values:
@@ -80,7 +80,7 @@ COMPOSITIONS = [
 
 def replacing(name: str, description: str, function: str, compute: Callable[..., Array]) -> Violation:
     """Another function of arrays in place of one of the activations."""
-    return changed("LANG-10-11", name, description, (activations, function, compute), only=ACTIVATIONS)
+    return changed("LANG-02-04", name, description, (activations, function, compute), only=ACTIVATIONS)
 
 
 def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
@@ -111,7 +111,7 @@ def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
 
 def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violation:
     """The final rounding done otherwise."""
-    return changed("LANG-10-11", name, description, (activations, "round_to", rule), only=ACTIVATIONS)
+    return changed("LANG-02-04", name, description, (activations, "round_to", rule), only=ACTIVATIONS)
 
 
 def flushing(x: Values, kind: DType, overflow: Overflow = "saturate") -> Values:

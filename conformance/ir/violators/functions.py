@@ -26,7 +26,7 @@ LN2, LOG2_E, HALF_PI, TAU = 0.6931471805599453, 1.4426950408889634, 1.5707963267
 def misjudged(name: str, description: str, functions: Mapping[str, Function]) -> Violation:
     """Some elementary functions replaced by others."""
     substitution = (elementary, "FUNCTIONS", {**elementary.FUNCTIONS, **functions})
-    return changed("LANG-10-11", name, description, substitution, only=functions)
+    return changed("LANG-02-04", name, description, substitution, only=functions)
 
 
 def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:

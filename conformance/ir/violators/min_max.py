@@ -29,7 +29,7 @@ def minmax(
             values = fold(x.values, axis % x.rank, combine)
         return Array(x.dtype, np.expand_dims(values, axis % x.rank) if keepdims else values)
 
-    return changed("LANG-10-06", name, description, (operation, "compute", staticmethod(compute)))
+    return changed("LANG-02-04", name, description, (operation, "compute", staticmethod(compute)))
 
 
 def place(name: str, description: str, find: Callable[[Values], Values]) -> Violation:
@@ -40,7 +40,7 @@ def place(name: str, description: str, find: Callable[[Values], Values]) -> Viol
             found = np.asarray(find(np.moveaxis(x.values, axis, -1)), np.int32)
         return Array(DTYPES["int32"], np.expand_dims(found, axis % x.rank) if keepdims else found)
 
-    return changed("LANG-10-06", name, description, (graph.ArgMax, "compute", staticmethod(compute)))
+    return changed("LANG-02-04", name, description, (graph.ArgMax, "compute", staticmethod(compute)))
 
 
 def last_largest(x: Values) -> Values:

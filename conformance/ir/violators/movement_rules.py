@@ -41,7 +41,7 @@ def scattering(name: str, description: str, add: Callable[[Values, Values, Value
             total = add(rows, indices.values.reshape(-1), np.moveaxis(flat, at, 0), x.dtype)
         return cast(Array(wide, np.moveaxis(total.astype(wide.carrier), 0, at).copy()), x.dtype)
 
-    return changed("LANG-10-06", name, description, (moving, "scattered", scattered), only=["scatter_add"])
+    return changed("LANG-10-01", name, description, (moving, "scattered", scattered), only=["scatter_add"])
 
 
 SCATTERED = moving.scattered

@@ -118,19 +118,19 @@ def over_the_last_axis(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
 
 
 NORMS = [
-    normed("uncentred", "LANG-10-06", "subtracts the square of the mean", LayerNorm, uncentred),
+    normed("uncentred", "LANG-10-01", "subtracts the square of the mean", LayerNorm, uncentred),
     normed("bessel", "LANG-02-04", "divides by one less than the count", LayerNorm, bessel),
     normed("eps_outside", "LANG-02-04", "adds eps to the root", LayerNorm, eps_outside),
-    normed("divided", "LANG-10-06", "divides by a rounded root", LayerNorm, divided),
-    normed("factors_first", "LANG-10-06", "multiplies gamma and root first", LayerNorm, factors_first),
+    normed("divided", "LANG-10-01", "divides by a rounded root", LayerNorm, divided),
+    normed("factors_first", "LANG-10-01", "multiplies gamma and root first", LayerNorm, factors_first),
     normed("without_beta", "LANG-02-04", "adds no beta", LayerNorm, without_beta),
     normed("without_eps", "LANG-02-04", "adds no eps", RmsNorm, without_eps),
     normed("by_sum", "LANG-02-04", "takes the sum of the squares", RmsNorm, by_sum),
-    normed("rms_divided", "LANG-10-06", "divides by a rounded root mean square", RmsNorm, rms_divided),
-    normed("unit_rounded", "LANG-10-06", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
+    normed("rms_divided", "LANG-10-01", "divides by a rounded root mean square", RmsNorm, rms_divided),
+    normed("unit_rounded", "LANG-10-01", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
     normed("last_axis", "LANG-02-04", "normalizes along the last axis, whatever is asked", RmsNorm, over_the_last_axis),
     changed(
-        "LANG-10-06",
+        "LANG-10-01",
         "narrow",
         "normalizes in the operand's own type",
         (norms, "widened", in_the_operands_type),
@@ -238,9 +238,9 @@ def scaled(name: str, description: str, scale: Callable[[Any, Term], Term]) -> V
 
 ATTENTION = [
     attended("scores_rounded", "LANG-10-02", "rounds scores to the operands' type", scores_rounded),
-    attended("weights_rounded", "LANG-10-06", "rounds weights to the operands' type", weights_rounded),
-    attended("queries_scaled", "LANG-10-06", "scales the queries", queries_scaled),
-    attended("divided_at_the_end", "LANG-10-06", "divides behind the second product", divided_at_the_end),
+    attended("weights_rounded", "LANG-10-01", "rounds weights to the operands' type", weights_rounded),
+    attended("queries_scaled", "LANG-10-01", "scales the queries", queries_scaled),
+    attended("divided_at_the_end", "LANG-10-01", "divides behind the second product", divided_at_the_end),
     attended("naive", "LANG-10-03", "does not subtract the maximum of the scores", naive),
     scaled("unscaled", "scales by 1", lambda self, scores: scores.beside(1)),
     scaled("by_the_width", "scales by 1 over the width", lambda self, scores: scores.beside(1) / self.q.shape[-1]),

@@ -82,7 +82,7 @@ PRODUCTS = [
     product("LANG-10-02", "wide_accumulator", "sums narrow products in fp64", accumulating("fp64", NARROW)),
     product("LANG-10-02", "half_accumulator", "sums narrow products in fp16", accumulating("fp16", NARROW)),
     product("LANG-10-06", "pairwise_product", "sums products along a tree", pairwise_product),
-    product("LANG-10-06", "fused_product", "does not round fp32 products before adding them", fused_product),
+    product("LANG-10-01", "fused_product", "does not round fp32 products before adding them", fused_product),
 ]
 
 
@@ -191,13 +191,13 @@ SOFTMAXES = [
         softmax_with(total=lambda x: fold(x, -1)[..., None]),
     ),
     softmax(
-        "LANG-10-11",
+        "LANG-15-07",
         "approximate_exponential",
         "takes an exponential that is now and then one unit off",
         softmax_with(exponential=one_ulp_off),
     ),
-    softmax("LANG-10-11", "reciprocal_softmax", "multiplies by the inverse of the sum", by_reciprocal),
-    softmax("LANG-10-11", "softmax_by_log", "subtracts the logarithm of the sum", by_log_sum_exp),
+    softmax("LANG-15-07", "reciprocal_softmax", "multiplies by the inverse of the sum", by_reciprocal),
+    softmax("LANG-15-07", "softmax_by_log", "subtracts the logarithm of the sum", by_log_sum_exp),
     softmax("LANG-15-07", "softmax_in_fp64", "computes softmax in fp64", in_fp64),
     softmax("LANG-15-07", "narrow_exponentials", "rounds exponentials to the operand's type", narrow_exponentials),
 ]

@@ -138,13 +138,13 @@ def tf32_result(a: Array, b: Array, out: DType | None) -> Array:
 ARITHMETICS = [
     multiplied("fused_fp64", "does not round products of fp64 either", computing(
         lambda kind: NodeArithmetic(kind, product="fused")
-    )),
+    ), "LANG-10-01"),
     multiplied("truncated_sums", "truncates partial sums", computing(
         lambda kind: NodeArithmetic(kind, rounding="toward_zero")
-    )),
+    ), "LANG-10-01"),
     multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(
         lambda kind: NodeArithmetic(kind, rounding="nearest_away")
-    )),
+    ), "LANG-10-01"),
     multiplied("flushed_product", "flushes subnormal operands and partial sums", computing(
         lambda kind: NodeArithmetic(kind, subnormals="flushed")
     ), "LANG-05.2-02"),

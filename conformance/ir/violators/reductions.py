@@ -163,7 +163,7 @@ def reduced(name: str, description: str, operation: type[graph.Reduction], compu
         with np.errstate(all="ignore"):
             return compute(x, axis, keepdims)
 
-    return changed("LANG-10-06", name, description, (operation, "compute", staticmethod(execute)))
+    return changed("LANG-10-01", name, description, (operation, "compute", staticmethod(execute)))
 
 
 def accumulated(accumulator: Callable[[DType], DType], combine: str) -> Callable[..., Array]:
@@ -243,7 +243,7 @@ def rounded_by(name: str, description: str, rule: Callable[..., Values]) -> Viol
     def to(x: Array, kind: DType) -> Array:
         return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)
 
-    return changed("LANG-10-06", name, description, (reductions, "cast", to))
+    return changed("LANG-10-01", name, description, (reductions, "cast", to))
 
 
 def flushing(name: str, description: str) -> Violation:
@@ -252,7 +252,7 @@ def flushing(name: str, description: str) -> Violation:
     def model(operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
         return NodeArithmetic(x.dtype.accumulator, subnormals="flushed")
 
-    return changed("LANG-10-06", name, description, (reductions, "_model", model))
+    return changed("LANG-10-01", name, description, (reductions, "_model", model))
 
 
 ACCUMULATORS = [

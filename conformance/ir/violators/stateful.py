@@ -154,7 +154,7 @@ NORMS = [
     batch_normed(
         "exchanged", "LANG-02-04", "takes the momentum for the share of the old statistics", "_moved", exchanged
     ),
-    batch_normed("channel_order", "LANG-10-06", "adds a channel up last axis first", "_of_channels", in_another_order),
+    batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),
     batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", computed(unbiased)),
     batch_normed("always_moving", NORM, "moves statistics without training", "compute", computed(always_moving)),
     batch_normed("never_moving", NORM, "never moves statistics", "compute", computed(never_moving)),

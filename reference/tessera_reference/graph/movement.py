@@ -125,7 +125,7 @@ class Pad(Operation):
 
 
 def held_in(dtype: DType, value: int | float | bool) -> int | float | bool | None:
-    """A number rounded once to a dtype; nothing where that has no such value (AMB-LANG-124)."""
+    """A number rounded once to a dtype, -0 as -0; nothing where that has no such value (AMB-LANG-124)."""
     if dtype.kind == "bool":
         return bool(value) if value in (0, 1) else None
     if isinstance(value, bool) or not math.isfinite(value):
@@ -133,7 +133,7 @@ def held_in(dtype: DType, value: int | float | bool) -> int | float | bool | Non
     if dtype.kind == "int":
         return int(value) if value == int(value) and dtype.int_min <= value <= dtype.int_max else None
     held = round_exact(Fraction(value), dtype.component if dtype.kind == "complex" else dtype, "nonfinite")
-    return held if math.isfinite(held) else None
+    return math.copysign(held, value) if math.isfinite(held) else None
 
 
 def _grown(dim: Dim, width: int) -> Dim:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import Value
-from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FORMATS, tensor_of, values_of
+from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FORMATS, IntegerFormat, tensor_of, values_of
 from tessera_conformance.tensors import Tensor, shape_of
 
 Index: TypeAlias = tuple[int, ...]
@@ -239,7 +239,8 @@ def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
 def _leaves(dtype: str, value: object) -> list[Value]:
     """The numbers of a nested list in order, two for each of a complex dtype."""
     if isinstance(value, int | float | str):
-        number: list[Value] = [Fraction(value)]
-        return number + [exact.ZERO] * (dtype in COMPONENTS)
+        signed = str(value).startswith("-") and not isinstance(FORMATS[COMPONENTS.get(dtype, dtype)], IntegerFormat)
+        number: Value = exact.zero(signed) if Fraction(value) == 0 else Fraction(value)
+        return [number] + [exact.ZERO] * (dtype in COMPONENTS)
     assert isinstance(value, Sequence)
     return [leaf for item in value for leaf in _leaves(dtype, item)]

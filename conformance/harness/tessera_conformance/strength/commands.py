@@ -11,7 +11,6 @@ from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.adapter import Adapter
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
@@ -73,7 +72,7 @@ def strength(arguments: argparse.Namespace) -> int:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         if arguments.executor and (arguments.jobs or instead):
             raise ValueError(
-                "--executor goes with none of --jobs, --mutants and --variants, which are of this machine alone"
+                "--executor goes with none of --jobs, --mutants and --variants: they are of one machine"
             )
         suite = suite_of(arguments.cases or [])
         load_whole(load_adapter(arguments.control))

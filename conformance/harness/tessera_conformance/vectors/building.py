@@ -2,7 +2,7 @@
 
     topic = Topic(__doc__)
 
-    @topic.vector("{dtype}/k-tail", "LANG-10-06", dtype=["bf16", "fp32"])
+    @topic.vector("{dtype}/k-tail", "LANG-15-15", dtype=["bf16", "fp32"])
     def k_tail(dtype: str) -> Question:
         \"\"\"Thirteen products an element, one more than a multiple of four.\"\"\"
         return programs.matmul(counted(dtype, (2, 13), seed=1), counted(dtype, (13, 2), seed=2))

@@ -8,9 +8,7 @@ from tessera_conformance.dsl import returning, type_of, type_text
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
-from tessera_conformance.vectors.programs import applied, call_text, question
-
-ORDER_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
+from tessera_conformance.vectors.programs import ACCUMULATING, applied, call_text, question
 
 Setting = int | float | bool
 """What is asked for by an attribute."""
@@ -19,18 +17,18 @@ Setting = int | float | bool
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:
     """`op.layer_norm(X, G, B)`."""
     inputs = {"X": x, "G": gamma, "B": beta}
-    return applied("layer_norm", inputs, type_of(x), ORDER_CLAUSES, ("normalization",), **settings)
+    return applied("layer_norm", inputs, type_of(x), ACCUMULATING, ("normalization",), **settings)
 
 
 def rms_norm(x: Tensor, gamma: Tensor, **settings: Setting) -> Question:
     """`op.rms_norm(X, G)`."""
-    return applied("rms_norm", {"X": x, "G": gamma}, type_of(x), ORDER_CLAUSES, ("normalization",), **settings)
+    return applied("rms_norm", {"X": x, "G": gamma}, type_of(x), ACCUMULATING, ("normalization",), **settings)
 
 
 def batch_norm(x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, **settings: Setting) -> Question:
     """`op.batch_norm(X, G, B, M, V)`, all its results."""
     inputs = {"X": x, "G": gamma, "B": beta, "M": mean, "V": variance}
-    return several(inputs, "batch_norm", settings, ORDER_CLAUSES)
+    return several(inputs, "batch_norm", settings, ACCUMULATING)
 
 
 def sgd(parameter: Tensor, gradient: Tensor, velocity: Tensor, **settings: Setting) -> Question:
@@ -59,7 +57,7 @@ def dropout(x: Tensor, **settings: Setting) -> Question:
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, **settings: Setting) -> Question:
     """`op.flash_attention(Q, K, V)`."""
     inputs, result = {"Q": q, "K": k, "V": v}, type_text(q.dtype, (*q.shape[:-1], v.shape[-1]))
-    clauses = (*ORDER_CLAUSES, "LANG-10-03")
+    clauses = (*ACCUMULATING, "LANG-10-03")
     return applied("flash_attention", inputs, result, clauses, ("fused-attention",), **settings)
 
 

@@ -11,7 +11,7 @@ from tessera_conformance import oracle
 from tessera_conformance.dsl import type_text
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
-from tessera_conformance.vectors.programs import applied
+from tessera_conformance.vectors.programs import ACCUMULATING, applied
 
 _ANY = ("LANG-02-04",)
 _PLACES = ("LANG-02-04", "LANG-03.2-01")
@@ -20,7 +20,7 @@ _BROADCASTING = ("LANG-02-04", "LANG-03.2-02")
 CLAUSES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("select", "maximum", "minimum", "clamp", "broadcast"), _BROADCASTING),
     **dict.fromkeys(("transpose", "reshape", "slice", "gather", "concat", "pad"), _PLACES),
-    "scatter_add": ("LANG-02-04", "LANG-10-06"),
+    "scatter_add": ACCUMULATING,
     "layout_cast": ("LANG-02-04", "LANG-03.3-01"),
     "iota": ("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"),
     "const_tensor": ("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02"),

@@ -31,8 +31,11 @@ OPERATORS = {
 
 ELEMENTARY = list(UNARY)
 
-FUNCTION_CLAUSES = ("LANG-02-04", "LANG-10-11")
-REDUCTION_CLAUSES = ("LANG-02-04", "LANG-10-05", "LANG-10-06")
+ACCUMULATING = ("LANG-10-01", "LANG-02-04")
+"""What an operator judges that accumulates: the precision that it states, and that it gives what is defined of it."""
+
+EXTREMES = ("max", "min", "argmax")
+"""Reductions that round nothing."""
 
 QUOTED = ("approximate", "norm", "overflow")
 """The attributes that are texts; others that look like one are names."""
@@ -44,18 +47,18 @@ COMPARISONS = ["equal", "not_equal", "less", "greater", "less_or_equal", "greate
 def matmul(a: Tensor, b: Tensor, out: str | None = None) -> Question:
     """`op.matmul(A, B)`, with another result type on request."""
     result = type_text(out or a.dtype, (*a.shape[:-1], b.shape[-1]))
-    return applied("matmul", {"A": a, "B": b}, result, ("LANG-05.2-02", *_accumulation(a)), out=out)
+    return applied("matmul", {"A": a, "B": b}, result, (*_accumulation(a), "LANG-15-15", "LANG-05.2-02"), out=out)
 
 
 def matmul_operator(a: Tensor, b: Tensor) -> Question:
     """`A @ B`."""
     result = type_text(a.dtype, (*a.shape[:-1], b.shape[-1]))
-    return question({"A": a, "B": b}, "A @ B", result, "matmul", {}, ("LANG-02.3-65",))
+    return question({"A": a, "B": b}, "A @ B", result, "matmul", {}, (*_accumulation(a), "LANG-15-15", "LANG-02.3-65"))
 
 
 def softmax(x: Tensor, axis: int | None = None) -> Question:
     """`op.softmax(X)`, along the last axis unless another is asked for."""
-    return applied("softmax", {"X": x}, type_of(x), ("LANG-05.2-03", "LANG-15-07"), axis=axis)
+    return applied("softmax", {"X": x}, type_of(x), ("LANG-15-07", "LANG-05.2-03"), axis=axis)
 
 
 def binary(operator: str, a: Tensor, b: Tensor) -> Question:
@@ -101,23 +104,23 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     ]
     inputs = {"Q": q, "K": k, "V": v}
     check = Check("oracle.attention", tuple(inputs), {"factor": factor})
-    clauses = ("LANG-05.2-02", "LANG-05.2-03", *_accumulation(q))
+    clauses = (*_accumulation(q), "LANG-15-15", "LANG-15-07", "LANG-05.2-02", "LANG-05.2-03")
     return Question(_call(inputs, result, body), check, clauses, ("tensor-ops",))
 
 
 def function(name: str, x: Tensor) -> Question:
     """`op.exp(X)` and its kin, named as in `ELEMENTARY`."""
-    return applied(name, {"X": x}, type_of(x), FUNCTION_CLAUSES, ("elementary-functions",))
+    return applied(name, {"X": x}, type_of(x), ("LANG-02-04",), ("elementary-functions",))
 
 
 def power(a: Tensor, b: Tensor) -> Question:
     """`op.pow(A, B)`."""
-    return applied("pow", {"A": a, "B": b}, type_of(a), FUNCTION_CLAUSES, ("elementary-functions",))
+    return applied("pow", {"A": a, "B": b}, type_of(a), ("LANG-02-04",), ("elementary-functions",))
 
 
 def activation(name: str, x: Tensor, approximate: str | None = None) -> Question:
     """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, whose tanh form is asked for by `approximate`."""
-    return applied(name, {"X": x}, type_of(x), FUNCTION_CLAUSES, ("activations",), approximate=approximate)
+    return applied(name, {"X": x}, type_of(x), ("LANG-02-04",), ("activations",), approximate=approximate)
 
 
 def relu(x: Tensor) -> Question:
@@ -130,7 +133,8 @@ def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Questi
     shape = list(x.shape)
     shape[axis : axis + 1 or None] = [1] if keepdims else []
     result = type_text("int32" if name == "argmax" else x.dtype, tuple(shape))
-    return applied(name, {"X": x}, result, REDUCTION_CLAUSES, ("reductions",), axis=axis, keepdims=keepdims or None)
+    clauses = ("LANG-02-04",) if name in EXTREMES else ACCUMULATING
+    return applied(name, {"X": x}, result, clauses, ("reductions",), axis=axis, keepdims=keepdims or None)
 
 
 def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:

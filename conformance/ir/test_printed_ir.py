@@ -1,0 +1,146 @@
+"""The text of the IR loses nothing: executed as it was printed, a program gives the same bits (language spec, 1 and 5).
+
+Constants are those of their decimal digits, rounded once; the other bits are frozen in golden vectors.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered
+from tessera_conformance.chapters.ir.kit.one_of_each import one_of_each
+from tessera_conformance.dsl import parameters_of, program, returning, tensor_of, type_of
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors import load
+
+LEVELS = [
+    pytest.param("graph", marks=feature("graph-ir-text")),
+    *(pytest.param(at, marks=feature(f"{at}-ir-text", f"lower-{at}")) for at in ("schedule", "tile", "target")),
+]
+
+DIGITS = ["0.1", "3.3333333333333333333", "1.0000001192092896", "0.00007", "123.456789", "0.30000000000000004"]
+"""Of these numbers six, nine and sixteen digits give other bits in some type."""
+
+EXTREMES = {
+    "fp64": ["9007199254740993.0", "5.0e-324", "2.2250738585072011e-308", "1.7976931348623157e308"],
+    "fp32": ["1.0e-45", "1.1754942e-38", "3.4028234663852886e38", "8388609.5"],
+    "bf16": ["1.0e-40", "3.3895313892515355e38"],
+    "fp16": ["6.0e-8", "65504.0"],
+}
+"""Numbers whose last bit counts, subnormals and limits."""
+
+INTEGERS = {"int64": [2**63 - 1, 1 - 2**63, 2**53 + 1], "int32": [2**31 - 1, 2**24 + 1], "int8": [127, -127]}
+
+
+def printed(impl, check, source, at, **inputs):
+    """What the function returns when the text of a level is executed."""
+    text = lowered(impl, check, source, at).text
+    return list(check.returns(executed_text(impl, text, at, function="f", **inputs))["outputs"])
+
+
+def constants(dtype, literals):
+    """A program that returns literals, each the value of a constant."""
+    body = [f"let c{place}: {dtype} = {literal};" for place, literal in enumerate(literals)]
+    return program(*body, f"return {', '.join(f'c{place}' for place in range(len(literals)))};")
+
+
+def rounded(dtype, literal):
+    """The number of a decimal literal, rounded once."""
+    format_ = float_format(dtype)
+    magnitude = format_.encode(Fraction(literal.lstrip("-")))
+    return Tensor.from_words(dtype, (), [magnitude | (format_.sign_bit if literal.startswith("-") else 0)])
+
+
+def agree(check, found, expected):
+    """As many values, and the same bits."""
+    check.equal(len(found), len(expected), "the number of values")
+    for value, right in zip(found, expected, strict=True):
+        check.bits(value, right, "read again from the text")
+
+
+@clause("LANG-01-03", "LANG-01-07")
+@pytest.mark.parametrize("dtype", EXTREMES)
+@pytest.mark.parametrize("at", LEVELS)
+def test_a_float_constant_keeps_every_bit(impl, check, dtype, at):
+    """Full significands, subnormals, limits and signed zeros are the same numbers in the text."""
+    positive = [*DIGITS, *EXTREMES[dtype], "0.0"]
+    literals = [*positive, *(f"-{literal}" for literal in positive)]
+    agree(check, printed(impl, check, constants(dtype, literals), at), [rounded(dtype, each) for each in literals])
+
+
+@clause("LANG-01-03", "LANG-01-07")
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("at", LEVELS)
+def test_an_integer_constant_keeps_every_bit(impl, check, dtype, at):
+    """Integers that no float holds are the same numbers in the text."""
+    values = INTEGERS[dtype]
+    agree(check, printed(impl, check, constants(dtype, values), at), [tensor_of(dtype, each) for each in values])
+
+
+@clause("LANG-01-03", "LANG-01-07")
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+@pytest.mark.parametrize("at", LEVELS)
+def test_a_constant_inside_a_computation_keeps_every_bit(impl, check, dtype, at):
+    """Ones times a constant, which a kernel may hold at the lower levels."""
+    for literal in ("0.1", "0.30000000000000004", "1.0000001192092896"):
+        ones = tensor_of(dtype, [1] * 40)
+        found = printed(impl, check, returning(f"A * {literal}", f"A: {type_of(ones)}"), at, A=ones)
+        agree(check, found, [Tensor.from_words(dtype, (40,), rounded(dtype, literal).words().tolist() * 40)])
+
+
+@clause("LANG-01-07")
+@feature("graph-ir-text", "tensor-ops")
+@pytest.mark.parametrize("literal", ["0.1", "0.30000000000000004", "-0.0", "5.0e-324"])
+def test_an_attribute_keeps_every_bit(impl, check, literal):
+    """The value of op.pad, an attribute, in fp64."""
+    source = returning(f"op.pad(A, low=[1], high=[0], value={literal})", "A: tensor<1xfp64>")
+    found = printed(impl, check, source, "graph", A=tensor_of("fp64", [2]))
+    value = rounded("fp64", literal).words().tolist()
+    agree(check, found, [Tensor.from_words("fp64", (2,), [*value, *tensor_of("fp64", 2).words().tolist()])])
+
+
+@clause("LANG-01-07")
+@feature("graph-ir-text")
+@level("strict")
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param(each, id=each.name, marks=feature(*each.features))
+        for each in load("ir/normalization")
+        if each.name in ("fp64/layer_norm/eps-0.1", "fp64/rms_norm/eps-1e-12")
+    ],
+)
+def test_a_number_under_a_root_keeps_every_bit(impl, check, vector):
+    """The attribute eps of a norm: the frozen bits."""
+    agree(check, printed(impl, check, vector.call.params["source"], "graph", **vector.call.inputs), vector.expected)
+
+
+@clause("LANG-01-03", "LANG-05-01")
+@feature("graph-ir-text")
+@level("strict")
+@pytest.mark.parametrize("vector", one_of_each())
+def test_a_printed_operation_is_the_same_operation(impl, check, vector):
+    """Every operation, printed as Graph IR and read again, has the frozen bits."""
+    agree(check, printed(impl, check, vector.call.params["source"], "graph", **vector.call.inputs), vector.expected)
+
+
+@clause("LANG-01-03")
+@pytest.mark.parametrize("at", LEVELS)
+def test_names_that_are_used_again_are_told_apart(impl, check, at):
+    """Names of inner blocks, loops and several assignments: each value has a name of its own in the text."""
+    source = program(
+        "let x: int32 = a + 1;",
+        "let y: int32 = 0;",
+        "if (a > b) { let x: int32 = a * 10; y = x + b; x = x + y; y = y + x; } else { let x: int32 = b; y = x; }",
+        "for (x in 0:3) { y = y * 2 + x; }",
+        "x = x + y;",
+        "return x, y;",
+        parameters=parameters_of("ab", "int32"),
+    )
+    for a, b, first, second in ((5, 4, 1274, 1268), (1, 4, 38, 36)):
+        found = printed(impl, check, source, at, a=tensor_of("int32", a), b=tensor_of("int32", b))
+        agree(check, found, [tensor_of("int32", first), tensor_of("int32", second)])

@@ -1,0 +1,149 @@
+"""Implementations in which the level of the run wins over a profile that a program declares, each for some operations.
+
+A run that asks for less than strict allows another order and other approximations (AMB-LANG-44), but not in a function
+that declares otherwise (AMB-LANG-111). Each is what another violator is all the time, in such runs only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.strength import Violation
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter
+
+from . import activations, fourier, functions, movement_rules, normalization, numerics, products, reductions, stateful
+
+FAST = ("fast",)
+BELOW_STRICT = ("fast", "deterministic")
+
+Condition = Callable[[Mapping[str, Any]], bool]
+"""Of the parameters of a call."""
+
+
+class Unheeding(ReferenceAdapter):
+    """The reference, changed in runs of some levels, whatever the program declares."""
+
+    def __init__(self, change: Violation, levels: tuple[str, ...], where: Condition) -> None:
+        super().__init__()
+        self.change, self.levels, self.where = change, levels, where
+
+    def language_execute(
+        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
+    ) -> dict[str, Any]:
+        """The results of a function; where they are changed, always by Graph IR."""
+        given: dict[str, Any] = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
+        if level not in self.levels or not self.where(given):
+            return super().language_execute(**given)
+        with self.change.broken() as changed:
+            assert isinstance(changed, ReferenceAdapter)
+            return changed.language_execute(**given | {"at": "graph"})
+
+
+def everywhere(given: Mapping[str, Any]) -> bool:
+    """In every program."""
+    return True
+
+
+def unheeded(
+    name: str,
+    clause: str,
+    description: str,
+    change: Violation,
+    levels: tuple[str, ...] = FAST,
+    where: Condition = everywhere,
+) -> Violation:
+    """A change that the level of the run permits and the program does not."""
+
+    @contextmanager
+    def broken() -> Iterator[Adapter]:
+        yield Unheeding(change, levels, where)
+
+    return Violation(name, clause, description, broken)
+
+
+def of(module: ModuleType, name: str) -> Violation:
+    """The violator of a module by its name."""
+    lists = [value for value in vars(module).values() if isinstance(value, list)]
+    found = [each for values in lists for each in values if isinstance(each, Violation) and each.name == name]
+    return found[0]
+
+
+def with_helpers(given: Mapping[str, Any]) -> bool:
+    """Where a function calls another one."""
+    return str(given["source"]).count("func ") > 1
+
+
+def with_blocks(given: Mapping[str, Any]) -> bool:
+    """Where a block declares the profile."""
+    return "numerics.profile(" in given["source"]
+
+
+def below_graph(given: Mapping[str, Any]) -> bool:
+    """Where the program is executed at a lower level."""
+    return given.get("at", "graph") not in ("graph", "native")
+
+
+def fold() -> Violation:
+    """Sums from left to right."""
+    return of(reductions, "fold")
+
+
+def blocks() -> Violation:
+    """Products in blocks."""
+    return of(products, "blocked_product")
+
+
+ORDER = [
+    unheeded("sums", "LANG-10-06", "adds strict sums from left to right in a fast run", fold()),
+    unheeded("sums_in_deterministic_runs", "LANG-10-06", "adds strict sums in another order in a deterministic run",
+             of(reductions, "strided_halves"), ("deterministic",)),
+    unheeded("products", "LANG-10-06", "adds strict products in blocks in a fast run", blocks()),
+    unheeded("means", "LANG-10-06", "multiplies strict means by 1 / n in a fast run",
+             of(reductions, "mean_by_reciprocal")),
+    unheeded("log_sum_exp", "LANG-10-06", "computes strict log-sum-exp in fp64 in a fast run",
+             of(reductions, "log_sum_exp_in_fp64")),
+    unheeded("softmax", "LANG-10-06", "adds up strict softmax from left to right in a fast run",
+             of(numerics, "folded_softmax")),
+    unheeded("norms", "LANG-10-06", "takes the variance from two sums in a fast run", of(normalization, "uncentred")),
+    unheeded("rms_norms", "LANG-10-06", "divides by a rounded root in a fast run", of(normalization, "rms_divided")),
+    unheeded("attention", "LANG-10-06", "divides strict attention at its end in a fast run",
+             of(normalization, "divided_at_the_end")),
+    unheeded("channels", "LANG-10-06", "adds strict channels last axis first in a fast run",
+             of(stateful, "channel_order")),
+    unheeded("updates", "LANG-10-06", "adds strict updates backwards in a fast run",
+             of(movement_rules, "updates_backwards")),
+    unheeded("transforms", "LANG-10-06", "adds strict transforms from left to right in a fast run",
+             of(fourier, "folded_transform")),
+    unheeded("helpers", "LANG-10-06", "adds in another order in functions that a strict one calls", fold(),
+             BELOW_STRICT, with_helpers),
+    unheeded("blocks", "LANG-10-06", "keeps a block's profile for products alone", fold(), BELOW_STRICT, with_blocks),
+    unheeded("lower_levels", "LANG-10-06", "loses the profile below Graph IR", blocks(), BELOW_STRICT, below_graph),
+    unheeded("deterministic_sums", "LANG-10-05", "adds deterministic sums in another order in a fast run", fold()),
+    unheeded("deterministic_products", "LANG-10-05", "adds deterministic products in blocks in a fast run", blocks()),
+    unheeded("deterministic_norms", "LANG-10-05", "divides by a rounded root in a fast run",
+             of(normalization, "divided")),
+]  # fmt: skip
+
+APPROXIMATIONS = [
+    *(
+        unheeded(f"function_{name}", "LANG-10-11", f"takes a fast {name} in a fast run", of(functions, f"libm_{name}"))
+        for name in ("exp", "log1p", "sin", "tanh", "erf", "rsqrt", "pow")
+    ),
+    unheeded("narrow_functions", "LANG-10-11", "truncates strict functions of narrow types in a fast run",
+             of(functions, "truncated")),
+    unheeded("activations", "LANG-10-11", "takes a fast exponential for strict sigmoids in a fast run",
+             of(activations, "approximate_exp")),
+    unheeded("exponentials", "LANG-10-11", "takes a fast exponential for strict softmax in a fast run",
+             of(numerics, "approximate_exponential")),
+    unheeded("reciprocals", "LANG-10-11", "multiplies strict softmax by an inverse in a deterministic run",
+             of(numerics, "reciprocal_softmax"), ("deterministic",)),
+    unheeded("optimizers", "LANG-10-11", "adds eps under the root of a strict step in a fast run",
+             of(stateful, "eps_inside")),
+    unheeded("deterministic_function", "LANG-10-07", "takes a fast exponential for a deterministic one in a fast run",
+             of(functions, "libm_exp")),
+]  # fmt: skip

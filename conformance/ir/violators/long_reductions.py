@@ -1,0 +1,92 @@
+"""Implementations that leave the order of the canon where a reduction is longer than a tile (language spec, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph.attention import FlashAttention
+from tessera_reference.graph.reductions import ArgMax
+from tessera_reference.numerics import reductions as numerics
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.trees import fold, pairwise
+
+from .changes import changed
+from .normalization import divided_at_the_end
+from .products import in_blocks, multiplied, over
+from .reductions import Node, ordered
+
+Values: TypeAlias = Any
+DECOMPOSE = FlashAttention.decompose
+
+
+def adjacent(rows: Values, node: Node) -> Values:
+    """The canonical tree."""
+    return pairwise(rows, 0, lambda a, b: node([a, b]))
+
+
+def in_tiles(size: int) -> Callable[[Values, Node, int], Values]:
+    """The canonical tree within each tile, the tiles from left to right."""
+
+    def order(rows: Values, node: Node, neutral: int) -> Values:
+        tiles = [adjacent(rows[first : first + size], node) for first in range(0, len(rows), size)]
+        return fold(np.stack(tiles), 0, lambda a, b: node([a, b]))
+
+    return order
+
+
+def strided(width: int) -> Callable[[Values, Node, int], Values]:
+    """Each lane adds every width-th element; then the lanes by the canonical tree."""
+
+    def order(rows: Values, node: Node, neutral: int) -> Values:
+        lanes = [fold(rows[lane::width], 0, lambda a, b: node([a, b])) for lane in range(min(width, len(rows)))]
+        return adjacent(np.stack(lanes), node)
+
+    return order
+
+
+def later_tile(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """The last of equal elements, where they stand in two tiles of 64."""
+    found = numerics.argmax(x, axis, keepdims)
+    if x.shape[axis] <= 64:
+        return found
+    values = np.moveaxis(x.values, axis, -1)
+    last = values.shape[-1] - 1 - np.argmax(values[..., ::-1] == values.max(-1, keepdims=True), axis=-1)
+    places = np.expand_dims(last, axis) if keepdims else last
+    same = found.values // 64 == places // 64
+    return Array(found.dtype, np.where(same, found.values, places).astype(found.values.dtype))
+
+
+def in_key_blocks(self: Any, build: Any, *operands: Any) -> Any:
+    """Weights divided at the end, as blocks of 64 keys make it, where there are more keys."""
+    decompose = divided_at_the_end if operands[1].type.shape[-2] > 64 else DECOMPOSE
+    return decompose(self, build, *operands)
+
+
+PRODUCTS: list[Violation] = [
+    multiplied(f"blocks_of_{size}", f"adds blocks of {size} terms for themselves", over(in_blocks(size)))
+    for size in (64, 128, 256)
+]
+
+SUMS: list[Violation] = [
+    *(
+        ordered(f"tiles_of_{size}", f"adds tiles of {size} elements from left to right", in_tiles(size), "LANG-10-06")
+        for size in (32, 64)
+    ),
+    *(
+        ordered(f"{width}_lanes", f"adds every {width}th element in a lane of its own", strided(width), "LANG-10-06")
+        for width in (64, 128, 256)
+    ),
+    ordered("tiles_deterministic", "adds tiles of 64, and declares pairs", in_tiles(64), "LANG-10-05"),
+    ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", strided(256), "LANG-10-05"),
+]
+
+OTHERS: list[Violation] = [
+    changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
+            (ArgMax, "compute", staticmethod(later_tile)), only=["argmax"]),
+    changed("LANG-10-06", "key_blocks", "divides the attention of more than 64 keys at its end",
+            (FlashAttention, "decompose", in_key_blocks), only=["flash_attention"]),
+]  # fmt: skip

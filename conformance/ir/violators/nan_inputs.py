@@ -1,0 +1,125 @@
+"""Implementations that know only the usual NaN: positive, with the first bit of its fraction alone (AMB-LANG-105)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.graph import elementwise
+from tessera_reference.graph import reductions as graph
+from tessera_reference.numerics import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.ordering import larger
+from tessera_reference.numerics.rounding import Overflow, cast, round_to
+
+from .casts import floats, miscast
+from .changes import changed
+from .min_max import minmax, place
+
+Values: TypeAlias = Any
+
+
+def words(values: Values) -> Values:
+    """The codes of fp32 or fp64, as the values are stored."""
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def fraction(values: Values) -> Values:
+    """The fractions of fp32 or fp64."""
+    bits = 23 if values.dtype.itemsize == 4 else 52
+    return words(values) & ((1 << bits) - 1)
+
+
+def quiet(values: Values) -> Values:
+    """Where a NaN has the first bit of its fraction set."""
+    first = 1 << (22 if values.dtype.itemsize == 4 else 51)
+    return np.isnan(values) & (fraction(values) & first != 0)
+
+
+def negative_nan(values: Values) -> Values:
+    """Where a NaN has its sign bit set."""
+    return np.isnan(values) & np.signbit(values)
+
+
+# Casts
+
+
+def with_bias(x: Array, target: DType, overflow: Overflow) -> Array:
+    """fp32 to bf16 by adding half and the last bit that is kept to the code: a NaN of ones becomes a zero."""
+    codes = x.values.view(np.uint32)
+    with np.errstate(over="ignore"):
+        rounded = (codes + np.uint32(0x7FFF) + ((codes >> 16) & np.uint32(1))) & np.uint32(0xFFFF0000)
+    return Array(target, np.where(np.isinf(x.values), x.values, rounded.view(np.float32)))
+
+
+def fraction_cut(x: Array, target: DType, overflow: Overflow) -> Array:
+    """The fraction of a NaN is cut off to that of the target: what is left of it may be an infinity."""
+    result = cast(x, target, overflow).values
+    kept = np.uint64(target.fraction_bits)
+    width = np.uint64(23 if x.values.dtype.itemsize == 4 else 52)
+    lost = np.isnan(x.values) & (fraction(x.values).astype(np.uint64) >> (width - kept) == 0)
+    instead = round_to(np.copysign(np.float64(np.inf), x.values.astype(np.float64)), target, overflow)
+    return Array(target, np.where(lost, instead.astype(result.dtype), result))
+
+
+def true_if_quiet(x: Array, target: DType, overflow: Overflow) -> Array:
+    """A NaN is known by the first bit of its fraction; others count as zero."""
+    return Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values)))
+
+
+def from_wide(source: DType, target: DType) -> bool:
+    """From fp32, tf32 or fp64 to a narrower type that has infinities or NaN."""
+    return floats(source, target) and not source.is_narrow and target.bits < source.bits
+
+
+CASTS = [
+    miscast("with_bias", "rounds fp32 to bf16 by an addition to the code, NaN too", with_bias,
+            lambda source, target: source.name == "fp32" and target.name == "bf16"),
+    miscast("fraction_cut", "cuts the fraction of a NaN off, to infinity", fraction_cut, from_wide),
+    miscast("true_if_quiet", "takes signalling NaN for false", true_if_quiet,
+            lambda source, target: target.kind == "bool" and source.kind == "float" and not source.is_narrow),
+]  # fmt: skip
+
+
+# Order
+
+
+def below_all(values: Values) -> Values:
+    """A negative NaN counts as a number below all others."""
+    return np.where(negative_nan(values), values.dtype.type(-np.inf), values)
+
+
+def compared(name: str, clause: str, operation: type[Any]) -> Violation:
+    """A comparison by the order of codes, in which a positive NaN is known and a negative one is not."""
+    compute = operation.compute
+
+    def by_codes(a: Array, b: Array) -> Array:
+        if a.dtype.kind != "float":
+            return compute(a, b)  # type: ignore[no-any-return]
+        return compute(*(Array(each.dtype, below_all(each.values)) for each in (a, b)))  # type: ignore[no-any-return]
+
+    description = "takes a negative NaN for the least of all numbers"
+    return changed(clause, name, description, (operation, "compute", staticmethod(by_codes)))
+
+
+def largest_by_codes(a: Values, b: Values) -> Values:
+    """The larger of two, of which a negative NaN is the least."""
+    return larger(below_all(a), below_all(b)) if a.dtype.kind == "f" else np.maximum(a, b)
+
+
+def place_by_codes(x: Values) -> Values:
+    """The place of the largest, a negative NaN being the least."""
+    kind = next(each for each in DTYPES.values() if each.carrier == x.dtype)
+    return reductions.argmax(Array(kind, below_all(x) if x.dtype.kind == "f" else x), -1).values
+
+
+ORDER = [
+    compared("negative_nan_less", "LANG-02.3-68", elementwise.Less),
+    compared("negative_nan_not_greater", "LANG-02.3-69", elementwise.Greater),
+    compared("negative_nan_equal", "LANG-02.3-66", elementwise.Equal),
+    minmax("max_by_codes", "takes a negative NaN for the least of all numbers", graph.Max, largest_by_codes),
+    place("argmax_by_codes", "takes a negative NaN for the least of all numbers", place_by_codes),
+]

@@ -1,0 +1,84 @@
+"""Entries that are right for one scalar and wrong for several, and metadata that are hidden wrongly (section 16)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter
+
+from .target_emission import reads, tells
+from .verifiers_of_text import overlooks, turns_down
+
+Inputs = dict[str, Tensor]
+
+
+class Exchanging(ReferenceAdapter):
+    """The reference, whose kernels at Target IR find the values of scalars in other places."""
+
+    def __init__(self, change: Callable[[Inputs, list[str]], None]) -> None:
+        super().__init__()
+        self.change = change
+
+    def language_execute(self, *, inputs: Mapping[str, Tensor], at: str = "graph", **request: Any) -> dict[str, Any]:
+        """The results of a function."""
+        given = dict(inputs)
+        declared = re.findall(r"(\w+): (?:int|fp)\d+", request["source"].split("{")[1])
+        scalars = [name for name in declared if name in given]
+        if at == "target":
+            self.change(given, scalars)
+        return super().language_execute(inputs=given, at=at, **request)
+
+
+def by_name(given: Inputs, scalars: list[str]) -> None:
+    """Scalars of one type are packed by name and read in the order of their declaration."""
+    for kind in {given[name].dtype for name in scalars}:
+        same = [name for name in scalars if given[name].dtype == kind]
+        given.update(zip(same, [given[name] for name in sorted(same)], strict=True))
+
+
+def last_twice(given: Inputs, scalars: list[str]) -> None:
+    """Of three scalars or more the last takes the place of the one before."""
+    if len(scalars) > 2 and given[scalars[-2]].dtype == given[scalars[-1]].dtype:
+        given[scalars[-2]] = given[scalars[-1]]
+
+
+def exchanging(name: str, clause: str, description: str, change: Callable[[Inputs, list[str]], None]) -> Violation:
+    """Scalars of kernels that change places."""
+    return replaced(clause, description, lambda: Exchanging(change), name=name)
+
+
+def widest_first(entry: dict[str, Any]) -> None:
+    """Where there are scalars of two widths, the wide ones stand among the buffers."""
+    arguments = entry["arguments"]
+    if {"fp32", "fp64"} <= set(arguments):
+        entry["arguments"] = sorted(arguments, key=lambda each: each == "fp32")
+        entry["arguments"].insert(0, entry["arguments"].pop(arguments.index("fp64")))
+
+
+ORDERS = [
+    overlooks("fifth_parameter", "LANG-16-02", "that a buffer is the fifth parameter, behind scalars",
+              r"%p4 stands behind"),
+    turns_down("two_of_a_type", "LANG-16-03", "two scalars of one type side by side", r"type = \([^)]*fp32, fp32"),
+    turns_down("wide_last", "LANG-16-03", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
+    exchanging("packed_by_name", "LANG-16-03", "packs scalars of one type by name", by_name),
+    exchanging("last_twice", "LANG-16-03", "passes the last of three scalars twice", last_twice),
+    tells("wide_among_buffers", "LANG-16-02", "puts a wide scalar before the buffers where there is a narrow one too",
+          widest_first),
+]  # fmt: skip
+
+HIDDEN = [
+    reads("hidden_addresses", "LANG-16-04", "hides addresses behind the scalars in PTX", "ptx",
+          r"\.param \.u32 (tss_kernel_\w+)$", r".param .u64 \1"),
+    reads("many_hidden", "LANG-16-04", "hides a fourth number in PTX", "ptx",
+          r"(\.param \.u32 tss_kernel_\w+)\n\)", r"\1,\n\t.param .u32 tss_kernel_more\n)"),
+    reads("hidden_as_buffers", "LANG-16-04", "lists hidden numbers as buffers for AMD", "amdgcn",
+          r"(grid_dim_z\n.*\n.*\n *\.value_kind: +)by_value", r"\1global_buffer"),
+    reads("hidden_wide", "LANG-16-04", "lists hidden numbers of 64 bits for AMD", "amdgcn",
+          r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>8"),
+    reads("scalars_hidden", "LANG-16-03", "lists scalars as hidden for AMD", "amdgcn",
+          r"(scalar1\.\d+\n.*\n.*\n *\.value_kind: +)by_value", r"\1hidden_none"),
+]  # fmt: skip

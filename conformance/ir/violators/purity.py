@@ -1,0 +1,97 @@
+"""Operations that write over their operands, or keep something of a call for another (language spec, 2.3 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
+from tessera_reference.graph.interpreter import Interpreter
+from tessera_reference.numerics.array import Array
+
+Change: TypeAlias = Callable[[Array, Any], Array]
+"""What becomes of an operand, given the result."""
+
+BLOCK = Interpreter.block
+
+
+def over(operand: Array, result: Any) -> Array:
+    """The result, where it fits into the operand's place."""
+    return result if (result.dtype, result.shape) == (operand.dtype, operand.shape) else operand
+
+
+def cleared(operand: Array, result: Any) -> Array:
+    """Zeros: the operand was the scratch of its reduction."""
+    return Array(operand.dtype, np.zeros_like(operand.values))
+
+
+def without_signs(operand: Array, result: Any) -> Array:
+    """Magnitudes."""
+    return Array(operand.dtype, np.abs(operand.values))
+
+
+def writing(name: str, clause: str, description: str, operations: Sequence[str], change: Change) -> Violation:
+    """Some operations change their first operand, where it is the result of another operation."""
+
+    def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
+        frame.update(zip(block.arguments, arguments, strict=True))
+        made = set(block.arguments)
+        for instruction in block.instructions:
+            single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+            yield from BLOCK(self, single, (), frame)
+            first = instruction.operands[0] if instruction.operands else None
+            if instruction.operation.short_name in operations and first not in made and first in frame:
+                frame[first] = change(frame[first], frame[instruction.results[0]])
+        return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))
+
+    return replaced(clause, description, make, (Interpreter, "block", block), name=name)
+
+
+def remembering(name: str, clause: str, description: str, operations: Sequence[str]) -> Violation:
+    """Some operations give again what they gave for operands of the same types."""
+    known: dict[Any, Any] = {}
+
+    def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
+        known.clear()
+        frame.update(zip(block.arguments, arguments, strict=True))
+        for instruction in block.instructions:
+            single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+            yield from BLOCK(self, single, (), frame)
+            if instruction.operation.short_name in operations:
+                key = (instruction.operation.short_name, *(str(each.type) for each in instruction.operands))
+                frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
+        return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))
+
+    return replaced(clause, description, make, (Interpreter, "block", block), name=name)
+
+
+in_place = partial(writing, change=over)
+
+IN_PLACE = [
+    in_place("scatter_add_in_place", "LANG-02.3-55", "adds updates into the operand itself", ["scatter_add"]),
+    in_place("softmax_in_place", "LANG-02.3-55", "writes softmax over its operand", ["softmax"]),
+    in_place("norms_in_place", "LANG-04-02", "writes norms over their operand", ["layer_norm", "rms_norm"]),
+    in_place("activations_in_place", "LANG-04-02", "writes activations over their operand",
+             ["relu", "gelu", "silu", "sigmoid"]),
+    in_place("functions_in_place", "LANG-02.3-55", "writes functions over their operand", ["exp", "log", "rsqrt"]),
+    in_place("clamp_in_place", "LANG-04-01", "writes bounded numbers over their operand",
+             ["clamp", "maximum", "minimum"]),
+    in_place("operators_in_place", "LANG-04-01", "writes quotients over their first operand", ["divide"]),
+    writing("sum_as_scratch", "LANG-04-02", "adds up in the place of the operand", ["sum", "mean", "logsumexp"],
+            change=cleared),
+    writing("fft_as_scratch", "LANG-04-02", "transforms in the place of the operand", ["fft", "ifft"], change=cleared),
+    writing("argmax_of_magnitudes", "LANG-04-01", "leaves magnitudes where the largest was looked for",
+            ["max", "min", "argmax"], change=without_signs),
+]  # fmt: skip
+
+REMEMBERED = [
+    remembering("remembered_sums", "LANG-02.3-55", "gives again the sum of another operand of the type", ["sum"]),
+    remembering("remembered_functions", "LANG-04-01", "gives again a function of another operand of the type",
+                ["tanh", "erf", "sin"]),
+    remembering("remembered_gathers", "LANG-02.3-55", "gives again what it gathered from another operand", ["gather"]),
+]  # fmt: skip
