@@ -1,0 +1,291 @@
+"""Images that are forged field by field, their checksum in order (runtime specification, 7, 8.1, 19.A; AMB-RT-43).
+
+`docs/fatbin.md` says what each field has to be; an implementation with a container of its own is not judged here.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tessera_conformance.chapters.abi.kit.fatbins import (
+    HEADER_BYTES,
+    NAME_BYTES,
+    Fatbin,
+    Section,
+    parsed,
+    patched,
+    table_at,
+    written,
+)
+from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.modules import filled, loading
+from tessera_conformance.marks import clause
+from tessera_conformance.transports import Inapplicable
+
+INVALID = "TESS_ERR_INVALID_VALUE"
+ARCH_MISMATCH = "TESS_ERR_ARCH_MISMATCH"
+ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
+
+
+def number(value: int, size: int) -> bytes:
+    """A field of the container."""
+    return (value % (1 << 8 * size)).to_bytes(size, "little")
+
+
+def field(image: bytes, offset: int, size: int, change: Callable[[int], int]) -> bytes:
+    """An image with another number in a field."""
+    return patched(image, offset, number(change(int.from_bytes(image[offset : offset + size], "little")), size))
+
+
+def in_table(offset: int, size: int, change: Callable[[int], int], section: int = -1) -> Callable[[bytes], bytes]:
+    """Another number in the entry of a section, of the last one unless it is named."""
+
+    def forged(image: bytes) -> bytes:
+        fatbin = parsed(image)
+        place = table_at(fatbin, section % len(fatbin.sections))
+        return field(image, place + offset, size, change)
+
+    return forged
+
+
+# The container
+
+HEADERS: dict[str, tuple[int, int, Callable[[int], int]]] = {
+    "magic": (7, 1, lambda value: value ^ 1),
+    "next container version": (8, 2, lambda value: 2),
+    "no container version": (8, 2, lambda value: 0),
+    "not zero": (10, 2, lambda value: 1),
+    "eight bytes more": (16, 8, lambda value: value + 8),
+    "eight bytes less": (16, 8, lambda value: value - 8),
+    "4 GiB more": (16, 8, lambda value: value + (1 << 32)),
+    "one more target": (24, 4, lambda value: value + 1),
+    "no target": (24, 4, lambda value: 0),
+    "targets without end": (24, 4, lambda value: (1 << 32) - 1),
+    "targets that overflow": (24, 4, lambda value: value + (1 << 27)),
+    "one more section": (28, 4, lambda value: value + 1),
+    "one section less": (28, 4, lambda value: value - 1),
+    "no section": (28, 4, lambda value: 0),
+    "sections without end": (28, 4, lambda value: (1 << 32) - 1),
+}
+
+TABLES: dict[str, Callable[[bytes], bytes]] = {
+    "a kind that is unknown": in_table(0, 4, lambda value: 99),
+    "no kind": in_table(0, 4, lambda value: 0),
+    "a target behind the last": in_table(4, 4, lambda value: 77),
+    "metadata for a target": in_table(4, 4, lambda value: 0, section=0),
+    "no metadata": in_table(0, 4, lambda value: 1, section=0),
+    "an offset in the header": in_table(8, 8, lambda value: 0),
+    "an offset eight bytes on": in_table(8, 8, lambda value: value + 8),
+    "an offset that is odd": in_table(8, 8, lambda value: value + 1),
+    "an offset behind the end": in_table(8, 8, lambda value: 1 << 40),
+    "an offset that overflows": in_table(8, 8, lambda value: (1 << 64) - 8),
+    "a byte less": in_table(16, 8, lambda value: value - 1),
+    "a byte more": in_table(16, 8, lambda value: value + 1),
+    "a size that overflows": in_table(16, 8, lambda value: (1 << 64) - 8),
+    "the digest": in_table(24, 1, lambda value: value ^ 1),
+    "the end of the digest": in_table(55, 1, lambda value: value ^ 0x80),
+}
+
+
+def judge_refused(session: MeshSession, image: bytes, forged: bytes) -> None:
+    """tessModuleLoad refuses the forged image as an invalid value, and nothing is left of it; the right one loads."""
+    refused(session.check, loading(session, forged.hex()), INVALID)
+    session.synchronize()
+    module = session.check.returns(loading(session, image.hex()), "the image itself loads")["module"]
+    session.check.equal(filled(session, session.kernel_of(module, "fill"), 3), [3] * COUNT, "what its kernel writes")
+
+
+def image_of(session: MeshSession) -> bytes:
+    """An image for the machine, in the suite's container."""
+    image = bytes.fromhex(compiled(session.impl, session.check))
+    session.check.given(written(parsed(image)) == image, "the image is written as docs/fatbin.md says")
+    return image
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize(("offset", "size", "change"), HEADERS.values(), ids=HEADERS)
+def test_a_forged_header_is_refused(impl, check, offset, size, change):
+    """Magic, versions, sizes and counts are those of the bytes that follow."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, field(image, offset, size, change))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("forge", TABLES.values(), ids=TABLES)
+def test_a_forged_section_table_is_refused(impl, check, forge):
+    """Kinds, targets, offsets, sizes and digests are those of the sections."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, forge(image))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("part", ["metadata", "last section", "padding"])
+def test_a_forged_section_is_refused(impl, check, part):
+    """A byte of a section differs from its digest, or one that fills it up is not zero."""
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    start = table_at(fatbin, len(fatbin.sections))
+    place = {"metadata": start, "last section": len(image) - 32 - 16, "padding": padding_of(fatbin, start)}[part]
+    judge_refused(session, image, field(image, place, 1, lambda value: value ^ 4))
+
+
+def padding_of(fatbin: Fatbin, start: int) -> int:
+    """Where a section is filled up; the first one begins at `start`. Raises `Inapplicable` where none needs it."""
+    for section in fatbin.sections:
+        if len(section.data) % 8:
+            return start + len(section.data)
+        start += len(section.data)
+    raise Inapplicable("forges the padding of a section, and the image has none")
+
+
+# The metadata
+
+
+def buffer_grown(entry: dict[str, Any]) -> None:
+    """The buffer is eight bytes longer."""
+    entry["buffer_size"] += 8
+
+
+def argument_moved(entry: dict[str, Any]) -> None:
+    """The last argument begins eight bytes later."""
+    entry["parameters"][-1]["offset"] += 8
+
+
+def argument_lost(entry: dict[str, Any]) -> None:
+    """The last argument is not there."""
+    entry["parameters"].pop()
+
+
+def name_with_a_dot(entry: dict[str, Any]) -> None:
+    """The name is no C identifier."""
+    entry["name"] = "k.fill"
+
+
+def type_unknown(entry: dict[str, Any]) -> None:
+    """An argument has a type that there is not."""
+    entry["parameters"][0]["type"] = "int33"
+
+
+FORGED_ENTRIES = [buffer_grown, argument_moved, argument_lost, name_with_a_dot, type_unknown]
+
+
+@clause("RT-04.5-04", "RT-08.1-08")
+@pytest.mark.parametrize("forge", FORGED_ENTRIES, ids=lambda forge: forge.__name__)
+def test_forged_metadata_is_refused(impl, check, forge):
+    """An entry of the kernel table that does not follow the rules of the parameter buffer; all digests are right."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, with_metadata(image, lambda metadata: forge(metadata["kernels"][0])))
+
+
+def with_metadata(image: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """An image whose metadata are changed."""
+    fatbin = parsed(image)
+    metadata = json.loads(fatbin.sections[0].data)
+    change(metadata)
+    data = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return written(replace(fatbin, sections=[replace(fatbin.sections[0], data=data), *fatbin.sections[1:]]))
+
+
+# Versions and targets
+
+
+def with_targets(fatbin: Fatbin, *targets: str) -> bytes:
+    """An image whose targets have other names."""
+    return written(replace(fatbin, targets=[name.encode() for name in targets]))
+
+
+NEARLY: dict[str, Callable[[str], str]] = {
+    "cut": lambda name: name[:-1],
+    "its beginning": lambda name: name[:2],
+    "lengthened": lambda name: name + "0",
+    "repeated": lambda name: f"{name}.{name}",
+    "another beginning": lambda name: "x" + name,
+    "without a beginning": lambda name: name[1:],
+    "with a point": lambda name: name + ".",
+    "with a hyphen": lambda name: name.replace("_", "-") if "_" in name else f"{name[:2]}-{name[2:]}",
+    "turned": lambda name: name[::-1],
+    "another last character": lambda name: name[:-1] + ("x" if name[-1] != "x" else "y"),
+}
+"""Names that resemble that of a target."""
+
+
+@clause("RT-19.A-05", "RT-07-06")
+@pytest.mark.parametrize("resemble", NEARLY.values(), ids=NEARLY)
+def test_a_target_that_nearly_matches_is_another(impl, check, resemble):
+    """tessModuleLoad answers at once with TESS_ERR_ARCH_MISMATCH, and the same image with the right name loads."""
+    session = opened(impl, check)
+    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    image = image_of(session)
+    fatbin = parsed(image)
+    names = [resemble(name.decode()) for name in fatbin.targets]
+    check.given(not own & set(names), "the machine has no device of such a name", names)
+    for _ in range(2):
+        check.status(loading(session, with_targets(fatbin, *names).hex()), ARCH_MISMATCH)
+    session.synchronize()
+    module = check.returns(loading(session, image.hex()), "the image itself loads")["module"]
+    check.equal(filled(session, session.kernel_of(module, "fill"), 3), [3] * COUNT, "what its kernel writes")
+
+
+@clause("RT-19.A-05", "RT-07-06")
+def test_targets_that_all_nearly_match_are_others(impl, check):
+    """An image for several targets, of which none is that of a device."""
+    session = opened(impl, check)
+    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    fatbin = parsed(image_of(session))
+    first = fatbin.targets[0].decode()
+    names = sorted({resemble(first) for resemble in NEARLY.values()} - own)
+    many = replace(fatbin, sections=[each for each in fatbin.sections if each.target in (0, 0xFFFFFFFF)])
+    check.status(loading(session, with_targets(many, *names).hex()), ARCH_MISMATCH)
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize(
+    "name", [b"a" * 32, b"sm\x0090", b"SM_90", b"sm 90", b"", b"sm_\xff0"], ids=lambda name: name.hex()[:12] or "empty"
+)
+def test_a_target_without_a_legal_name_is_refused(impl, check, name):
+    """Up to 31 of the characters that names have, then zeros."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, patched(image, HEADER_BYTES, name.ljust(NAME_BYTES, b"\0")))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+def test_a_target_named_twice_is_refused(impl, check):
+    """Names differ."""
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    twice = replace(fatbin, targets=[*fatbin.targets, fatbin.targets[0]])
+    judge_refused(session, image, written(twice))
+
+
+@clause("RT-16-02", "RT-16-04", "RT-07-05")
+@pytest.mark.parametrize("version", [(1, 0), (0, 1), (256, 0), (0xFFFF - 1, 0)], ids=str)
+def test_a_forged_version_is_another(impl, check, version):
+    """Major or minor raised in the header by so much, the rest untouched: TESS_ERR_ABI_VERSION_MISMATCH."""
+    session = opened(impl, check)
+    image = image_of(session)
+    major, minor = parsed(image).abi_version
+    forged = patched(image, 12, struct.pack("<HH", (major + version[0]) % (1 << 16), minor + version[1]))
+    check.status(loading(session, forged.hex()), ABI_MISMATCH)
+    check.returns(loading(session, image.hex()), "the image itself loads")
+
+
+@clause("RT-04.5-04")
+def test_a_section_given_twice_is_refused(impl, check):
+    """No kind twice for one target."""
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    last: Section = fatbin.sections[-1]
+    judge_refused(session, image, written(replace(fatbin, sections=[*fatbin.sections, last])))

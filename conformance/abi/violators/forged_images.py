@@ -1,0 +1,110 @@
+"""Readers of images that pass over a field, and targets that are compared in part (runtime spec, 7, 8.1, 19.A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin import metadata_json, model, reader
+from tessera_reference.abi.status import Failure
+from tessera_reference.runtime.calls import modules
+
+from ...runtime.violators.changes import ARCH_MISMATCH, BuildsOnce, Call, Given, answering
+
+READ = modules.read
+
+# Fields
+
+
+def lenient(name: str, description: str, owner: Any, *passed_over: str) -> Violation:
+    """A reader that does not ask for what is called like this."""
+    right = owner.require
+
+    def require(holds: bool, what: str, value: object, allowed: str) -> None:
+        if not any(each in what for each in passed_over):
+            right(holds, what, value, allowed)
+
+    return replaced("RT-04.5-04", description, BuildsOnce, (owner, "require", require), name=name)
+
+
+FIELDS = [
+    lenient("digests_of_sections", "believes the digests of sections", reader, "the SHA-256 of a section"),
+    lenient("any_padding", "takes anything for the padding of a section", reader, "the padding after a section"),
+    lenient("any_size", "does not compare the size in the header", reader, "the size in the header"),
+    lenient("any_container", "reads containers of any version", reader, "the container version", "the field after"),
+    lenient("any_offset", "believes the offsets of sections", reader, "the offset of a section", "the end of the sect"),
+    lenient("any_layout", "believes the offsets and sizes of arguments", metadata_json, "the metadata"),
+    lenient("kinds_twice", "takes a section twice for one target", model, "sections"),
+    lenient("targets_twice", "takes a target that is named twice", model, "targets"),
+]
+
+# Targets
+
+
+def devices(adapter: Any) -> list[str]:
+    """The targets of the machine."""
+    return sorted({each.target for each in adapter.runtime.machine.topology.devices})
+
+
+def matching(clause: str, name: str, description: str, same: Callable[[str, str], bool]) -> Violation:
+    """A runtime that takes a module for a target of the machine where a rule says that the names are the same."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        own = devices(adapter)
+
+        def read(data: bytes) -> Any:
+            fatbin = READ(data)
+            known = [each for each in own if any(same(each, target) for target in fatbin.targets)]
+            if known:
+                object.__setattr__(fatbin, "targets", tuple(dict.fromkeys((*fatbin.targets, *known))))
+            return fatbin
+
+        right, modules.read = modules.read, read  # type: ignore[assignment]
+        try:
+            return call(**given)
+        finally:
+            modules.read = right
+
+    return answering(clause, name, description, "tessModuleLoad", answer)
+
+
+def letters(name: str) -> str:
+    """A name without what separates its parts."""
+    return "".join(each for each in name if each.isalnum())
+
+
+def vendor_later(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Load what names the machine's vendor; a kernel of it fails when it is asked for."""
+    try:
+        return call(**given)
+    except Refusal as refusal:
+        if refusal.outcome.code != ARCH_MISMATCH:
+            raise
+        image = given["image"]
+        try:
+            targets = READ(bytes.fromhex(image)).targets if isinstance(image, str) else ()
+        except Failure:
+            raise refusal from None
+        if not any(each[:2] == own[:2] for each in targets for own in devices(adapter)):
+            raise
+        return {"module": 1 << 40}
+
+
+TARGETS = [
+    matching("RT-19.A-05", "begins_alike", "takes a target whose name begins that of the device",
+             lambda own, other: own.startswith(other)),
+    matching("RT-19.A-05", "goes_on", "takes a target whose name goes on behind that of the device",
+             lambda own, other: other.startswith(own)),
+    matching("RT-19.A-05", "contains", "takes a target whose name contains that of the device",
+             lambda own, other: own in other),
+    matching("RT-19.A-05", "letters", "does not look at what separates the parts of a target's name",
+             lambda own, other: letters(own) == letters(other)),
+    matching("RT-19.A-05", "all_but_the_last", "compares all but the last character of targets",
+             lambda own, other: own[:-1] == other[:-1]),
+    matching("RT-19.A-05", "characters", "compares which characters the names of targets have",
+             lambda own, other: sorted(own) == sorted(other)),
+    answering("RT-07-06", "vendor_later", "loads modules of the machine's vendor, to fail later", "tessModuleLoad",
+              vendor_later),
+]  # fmt: skip

@@ -1,0 +1,58 @@
+"""Kernels whose names are cut, padded or compared in part (runtime specification, 8.1 and 10.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime.modules import LoadedModule
+
+from ...runtime.violators.changes import BuildsOnce
+from .kernels import renamed
+
+DECLARED = re.compile(r"\bkernel (\w+)")
+
+
+def compared(name: str, description: str, part: Callable[[str], object]) -> Violation:
+    """Kernels that are searched for by a part of their names."""
+
+    def entry(module: LoadedModule, wanted: str) -> Any:
+        return next((each for each in module.fatbin.metadata.kernels if part(each.name) == part(wanted)), None)
+
+    return replaced("RT-08.1-07", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
+
+
+TABLES = [
+    renamed("RT-10.3-01", "of_32", "loses the last character of names of 32", lambda name: (
+        name[:-1] if len(name) == 32 else name
+    )),
+    renamed("RT-10.3-01", "whole_words", "ends names of 8, 16, 24 characters and so on one early", lambda name: (
+        name[:-1] if len(name) % 8 == 0 and len(name) < 64 else name
+    )),
+]  # fmt: skip
+
+SEARCHED = [
+    compared("first_31", "compares 31 characters of a name", lambda name: name[:31]),
+    compared("first_62", "compares 62 characters of a name", lambda name: name[:62]),
+    compared("ends", "compares the length of a name and its ends", lambda name: (len(name), name[:1], name[-2:])),
+    compared("characters", "compares which characters a name has", sorted),
+]
+
+
+@violates("RT-10.3-01", "cuts names after 63 characters")
+class CutAt63(ReferenceAdapter):
+    """Compiles kernels of long names under shorter ones, numbered where they would be the same."""
+
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """The image of a program whose kernels are renamed."""
+        taken: list[str] = []
+
+        def cut(match: re.Match[str]) -> str:
+            name = match[1][:63]
+            taken.append(name)
+            return f"kernel {name if taken.count(name) == 1 else name[:62] + str(taken.count(name))}"
+
+        return super().abi_compile(source=DECLARED.sub(cut, source), **options)

@@ -1,0 +1,91 @@
+"""Kernels that find a value in padding, or another one than true in a byte that is not zero (runtime spec, 10.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DType
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.launches import LaunchWork
+
+from ...runtime.violators.changes import BuildsOnce
+
+SCALARS, ARGUMENTS, ARRAY = modules.scalars_of, LaunchWork._arguments, Array.from_bits
+Found = tuple[Mapping[str, int], Mapping[str, Array]]
+
+
+def reading(name: str, description: str, scalars_of: Callable[[KernelEntry, bytes], Found]) -> Violation:
+    """Arguments that are read in another way."""
+    return replaced("RT-10.1-12", description, BuildsOnce, (modules, "scalars_of", scalars_of), name=name)
+
+
+def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], Found]:
+    """A bool is what a rule says of its byte and those behind it up to the next multiple of four."""
+
+    def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
+        pointers, scalars = SCALARS(entry, buffer)
+        read = dict(scalars)
+        for each, offset in zip(entry.parameters, entry.layout.offsets, strict=True):
+            if each.type == "bool":
+                word = buffer[offset : offset // 4 * 4 + 4]
+                read[each.name] = ARRAY(scalars[each.name].dtype, (), bytes([truth(word)]))
+        return pointers, read
+
+    return scalars_of
+
+
+def required_zeros(entry: KernelEntry, buffer: bytes) -> Found:
+    """Refuse a buffer with anything but zeros between two arguments."""
+    layout, end = entry.layout, 0
+    for offset, size in zip(layout.offsets, layout.sizes, strict=True):
+        if any(buffer[end:offset]):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessLaunch: padding that is not zero")
+        end = offset + size
+    return SCALARS(entry, buffer)
+
+
+def words_before_pointers(entry: KernelEntry, buffer: bytes) -> Found:
+    """Read a 4-byte number that a gap follows as eight bytes, rounded to four: a high bit behind it counts."""
+    pointers, scalars = SCALARS(entry, buffer)
+    read, layout = dict(scalars), entry.layout
+    for place, (each, offset) in enumerate(zip(entry.parameters, layout.offsets, strict=True)):
+        gap = place + 1 < len(layout.offsets) and layout.offsets[place + 1] >= offset + 8
+        if each.type == "int32" and gap and buffer[offset + 7] & 0x80:
+            read[each.name] = ARRAY(scalars[each.name].dtype, (), bytes(4))
+    return pointers, read
+
+
+def raw_truth(dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:
+    """Tensors of truth values of which only a byte of 1 is true."""
+    if dtype.name == "bool" and shape:
+        return ARRAY(dtype, shape, (np.frombuffer(data, np.uint8) == 1).tobytes())
+    return ARRAY(dtype, shape, data)
+
+
+def arguments(self: LaunchWork, executable: Any, rank: int) -> dict[str, Array]:
+    """Read with `raw_truth`."""
+    found = ARGUMENTS(self, executable, rank)
+    for name, tensor in self.tensors.items():
+        if tensor.region is not None and tensor.dtype.name == "bool":
+            data = self.stream.mesh.peek(tensor.region, rank, tensor.bytes)
+            found[name] = raw_truth(tensor.dtype, tensor.shape, data)
+    return found
+
+
+READ = [
+    reading("truth_of_a_word", "reads a bool as a word of four bytes", truth_by(any)),
+    reading("lowest_bit", "reads the lowest bit of a bool", truth_by(lambda word: bool(word[0] & 1))),
+    reading("one_alone", "reads a byte of 1 alone as true", truth_by(lambda word: word[0] == 1)),
+    reading("highest_bit", "reads a byte of a negative number as false", truth_by(lambda word: 0 < word[0] < 128)),
+    reading("required_zeros", "launches only with zeros between arguments", required_zeros),
+    reading("words_before_pointers", "lets padding behind a number count", words_before_pointers),
+    replaced("RT-19.B-11", "reads a byte of 1 alone as true in tensors", BuildsOnce,
+             (LaunchWork, "_arguments", arguments), name="one_alone_in_tensors"),
+]  # fmt: skip

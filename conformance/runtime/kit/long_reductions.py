@@ -1,0 +1,113 @@
+"""Long and odd reductions in launches: products and sums whose bits depend on their order, and their judgement.
+
+Inner dimensions and rows of some hundred elements, with remainders for every usual tile; data spread over 2**16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import pytest
+
+from tessera_conformance.check import Check
+from tessera_conformance.marks import feature
+from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.products import matmul
+from tessera_conformance.oracle.reductions import sum_
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.declared import Question, judge_declared
+
+from .encoding import packed
+from .mesh_session import MeshSession
+
+REDUCING = """module m {
+  kernel product(a: tensor<3x301xfp32>, b: tensor<301x2xfp32>, c: tensor<3x2xfp32>) { c = a @ b; }
+  kernel longer(a: tensor<2x517xfp32>, b: tensor<517x1xfp32>, c: tensor<2x1xfp32>) { c = a @ b; }
+  kernel narrow(a: tensor<3x263xbf16>, b: tensor<263x2xbf16>, c: tensor<3x2xbf16>) { c = a @ b; }
+  kernel sums(x: tensor<4x301xfp32>, y: tensor<4xfp32>) { y = op.sum(x, axis=1); }
+  kernel longest(x: tensor<2x1031xfp32>, y: tensor<2xfp32>) { y = op.sum(x, axis=1); }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A kernel of `REDUCING`: the operation that it is, the shapes of operands and result, their dtype."""
+
+    kernel: str
+    operation: str
+    shapes: Sequence[tuple[int, ...]]
+    result: tuple[int, ...]
+    dtype: str = "fp32"
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Beside the operands."""
+        return {"axis": 1} if self.operation == "sum" else {}
+
+    def operands(self, seed: int) -> list[Tensor]:
+        """Numbers of very different sizes."""
+        return [
+            counted(self.dtype, shape, seed=seed + place, exponents=(-8, 8)) for place, shape in enumerate(self.shapes)
+        ]
+
+
+REDUCTIONS = {
+    "product": Reduction("product", "matmul", [(3, 301), (301, 2)], (3, 2)),
+    "longer product": Reduction("longer", "matmul", [(2, 517), (517, 1)], (2, 1)),
+    "product of bf16": Reduction("narrow", "matmul", [(3, 263), (263, 2)], (3, 2), "bf16"),
+    "sums": Reduction("sums", "sum", [(4, 301)], (4,)),
+    "longer sums": Reduction("longest", "sum", [(2, 1031)], (2,)),
+}
+
+
+def of_each(*names: str) -> Any:
+    """Parametrize a test over reductions of that table."""
+    features = {name: feature("reductions") if REDUCTIONS[name].operation == "sum" else () for name in names}
+    cases = [pytest.param(REDUCTIONS[name], id=name, marks=features[name]) for name in names]
+    return pytest.mark.parametrize("reduction", cases)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A reduction that was launched: its operands, and where its result lies."""
+
+    reduction: Reduction
+    operands: Sequence[Tensor]
+    pointer: int
+
+    def result(self, session: MeshSession) -> Tensor:
+        """What it left, once the stream is done."""
+        size = len(self.operands[0].data) // self.operands[0].size * prod(self.reduction.result)
+        return Tensor(self.reduction.dtype, self.reduction.result, session.download(self.pointer, size))
+
+
+def launched(session: MeshSession, kernel: int, reduction: Reduction, seed: int, flags: int = 0) -> Launched:
+    """Queue a launch of a reduction on operands of its own."""
+    operands = reduction.operands(seed)
+    pointers = [session.upload(each.data) for each in operands]
+    result = session.upload(bytes(4 * prod(reduction.result)))
+    session.launch(kernel, packed(*(("ptr", each) for each in (*pointers, result))), flags=flags)
+    return Launched(reduction, operands, result)
+
+
+def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tensor, stable: bool = False) -> None:
+    """A launch under a deterministic policy: canonical bits at strict, else those of the declared order.
+
+    At deterministic a sum with stableReductions is pairwise or compensated, and judged by its bound alone (AMB-RT-24).
+    """
+    reduction = of.reduction
+    if impl.level == "strict":
+        wanted = sum_(of.operands[0], 1) if reduction.operation == "sum" else matmul(of.operands[0], of.operands[1])
+        check.bits(found, wanted, f"strict: the canonical order of {reduction.kernel}")
+        return
+    if impl.level == "fast" or (stable and reduction.operation == "sum"):
+        enclosures = bounds.enclose(f"oracle.{reduction.operation}", list(of.operands), dict(reduction.attributes))
+        check.enclosed(found, enclosures, f"the bound of {reduction.kernel}")
+        return
+    judge_declared(impl, check, Question(reduction.operation, of.operands, reduction.attributes), found)

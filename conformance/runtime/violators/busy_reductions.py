@@ -1,0 +1,102 @@
+"""Launched reductions whose order depends on their length, on other streams, or on a later policy (spec 4.7, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.compilation.executables import Executable
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime.contexts import Context
+from tessera_reference.runtime.launches import LaunchWork
+
+from .changes import BuildsOnce
+
+EXECUTED = LaunchWork._executed
+Arguments = Mapping[str, Array]
+
+
+def reduces(executable: Executable) -> bool:
+    """Whether a kernel has operands of more than one dimension and 32 terms, which it does not write."""
+    shapes = [each.shape for each in executable.entry.parameters if each.shape and not each.written]
+    return any(len(shape) == 2 and terms(shape) > 32 for shape in shapes)
+
+
+def terms(shape: tuple[int | str, ...]) -> int:
+    """Of an operand, its longest extent."""
+    return max((extent for extent in shape if isinstance(extent, int)), default=0)
+
+
+def backwards(executable: Executable, arguments: Arguments) -> dict[str, Array]:
+    """The operands with their terms from the last to the first."""
+    turned = dict(arguments)
+    for each in executable.entry.parameters:
+        array = arguments[each.name]
+        if each.type == "ptr" and not each.written and array.rank == 2:
+            values = array.values[:, ::-1] if array.shape[1] > array.shape[0] else array.values[::-1]
+            turned[each.name] = Array(array.dtype, values)
+    return turned
+
+
+def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWork, Executable], bool]) -> Violation:
+    """Launches that add from the last term to the first under a condition."""
+
+    def executed(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
+        if reduces(executable) and when(self, executable):
+            arguments = backwards(executable, arguments)
+        return EXECUTED(self, executable, rank, arguments)
+
+    return replaced(clause, description, BuildsOnce, (LaunchWork, "_executed", executed), name=name)
+
+
+def others_queued(work: LaunchWork, executable: Executable) -> bool:
+    """Whether another stream of the mesh has work."""
+    return any(each.queued for each in work.stream.mesh.streams.values() if each is not work.stream)
+
+
+def is_long(executable: Executable, least: int) -> bool:
+    """Whether an operand has more terms than that."""
+    return any(each.shape and terms(each.shape) > least for each in executable.entry.parameters)
+
+
+def context_of(work: LaunchWork) -> Context:
+    """Its context."""
+    return work.stream.mesh.context
+
+
+LAST: list[NumericsPolicy] = []
+"""The policy that was set last, on whatever context."""
+
+
+def remembering(self: Context, name: str, value: Any) -> None:
+    """Keep what is set."""
+    object.__setattr__(self, name, value)
+    if name == "policy":
+        LAST[:] = [value or NumericsPolicy()]
+
+
+def by_the_last(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
+    """Add in the order of that policy."""
+    if reduces(executable) and not LAST[0].deterministic:
+        arguments = backwards(executable, arguments)
+    return EXECUTED(self, executable, rank, arguments)
+
+
+VIOLATIONS = [
+    reordered("RT-06-04", "others_queued", "adds in another order while another stream has work", others_queued),
+    reordered("RT-06-04", "long", "adds more than 256 terms in another order",
+              lambda work, executable: is_long(executable, 256)),
+    reordered("RT-06-04", "very_long", "adds more than 512 terms in another order",
+              lambda work, executable: is_long(executable, 512)),
+    reordered("RT-04.7-10", "policy_at_execution", "adds in the order of the policy that holds when a launch runs",
+              lambda work, executable: not context_of(work).policy.deterministic),
+    reordered("RT-04.7-10", "fast_math_at_execution", "adds as fast math allows if it does when a launch runs",
+              lambda work, executable: bool(context_of(work).policy.allowFastMath)),
+    reordered("RT-06-09", "flag_lost_to_a_later_policy", "lets a later policy take back the flag of a launch",
+              lambda work, executable: bool(work.flags & 1) and not context_of(work).policy.deterministic
+              and bool(context_of(work).policy.allowFastMath) and not work.policy.allowFastMath),
+    replaced("RT-04.7-07", "keeps the pointer to a policy, behind which that of another context lies later", BuildsOnce,
+             (Context, "__setattr__", remembering), (LaunchWork, "_executed", by_the_last), name="pointer_kept"),
+]  # fmt: skip
