@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
 import pytest
 
@@ -98,18 +99,15 @@ def judge_variants(
     control: Callable[[], Adapter],
     selection: Selection,
     jobs: int = 1,
-) -> list[Outcome]:
-    """Run the cases of each variant's selection against it.
+) -> Iterator[Outcome]:
+    """Run the cases of each variant's selection against it; an outcome as soon as its variant is done.
 
     A case fails where the variant ends otherwise than by a pass or by what it does not claim, and the control passes.
     """
-    chosen = {variant.name: selection.of(variant, items) for variant in variants}
-    tasks = [(variant, part) for variant in variants for part in _chunks(chosen[variant.name])]
-    parts = share_out(jobs, lambda task: _judge(*task, registry, control), tasks)
-    found: dict[str, list[_Part]] = {}
-    for (variant, _), part in zip(tasks, parts, strict=True):
-        found.setdefault(variant.name, []).append(part)
-    return [_together(variant, len(chosen[variant.name]), found.get(variant.name, [])) for variant in variants]
+    for variant in variants:
+        chosen = selection.of(variant, items)
+        judge = partial(_judge, variant, registry=registry, control=control)
+        yield _together(variant, len(chosen), share_out(jobs, judge, list(_chunks(chosen))))
 
 
 def _together(variant: Variant, cases: int, parts: Sequence[_Part]) -> Outcome:
