@@ -54,7 +54,7 @@ def in_other_words(failure: Failure) -> Any:
 
 
 WORDS = altered(
-    "RT-07-01",
+    "AMB-RT-82",
     "tells what is allowed before what was given, with other words between",
     COLLECTIVES,
     ReferenceAdapter,

@@ -32,7 +32,7 @@ def backwards(value: Any) -> Any:
 
 
 SPELLING = altered(
-    "HIO-D2-01",
+    "AMB-HIO-19",
     "spells its frames with white space and members backwards",
     HOST_IO,
     ReferenceAdapter,
@@ -68,7 +68,7 @@ def shuffled() -> Choices:
 
 
 ORDER = altered(
-    "HIO-D3-10",
+    "AMB-HIO-22",
     "completes requests in any order",
     HOST_IO,
     ReferenceAdapter,

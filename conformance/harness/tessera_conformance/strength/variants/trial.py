@@ -18,6 +18,7 @@ from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.variants.variant import Variant
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.verdicts import Judgement
 
 __all__ = ["Failure", "Outcome", "Selection", "judge_variants", "require_reach"]
 
@@ -128,20 +129,20 @@ def _judge(
             passed += judgement.verdict == "pass"
             if judgement.verdict not in LEGAL:
                 suspected.append((item, Failure(_id(item), judgement.verdict, judgement.reason)))
-            answers.append((item, _answers(case)))
+            answers.append((item, _answers(case, judgement)))
         level = run.level
     transport = DirectTransport(control, "control")
     beside = SuiteRun(transport, registry, level=level, deadlines=(DEADLINE, DEADLINE))
-    shown = next((_id(item) for item, told in answers if told and _answers(put(beside, item)[0]) != told), "")
+    shown = next((_id(item) for item, told in answers if _answers(*put(beside, item)) != told), "")
     failures = tuple(failure for item, failure in suspected if put(beside, item)[1].verdict in LEGAL)
     return _Part(passed, failures, shown, level)
 
 
-def _answers(case: Case) -> bytes:
-    """A digest of what was answered in a case, and of what was judged of it, files that were written included."""
-    told = [f"{exchange.method} {exchange.observation}" for exchange in case.exchanges]
+def _answers(case: Case, judgement: Judgement) -> bytes:
+    """A digest of what was answered in a case, of what was judged of it, files that were written included, and how."""
+    told = [judgement.verdict, *(f"{exchange.method} {exchange.observation}" for exchange in case.exchanges)]
     told += [f"{record.what} {record.actual}" for record in case.check.records]
-    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest() if told else b""
+    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest()
 
 
 def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:
