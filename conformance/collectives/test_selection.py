@@ -207,6 +207,7 @@ def test_a_tuned_algorithm_that_the_ranks_cannot_follow_is_passed_over(impl, che
 
 
 @clause("COLL-03.2-06")
+@feature("auto-algorithm")
 @pytest.mark.parametrize("name", ["ring", "tree", "halving_doubling", "direct"])
 def test_the_environment_overrides_auto(impl, check, name):
     """At every size, and over the autotuner (AMB-COLL-13)."""
@@ -217,6 +218,7 @@ def test_the_environment_overrides_auto(impl, check, name):
 
 
 @clause("COLL-03.2-06", "COLL-08-17")
+@feature("auto-algorithm")
 @pytest.mark.parametrize("hint", ["ring", "tree", "direct"])
 def test_a_hint_wins_over_the_environment(impl, check, hint):
     """Over both of its variables."""
@@ -226,6 +228,7 @@ def test_a_hint_wins_over_the_environment(impl, check, hint):
 
 
 @clause("COLL-03.2-06")
+@feature("auto-algorithm")
 @pytest.mark.parametrize("environment", [{ALGO: "auto"}, {ALGO: ""}, {"COLL_ALGO": "tree"}, {}], ids=str)
 def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environment):
     """Neither table nor autotuner."""
@@ -237,6 +240,7 @@ def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environ
 
 @feature("topology")
 @clause("COLL-03.2-06")
+@feature("auto-algorithm")
 def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
     """On to the autotuner, or to the table; where they can, it holds at every size."""
     given = {"topology": text(), "environment": {ALGO: "hierarchical"}}
@@ -249,6 +253,7 @@ def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
 
 
 @clause("COLL-03.2-06")
+@feature("auto-algorithm")
 def test_an_unknown_override_is_refused_by_its_variable(impl, check):
     """With the nearest name."""
     answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={ALGO: "rign"})
@@ -256,6 +261,7 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
 
 
 @clause("COLL-03.2-06")
+@feature("auto-algorithm")
 @pytest.mark.parametrize(
     ("variable", "near"),
     [("TESSERA_COLL_ALG", ALGO), ("TESSERA_COLL_ALGOS", ALGO), ("TESSERA_COLL_TABEL", TABLE)],
@@ -289,6 +295,7 @@ def test_the_environment_gives_another_table(impl, check, table, rows):
 
 
 @clause("COLL-08-17", "COLL-03.2-06")
+@feature("auto-algorithm")
 def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
     """Both are set."""
     found = chosen(check, impl, 8, environment={ALGO: "tree", TABLE: "1KiB:direct,:ring"})
@@ -296,6 +303,7 @@ def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
 
 
 @clause("COLL-08-17")
+@feature("auto-algorithm")
 @pytest.mark.parametrize(
     ("table", "word"),
     [

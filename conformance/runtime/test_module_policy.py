@@ -81,6 +81,7 @@ def test_a_module_may_be_signed(impl, check, key):
 
 
 @clause("RT-15-05", "RT-15-01")
+@feature("runtime-policy")
 @pytest.mark.parametrize("signer", [None, *KEYS])
 @pytest.mark.parametrize("trusted", [("first",), ("second",), ("first", "third")], ids="+".join)
 def test_a_module_is_signed_by_a_key_that_is_trusted(impl, check, signer, trusted):
@@ -94,6 +95,7 @@ def test_a_module_is_signed_by_a_key_that_is_trusted(impl, check, signer, truste
 
 
 @clause("RT-15-05")
+@feature("runtime-policy")
 def test_the_keys_are_those_of_one_context(impl, check):
     """Another context loads what this one refuses."""
     image = signed(impl, check, "second")
@@ -104,6 +106,7 @@ def test_the_keys_are_those_of_one_context(impl, check):
 
 
 @clause("RT-15-01")
+@feature("runtime-policy")
 @pytest.mark.parametrize("part", range(16))
 def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
     """One bit is changed in each of sixteen parts of the image; what was signed loads."""
@@ -118,6 +121,7 @@ def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
 
 @feature("cache-probe", "env-vars")
 @clause("RT-15-01")
+@feature("runtime-policy")
 def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_path):
     """Of two programs with the same kernel, one is signed by a stranger: the other's entry is used and stays."""
     source = "module m {{ kernel fill(N: int32, v: int32, x: tensor<Nxint32>) {{ x[0:N] = v + {}; }} }}"

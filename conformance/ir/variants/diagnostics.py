@@ -58,7 +58,7 @@ class OtherWords(Tells):
         return Refusal(refusal.outcome.code, refusal.outcome.phase, "ceci ne convient pas", found)
 
 
-@varies("LANG-11-01", "tells the first mistake of a program alone", *SEVERAL)
+@varies("LANG-12-05", "tells the first mistake of a program alone", *SEVERAL)
 class OneMistake(Tells):
     """Stops where it finds one."""
 

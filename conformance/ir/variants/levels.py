@@ -279,7 +279,7 @@ class VectorTail(Variant):
         return self.orders.columns_left_over(4)
 
 
-@varies("LANG-10-05", "has no subnormals, adds from left to right and fuses products, and says so", *COMPUTING)
+@varies("AMB-RT-75", "has no subnormals, adds from left to right and fuses products, and says so", *COMPUTING)
 class Flushing(Variant):
     """Deterministic: no subnormals but those of fp8, and says so; sums from left to right, products fused."""
 
@@ -300,7 +300,7 @@ class Flushing(Variant):
         return flushing_operations()
 
 
-@varies("LANG-10-05", "starts products from their first term, and says so", *COMPUTING)
+@varies("AMB-RT-75", "starts products from their first term, and says so", *COMPUTING)
 class FromTheFirstTerm(Variant):
     """Deterministic: a sum of negative zeros is one, since no +0 comes before it."""
 
@@ -322,7 +322,7 @@ class FromTheFirstTerm(Variant):
         return self.orders.from_the_first_term()
 
 
-@varies("LANG-10-05", "adds blocks of eight from the last to the first, and the blocks as pairs", *COMPUTING)
+@varies("AMB-RT-75", "adds blocks of eight from the last to the first, and the blocks as pairs", *COMPUTING)
 class Blocked(Variant):
     """Deterministic: products and sums in blocks, ranks from the last to the first."""
 

@@ -17,7 +17,7 @@ NEGATIVE_NAN = {"fp64": 0xFFF8_0000_0BAD_0001, "fp32": 0xFFC0_0BAD, "tf32": 0xFF
 EXPONENT = {"fp64": (52, 11), "fp32": (23, 8), "tf32": (23, 8), "fp16": (10, 5), "bf16": (7, 8)}
 
 
-@varies("LANG-03.1-05", "has negative NaN with a payload of its own for results", *COMPUTING, "ir/selection/*")
+@varies("AMB-LANG-90", "has negative NaN with a payload of its own for results", *COMPUTING, "ir/selection/*")
 class OtherNaN(ReferenceAdapter):
     """What no number is may have any bits."""
 

@@ -36,7 +36,7 @@ def renumbered(event: dict[str, Any]) -> dict[str, Any]:
 
 
 TRACES = altered(
-    "RT-17-04",
+    "AMB-RT-164",
     "writes the events of a trace backwards, with other numbers of processes and threads and fields of its own",
     RUNTIME,
     ReferenceAdapter,

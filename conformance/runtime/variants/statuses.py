@@ -43,7 +43,7 @@ STOPPED = altered(
 )
 
 
-@varies("RT-07-01", "looks at the other arguments before the handles, from the last to the first", *RUNTIME)
+@varies("AMB-RT-38", "looks at the other arguments before the handles, from the last to the first", *RUNTIME)
 class LastArgumentFirst(ReferenceAdapter):
     """Where several arguments are wrong, no text says which is told."""
 

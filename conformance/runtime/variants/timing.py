@@ -18,7 +18,7 @@ from .reach import RUNTIME
 ENQUEUE = Stream.enqueue
 
 SLOW = altered(
-    "RT-17-01",
+    "RT-06-02",
     "takes a thousand times as long for kernels and copies, does one at a time, and has a quick host",
     RUNTIME,
     ReferenceAdapter,
@@ -33,7 +33,7 @@ SLOW = altered(
 )
 
 QUICK = altered(
-    "RT-17-01",
+    "RT-06-02",
     "takes no time for a launch or a copy but for its bytes, and has a slow host",
     RUNTIME,
     ReferenceAdapter,
@@ -75,7 +75,7 @@ def at_once(stream: Stream, work: Work) -> Any:
 
 
 EAGER = altered(
-    "RT-06-01",
+    "RT-06-02",
     "does work before the call that queues it returns, wherever nothing is still to come",
     RUNTIME,
     ReferenceAdapter,

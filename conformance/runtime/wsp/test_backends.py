@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -203,18 +204,25 @@ CYCLES = {
         channels=[channel(each) for each in "sab"],
     ),
 }
+AROUND = {
+    "two": ("ping", "pong"),
+    "itself": ("only",),
+    "three, through tasks": ("first", "second", "third"),
+    "beside a pipeline": ("ping", "pong"),
+}
+"""The processes of each cycle."""
 
 
 @feature("backend-aie")
 @clause("WSP-06.4-07")
-@pytest.mark.parametrize("one", CYCLES.values(), ids=CYCLES)
-def test_a_cyclic_stream_graph_is_unsupported_for_aie(impl, check, one):
-    """A clear error when it is compiled, which says what is cyclic; cpu_sim takes the program."""
+@pytest.mark.parametrize(("one", "around"), [(CYCLES[name], AROUND[name]) for name in CYCLES], ids=CYCLES)
+def test_a_cyclic_stream_graph_is_unsupported_for_aie(impl, check, one, around):
+    """A clear error when it is compiled, which names what is cyclic (AMB-WSP-76); cpu_sim takes the program."""
     observation = impl.wsp.compile(program=one, target="aie")
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
     message = observation.message if isinstance(observation, Rejected) else ""
-    check.true("cycl" in message, "the message speaks of the cycle", message)
-    check.true("unsupported" in message or "support" in message, "the message says that it is unsupported", message)
+    named = [name for name in around if re.search(rf"\b{name}\b", message)]
+    check.true(bool(named), f"the message names one of {', '.join(around)}", message)
     compiled(impl, check, one)
 
 
@@ -226,6 +234,6 @@ def test_without_a_toolchain_an_aie_package_is_emitted_and_not_run(impl, check):
     observation = impl.wsp.run(package=package)
     if isinstance(observation, Rejected):
         check.status(observation, "DEVICE_NEEDED")
-        check.true("aie" in observation.message, "the message names the target", observation.message)
+        check.true(bool(observation.message), "the refusal says why", observation.message)
     else:
         check.equal(check.returns(observation)["outcome"], "completed", "the outcome on a device or emulator")

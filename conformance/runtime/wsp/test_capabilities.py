@@ -21,7 +21,6 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
 from tessera_conformance.marks import clause
-from tessera_conformance.observations import Rejected
 
 TABLES = ("directives", "csp", "predicates")
 RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")
@@ -158,14 +157,12 @@ def in_state(impl, check, target, wanted):
 @pytest.mark.parametrize("name", UNUSUAL)
 @EVERY_TARGET
 def test_an_unsupported_window_is_refused_when_it_is_compiled(impl, check, target, name):
-    """The error names target and directive; a unit or mode that is supported is not refused."""
+    """An error, in whatever words; a unit or mode that is supported is not refused."""
     observation = impl.wsp.compile(program=tasks(schedule("round_robin", 3, UNUSUAL[name])), target=target)
     if state(impl, check, target, name) != "unsupported":
         check.returns(observation)
         return
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
-    message = observation.message if isinstance(observation, Rejected) else ""
-    check.true(name in message and target in message, "the message names target and directive", message)
 
 
 @clause("WSP-01.3-05")
@@ -176,8 +173,6 @@ def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, n
     check.equal(state(impl, check, target, name), "unsupported", f"the state of {name}")
     observation = impl.wsp.compile(program=tasks(directive(name, "1")), target=target)
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
-    message = observation.message if isinstance(observation, Rejected) else ""
-    check.true(name in message, "the message names the directive", message)
 
 
 @clause("WSP-07.1-03", "WSP-07-04")

@@ -7,8 +7,6 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import compiler
-from tessera_reference.wsp.errors import UnsupportedDirective
 from tessera_reference.wsp.executor.machine import Machine
 from tessera_reference.wsp.executor.resources import Resources
 from tessera_reference.wsp.executor.states import CallSite, ProcessState, WorkerState
@@ -185,13 +183,6 @@ def modes_accepted(self: Target, directive: str) -> str:
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 
-class Nameless(UnsupportedDirective):
-    """An error that names nothing."""
-
-    def __str__(self) -> str:
-        return "unsupported"
-
-
 DIRECTIVES = [
     changed("WSP-01.3-02", "no_window", "the window has no effect", (Resources, "shortage", without_ring)),
     changed("WSP-01.3-02", "no_policy", "policies have no effect", (Machine, "issue", to_worker_0)),
@@ -224,5 +215,4 @@ DIRECTIVES = [
     changed("WSP-01.3-05", "unknown_ignored", "the unknown is diagnosed", (Target, "state", diagnosed_otherwise)),
     changed("WSP-01.3-05", "by_prefix", "directives are known by prefix", (Target, "state", by_prefix)),
     changed("WSP-01.3-05", "modes_accepted", "other modes are accepted", (Target, "state", modes_accepted)),
-    changed("WSP-01.3-05", "nameless", "the error names nothing", (compiler, "UnsupportedDirective", Nameless)),
 ]

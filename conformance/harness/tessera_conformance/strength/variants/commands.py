@@ -9,7 +9,7 @@ from pathlib import Path
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
-from tessera_conformance.strength.variants.report import as_json, failed, markdown, text
+from tessera_conformance.strength.variants.report import as_json, failed, lines_of, markdown, summary
 from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge_variants, require_reach
 from tessera_conformance.strength.variants.variant import load_variants
 from tessera_conformance.transports.locate import load_adapter
@@ -50,8 +50,13 @@ def put_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry:
             require_reach(variant, suite.items)
     selection = Selection(arguments.within, arguments.beside, arguments.thorough)
     jobs = arguments.jobs or processes.available()
-    outcomes = judge_variants(chosen, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs)
-    print(text(outcomes))
+    outcomes = []
+    for outcome in judge_variants(
+        chosen, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs
+    ):
+        outcomes.append(outcome)
+        print("\n".join(lines_of(outcome)), flush=True)
+    print(summary(outcomes))
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)
         document = json.dumps(as_json(outcomes), indent=1) + "\n"

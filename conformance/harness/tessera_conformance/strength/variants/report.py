@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength.variants.trial import Outcome
 
-__all__ = ["as_json", "failed", "markdown", "text"]
+__all__ = ["as_json", "failed", "lines_of", "markdown", "summary"]
 
 
 def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
@@ -15,20 +15,28 @@ def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
     return any(each.failures or (whole and not each.shown_by) for each in outcomes)
 
 
-def text(outcomes: Sequence[Outcome]) -> str:
-    """The counts, and each case that a variant did not pass."""
-    failures = [(each, failure) for each in outcomes for failure in each.failures]
-    cases = sum(each.cases for each in outcomes)
-    lines = [f"{len(outcomes)} legal variants in {cases} cases: {len(failures)} failed"]
-    lines += [
-        f"  {each.variant.name} ({each.variant.freedom}) does not pass {failure.case}: {failure.verdict}: "
-        f"{failure.reason.splitlines()[0] if failure.reason else 'no reason'}"
-        for each, failure in failures
+def lines_of(outcome: Outcome) -> list[str]:
+    """A variant with its counts, then each case that it did not pass."""
+    name, freedom = outcome.variant.name, outcome.variant.freedom
+    counts = f"{outcome.passed} passed, {outcome.left_out} not claimed, {len(outcome.failures)} failed"
+    nowhere = "" if outcome.shown_by else f"; {name} answers as the control does in each case"
+    return [
+        f"  {name} in {outcome.cases} cases: {counts}{nowhere}",
+        *(
+            f"  {name} ({freedom}) does not pass {each.case}: {each.verdict}: {_first_line(each.reason)}"
+            for each in outcome.failures
+        ),
     ]
-    lines += [
-        f"  {each.variant.name} answers as the control does in each case" for each in outcomes if not each.shown_by
-    ]
-    return "\n".join(lines)
+
+
+def _first_line(text: str) -> str:
+    return next(iter(text.splitlines()), "")
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """The counts of all."""
+    cases, failures = sum(each.cases for each in outcomes), sum(len(each.failures) for each in outcomes)
+    return f"{len(outcomes)} legal variants in {cases} cases: {failures} failed"
 
 
 def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
         [
             "# Legal variants",
             "",
-            text(outcomes).splitlines()[0] + ".",
+            summary(outcomes) + ".",
             "",
             "| variant | what it does otherwise | freedom | level | cases | passed | not claimed | failed | shown by |",
             "|---|---|---|---|---|---|---|---|---|",

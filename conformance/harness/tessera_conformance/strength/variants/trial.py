@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.variants.variant import Variant
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.verdicts import Judgement
 
 __all__ = ["Failure", "Outcome", "Selection", "judge_variants", "require_reach"]
 
@@ -98,18 +100,15 @@ def judge_variants(
     control: Callable[[], Adapter],
     selection: Selection,
     jobs: int = 1,
-) -> list[Outcome]:
-    """Run the cases of each variant's selection against it.
+) -> Iterator[Outcome]:
+    """Run the cases of each variant's selection against it; an outcome as soon as its variant is done.
 
     A case fails where the variant ends otherwise than by a pass or by what it does not claim, and the control passes.
     """
-    chosen = {variant.name: selection.of(variant, items) for variant in variants}
-    tasks = [(variant, part) for variant in variants for part in _chunks(chosen[variant.name])]
-    parts = share_out(jobs, lambda task: _judge(*task, registry, control), tasks)
-    found: dict[str, list[_Part]] = {}
-    for (variant, _), part in zip(tasks, parts, strict=True):
-        found.setdefault(variant.name, []).append(part)
-    return [_together(variant, len(chosen[variant.name]), found.get(variant.name, [])) for variant in variants]
+    for variant in variants:
+        chosen = selection.of(variant, items)
+        judge = partial(_judge, variant, registry=registry, control=control)
+        yield _together(variant, len(chosen), share_out(jobs, judge, list(_chunks(chosen))))
 
 
 def _together(variant: Variant, cases: int, parts: Sequence[_Part]) -> Outcome:
@@ -130,20 +129,20 @@ def _judge(
             passed += judgement.verdict == "pass"
             if judgement.verdict not in LEGAL:
                 suspected.append((item, Failure(_id(item), judgement.verdict, judgement.reason)))
-            answers.append((item, _answers(case)))
+            answers.append((item, _answers(case, judgement)))
         level = run.level
     transport = DirectTransport(control, "control")
     beside = SuiteRun(transport, registry, level=level, deadlines=(DEADLINE, DEADLINE))
-    shown = next((_id(item) for item, told in answers if told and _answers(put(beside, item)[0]) != told), "")
+    shown = next((_id(item) for item, told in answers if _answers(*put(beside, item)) != told), "")
     failures = tuple(failure for item, failure in suspected if put(beside, item)[1].verdict in LEGAL)
     return _Part(passed, failures, shown, level)
 
 
-def _answers(case: Case) -> bytes:
-    """A digest of what was answered in a case, and of what was judged of it, files that were written included."""
-    told = [f"{exchange.method} {exchange.observation}" for exchange in case.exchanges]
+def _answers(case: Case, judgement: Judgement) -> bytes:
+    """A digest of what was answered in a case, of what was judged of it, files that were written included, and how."""
+    told = [judgement.verdict, *(f"{exchange.method} {exchange.observation}" for exchange in case.exchanges)]
     told += [f"{record.what} {record.actual}" for record in case.check.records]
-    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest() if told else b""
+    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest()
 
 
 def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:

@@ -1,0 +1,164 @@
+"""Other endpoints: words, spelling of frames, orders, sizes, times, and what they notice (host_io specification)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.host_io import endpoint, latency, machine
+from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.machine import Machine
+from tessera_reference.mesh.choice_policies import Choices, Seeded
+
+HOST_IO = ("abi/host-io/*",)
+CODES = {code: f"E{number}" for number, code in enumerate(ErrorCode)}
+COMPONENTS, DESCRIBED = latency.components, machine.described
+
+
+def spelled(value: Mapping[str, Any]) -> str:
+    """A frame with white space, members backwards, and every character of a text as an escape."""
+    return json.dumps(backwards(value), indent=1, ensure_ascii=True) + " "
+
+
+def backwards(value: Any) -> Any:
+    """The members of objects from the last to the first."""
+    if isinstance(value, Mapping):
+        return {name: backwards(each) for name, each in [*value.items()][::-1]}
+    return value
+
+
+SPELLING = altered(
+    "AMB-HIO-19",
+    "spells its frames with white space and members backwards",
+    HOST_IO,
+    ReferenceAdapter,
+    (endpoint, "write_frame", spelled),
+    name="spelling",
+)
+
+
+def response(pair: tuple[str, str], failure: RequestFailed | None) -> str:
+    """A response with a code of its own, and words that never are the same."""
+    response.told += 1  # type: ignore[attr-defined]
+    code = None if failure is None else CODES[failure.code]
+    text = None if failure is None else f"nein, zum {response.told}. Mal"  # type: ignore[attr-defined]
+    completion = {"ok": failure is None, "error_code": code, "error_message": text}
+    return endpoint.write_frame({"correlation_id": pair[0], "request_id": pair[1], "completion": completion})
+
+
+response.told = 0  # type: ignore[attr-defined]
+
+WORDS = altered(
+    "AMB-HIO-10",
+    "has error codes of its own, and messages that never are the same",
+    HOST_IO,
+    ReferenceAdapter,
+    (endpoint, "_response", response),
+    name="own_codes",
+)
+
+
+def shuffled() -> Choices:
+    """Choices by a seed."""
+    return Seeded(5)
+
+
+ORDER = altered(
+    "AMB-HIO-22",
+    "completes requests in any order",
+    HOST_IO,
+    ReferenceAdapter,
+    (endpoint, "FirstCome", shuffled),
+    name="any_order",
+)
+
+
+def slower() -> Mapping[str, Any]:
+    """Components of other times."""
+    return {
+        name: latency.Component(each.name, 13 * each.fixed + 7, each.bandwidth and each.bandwidth // 3)
+        for name, each in COMPONENTS().items()
+    }
+
+
+TIMES = altered(
+    "AMB-HIO-28",
+    "takes other times at each component",
+    HOST_IO,
+    ReferenceAdapter,
+    (latency, "components", slower),
+    name="times",
+)
+
+
+def named(machine: Machine) -> Mapping[str, int]:
+    """The devices by other names."""
+    return {f"Gerät {chr(97 + sip)}": sip for sip in range(machine.size.sips)}
+
+
+def other_machine() -> Mapping[str, Any]:
+    """Another size, and memories at other addresses."""
+    found = dict(DESCRIBED())
+    memories = [each | {"base": each["base"] + 0x3_0000_0000} for each in found["memory"]]
+    size = {"sips": 3, "cubes": 1, "pes": 5, "queue_depth": 19}
+    return found | {"memory": memories, "size": size}
+
+
+MACHINE = altered(
+    "HIO-D3-07",
+    "is of another size, with devices of other names and memories at other addresses",
+    HOST_IO,
+    ReferenceAdapter,
+    (Machine, "devices", named),
+    (machine, "described", other_machine),
+    name="other_machine",
+)
+
+
+@varies("AMB-HIO-51", "refuses a pair of ids for ever once it was used, and tags of another device", *HOST_IO)
+class Strict(ReferenceAdapter):
+    """Refuses what no case may ask it to take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.endpoint = StrictEndpoint()
+
+    def session_reset(self, **given: Any) -> dict[str, Any]:
+        """Another endpoint of this kind."""
+        found = super().session_reset(**given)
+        self.endpoint = StrictEndpoint()
+        return found
+
+    def host_io_open(self, **given: Any) -> dict[str, Any]:
+        """An endpoint of this kind, of another size."""
+        found = super().host_io_open(**given)
+        self.endpoint = StrictEndpoint(self.endpoint.machine.size)
+        return found
+
+
+class StrictEndpoint(Endpoint):
+    """An endpoint that remembers every pair of ids."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.seen: set[tuple[str, str]] = set()
+
+    def _require_room(self, pair: tuple[str, str]) -> None:
+        super()._require_room(pair)
+        if pair in self.seen:
+            raise RequestFailed(ErrorCode.DUPLICATE_REQUEST, "was used before", "request_id")
+        self.seen.add(pair)
+
+    def _write(self, write: Any, pair: tuple[str, str]) -> Any:
+        if self.machine.devices().get(write.target_device) != write.dst_sip:
+            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, "is of another device", "dst_sip")
+        return super()._write(write, pair)
+
+    def _read(self, read: Any) -> Any:
+        if self.machine.devices().get(read.target_device) != read.src_sip:
+            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, "is of another device", "src_sip")
+        return super()._read(read)

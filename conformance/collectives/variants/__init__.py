@@ -1,0 +1,1 @@
+"""Legal variants of the collectives."""

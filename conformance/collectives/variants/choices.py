@@ -1,0 +1,63 @@
+"""Other choices and words where the collectives' specification leaves them open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tessera_conformance.strength import altered
+from tessera_reference.abi.status import Failure
+from tessera_reference.adapter import ReferenceAdapter, collective_choices
+from tessera_reference.collectives import cost_model, selection, thresholds
+from tessera_reference.collectives.thresholds import Row
+
+COLLECTIVES = ("collectives/*", "runtime/algorithm*", "runtime/collective*")
+TABLES, SCORE = thresholds.tables, cost_model.overlap_score
+
+
+def other_tables() -> Mapping[str, tuple[Row, ...]]:
+    """Every size by another algorithm than the reference's, but the last of those that several nodes share."""
+    table = (Row(257, "ring"), Row(2**12 + 1, "direct"), Row(2**33, "tree"), Row(None, "ring"))
+    return {name: TABLES()[name] if name == "all_to_all" else table for name in TABLES()}
+
+
+ALGORITHMS = altered(
+    "AMB-COLL-44",
+    "has other thresholds between the algorithms at auto",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (selection, "tables", other_tables),
+    (thresholds, "tables", other_tables),
+    name="other_thresholds",
+)
+
+
+def squared(compute: Iterable[Sequence[int]], communication: Iterable[Sequence[int]]) -> Fraction:
+    """The reference's score, squared and halved."""
+    return SCORE(compute, communication) ** 2 / 2
+
+
+SCORES = altered(
+    "AMB-COLL-48",
+    "scores overlap by another formula",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (collective_choices, "overlap_score", squared),
+    name="other_score",
+)
+
+
+def in_other_words(failure: Failure) -> Any:
+    """What is allowed, then what was given, in words between them that are another language's."""
+    return f"[{failure.function}] il faut {failure.allowed} au lieu de: {failure.given}"
+
+
+WORDS = altered(
+    "AMB-RT-82",
+    "tells what is allowed before what was given, with other words between",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (Failure, "__str__", in_other_words),
+    name="words",
+)

@@ -1,0 +1,74 @@
+"""Other runs: words, default sizes, and the form of reports (WSP specification)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp import compiler, errors, package, parts
+
+WSP = ("runtime/wsp/*",)
+SMALLER = {name: size // 2 for name, size in package.RESOURCES.items()}
+
+
+def in_a_word(problem: Any) -> str:
+    """The least that can be said."""
+    return "refusé"
+
+
+def names_alone(problem: errors.UnsupportedDirective) -> str:
+    """The target, and what it does not support, without the words around."""
+    around = problem.directive.removeprefix("a cyclic stream graph: ").partition(";")[0]
+    return f"{problem.target} ⊄ {around}"
+
+
+def where_alone(problem: Any) -> str:
+    """The place that is wrong."""
+    return f"ici: {problem.path}"
+
+
+WORDS = altered(
+    "AMB-WSP-33",
+    "words its refusals in another language",
+    WSP,
+    ReferenceAdapter,
+    (errors.ProgramRefused, "__str__", where_alone),
+    (errors.UnsupportedDirective, "__str__", names_alone),
+    (errors.ArgumentRefused, "__str__", in_a_word),
+    (errors.DeviceNeeded, "__str__", in_a_word),
+    name="words",
+)
+
+SIZES = altered(
+    "AMB-WSP-51",
+    "has half the sizes where a program names none",
+    WSP,
+    ReferenceAdapter,
+    (parts, "RESOURCES", SMALLER),
+    (compiler, "DEFAULT_WINDOW", compiler.DEFAULT_WINDOW | {"size": 32}),
+    name="smaller_pools",
+)
+
+
+@varies("AMB-WSP-33", "tells what waits and which channels are full backwards, with words of its own", *WSP)
+class Backwards(ReferenceAdapter):
+    """The information is there, in another order."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in ("wsp_run", "wsp_step", "wsp_statistics"):
+            return found
+        return lambda **given: told_backwards(found(**given))
+
+
+def told_backwards(result: dict[str, Any]) -> dict[str, Any]:
+    """A result whose report of a deadlock is in another order, and whose error has other words."""
+    if "error" in result:
+        result["error"] = {name: "erreur" if name == "message" else each for name, each in result["error"].items()}
+    if "deadlock" in result:
+        report = dict(result["deadlock"])
+        for part in ("waiting", "channels", "scopes", "mitigations"):
+            report[part] = report[part][::-1] if part in report else []
+        result["deadlock"] = report
+    return result
