@@ -71,9 +71,7 @@ def strength(arguments: argparse.Namespace) -> int:
         if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         if arguments.executor and (arguments.jobs or instead):
-            raise ValueError(
-                "--executor goes with none of --jobs, --mutants and --variants: they are of one machine"
-            )
+            raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         suite = suite_of(arguments.cases or [])
         load_whole(load_adapter(arguments.control))
         if arguments.variants is not None:
