@@ -69,7 +69,7 @@ def submission(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verified(directory: Path, suite: Suite) -> Recomputation:
-    return verify(directory, suite, registry())
+    return verify(directory, suite, suite, registry())
 
 
 @cache

@@ -116,31 +116,32 @@ static tessStatus_t record(Event* event, Stream* stream) {
   return TESS_OK;
 }
 
-tessStatus_t tessEventRecord(tessEvent_t event, tessStream_t stream) {
+static tessStatus_t wait_for(Event* event, Stream* stream) {
+  Marker* marker = event->marker;
+  if (!marker && defect("unrecorded_event_refused"))
+    return invalid("tessStreamWaitEvent: the event was never recorded");
+  if (!marker) return TESS_OK;
+  if (marker->device_mask & stream->mesh->device_mask || defect("waits_across_machines"))
+    return submit(stream, "tessStreamWaitEvent", run_wait, marker);
+  return invalid("tessStreamWaitEvent: the event was recorded on a mesh that shares no device with the stream's");
+}
+
+static tessStatus_t with_both(
+    tessEvent_t event, tessStream_t stream, const char* function, tessStatus_t (*act)(Event*, Stream*)) {
   Event* found;
   Stream* on;
   runtime_lock();
-  tessStatus_t status = event_of(event, "tessEventRecord", &found);
-  if (!status) status = stream_of(stream, "tessEventRecord", &on);
-  if (!status) status = record(found, on);
+  tessStatus_t status = event_of(event, function, &found);
+  if (!status) status = stream_of(stream, function, &on);
+  if (!status) status = act(found, on);
   runtime_unlock();
   return status;
 }
 
+tessStatus_t tessEventRecord(tessEvent_t event, tessStream_t stream) {
+  return with_both(event, stream, "tessEventRecord", record);
+}
+
 tessStatus_t tessStreamWaitEvent(tessStream_t stream, tessEvent_t event) {
-  Event* found;
-  Stream* on;
-  runtime_lock();
-  tessStatus_t status = stream_of(stream, "tessStreamWaitEvent", &on);
-  if (!status) status = event_of(event, "tessStreamWaitEvent", &found);
-  if (!status && !found->marker && defect("unrecorded_event_refused"))
-    status = invalid("tessStreamWaitEvent: the event was never recorded");
-  if (!status && found->marker) {
-    if (found->marker->device_mask & on->mesh->device_mask || defect("waits_across_machines"))
-      status = submit(on, "tessStreamWaitEvent", run_wait, found->marker);
-    else
-      status = invalid("tessStreamWaitEvent: the event was recorded on a mesh that shares no device with the stream's");
-  }
-  runtime_unlock();
-  return status;
+  return with_both(event, stream, "tessStreamWaitEvent", wait_for);
 }

@@ -99,10 +99,14 @@ def _verify(directory: Path) -> int:
     """0 where everything follows, 1 where something does not, 2 where there is no report."""
     from tessera_conformance.collection import CollectedSuite
     from tessera_conformance.plugin import CASE
+    from tessera_conformance.registry.case_index import case_index
     from tessera_conformance.submissions.verify import verify
 
-    suite = {item.stash[CASE].id: item for item in CollectedSuite().items}
-    found = verify(directory, suite, load_registry(clauses_directory()))
+    index = case_index()
+    told = [index[case].node for case in read(directory / FILE_NAME).plan["cases"] if case in index]
+    files = dict.fromkeys(node.partition("::")[0] for node in told)
+    suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items}
+    found = verify(directory, index, suite, load_registry(clauses_directory()))
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")

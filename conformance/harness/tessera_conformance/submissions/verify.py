@@ -7,7 +7,7 @@ the suite: its cases with their clauses, its golden vectors, and the verdicts th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,12 @@ FOREIGN_IMAGE = "the reference's compiler"
 """What the reasons say of cases that ran and say nothing of the implementation."""
 
 
-def verify(directory: Path, suite: Mapping[str, pytest.Function], registry: Registry) -> Recomputation:
-    """Everything that is wrong with a submission; `suite` are the tests of this suite by case id.
+def verify(
+    directory: Path, cases: Collection[str], suite: Mapping[str, pytest.Function], registry: Registry
+) -> Recomputation:
+    """Everything that is wrong with a submission.
+
+    `cases` are the ids of this suite, `suite` its tests by id: those, at least, that the submission tells of.
 
     Raises:
         UnreadableReport: its report is no report at all.
@@ -56,7 +60,7 @@ def verify(directory: Path, suite: Mapping[str, pytest.Function], registry: Regi
     found.problems += _made_from(directory, report)
     selection = report.header["selection"]
     complete = selection["complete"] and selection["shard"] is None
-    found.problems += unaccounted(report.observations, report.plan["cases"], suite.keys(), complete)
+    found.problems += unaccounted(report.observations, report.plan["cases"], cases, complete)
     _recompute(report, suite, registry, found)
     return found
 

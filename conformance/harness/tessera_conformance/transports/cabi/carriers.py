@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
@@ -278,7 +279,7 @@ def _truth(ffi: Any) -> Callable[[Any], Any]:
 
 
 def _whole_number(ffi: Any) -> Callable[[Any], Any]:
-    return lambda pointer: int(pointer[0])
+    return itemgetter(0)
 
 
 _OUTPUTS: Mapping[str, Callable[[Any], Callable[[Any], Any]]] = {
