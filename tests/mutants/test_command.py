@@ -52,6 +52,7 @@ def test_a_bad_list_of_equivalents_is_refused(tmp_path: Path, text: str, expecte
         read_equivalents(path)
 
 
+@pytest.mark.slow
 def test_an_unknown_room_is_one_line(tmp_path: Path) -> None:
     ended = subprocess.run([*COMMAND[:-1], "cellar"], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (2, "")
