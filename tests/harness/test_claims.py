@@ -81,6 +81,7 @@ def few_of_each_clause(claimed: Collection[str], documents: Collection[str] = DO
     return found
 
 
+@pytest.mark.slow
 def test_collectives_that_do_nothing_are_found_without_access_to_ranks(judge: Judge) -> None:
     report, _ = judge(
         "idle_collectives:IdleCollectives",

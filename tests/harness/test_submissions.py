@@ -100,6 +100,7 @@ def line_of(lines: Lines, case: str) -> dict[str, Any]:
     return next(line for line in lines if line.get("case") == case)
 
 
+@pytest.mark.slow
 def test_it_holds_what_it_takes_to_read_check_and_repeat_it(submission: Path, suite: Suite) -> None:
     files = {path.relative_to(submission).as_posix() for path in submission.rglob("*") if path.is_file()}
     assert files == {

@@ -70,6 +70,7 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
         read_killers(path)
 
 
+@pytest.mark.slow
 def test_an_unknown_room_is_one_line(tmp_path: Path) -> None:
     ended = subprocess.run([*COMMAND[:-1], "cellar"], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -14,6 +14,9 @@ import pytest
 
 from tessera_conformance.strength.mutants.sites import Mutant, install, mutants_of, sample
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*os.fork")
+"""Where another test has started threads, as JAX does; the child uses none."""
+
 MODULE = '''
 """Breaks RT-04.1-16 and LANG-15-05 where it is changed."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 from unittest import mock
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.compilation.compiler import Compiler
 from tessera_reference.runtime.meshes import Mesh
 
 Given: TypeAlias = dict[str, Any]
@@ -22,10 +23,16 @@ ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
 ARCH_MISMATCH = "TESS_ERR_ARCH_MISMATCH"
 
 _IMAGES: dict[str, dict[str, Any]] = {}
+_COMPILER = Compiler()
 
 
 class BuildsOnce(ReferenceAdapter):
-    """The reference with a cache of compiled images for all violators."""
+    """The reference with compiled images and kernels that all violators share: what they change comes after."""
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """What makes kernels of images ready, for all of them."""
+        return _COMPILER
 
     def abi_compile(self, **given: Any) -> dict[str, Any]:
         """The cached image."""
