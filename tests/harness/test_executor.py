@@ -196,10 +196,11 @@ def test_two_workers_give_the_report_of_one_process(cluster: Cluster, tmp_path: 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     """Its unit is done by another one, and nothing of the unit outlives it."""
-    impl = f"rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path} 0.7"
-    chosen = ["-k", "passes or one_bit or no_check or core_feature"]
+    impl = f"rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"
+    chosen = ["-k", "passes or one_bit or no_check or core_feature", "--deadline=300"]
+    (tmp_path / "go").touch()
     alone = cluster.run("waiting-alone", *chosen, impl=impl)
-    for path in tmp_path.glob("*.pids"):
+    for path in tmp_path.iterdir():
         path.unlink()
     report = cluster.directory / "killed"
     running = cluster.start(
@@ -213,6 +214,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path)
         worker = parent_of(supervisor)
         os.kill(worker, signal.SIGKILL)
         wait_for(lambda: not is_alive(implementation) and not is_alive(supervisor), 20)
+        (tmp_path / "go").touch()
         output, _ = running.communicate(timeout=120)
     finally:
         running.kill()
@@ -242,7 +244,7 @@ def test_an_implementation_that_ends_its_process_is_a_crash_of_its_case(cluster:
 def test_an_interrupted_run_seals_its_report_and_ends_its_units(cluster: Cluster, tmp_path: Path) -> None:
     report = cluster.directory / "interrupted"
     running = cluster.start(
-        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path} 600"),
+        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"),
         *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}"),
     )
     try:
@@ -317,7 +319,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_a_sealed_report(
 ) -> None:
     cluster, report = start_cluster(1), tmp_path / "report"
     running = cluster.start(
-        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path} 600"),
+        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"),
         *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}"),
     )
     try:
