@@ -20,6 +20,7 @@ import harness_overhead
 import host_io
 import interpreter
 import levels
+import many_machines
 import matmul_bf16
 import matmul_fp32
 import packing
@@ -54,6 +55,7 @@ BENCHMARKS = {
     "cabi_call": cabi_call.measure,
     "clauses_check": clauses_check.measure,
     "startup": startup.measure,
+    "many_machines": many_machines.measure,
     "harness_overhead": harness_overhead.measure,
     "harness_recomputation": harness_overhead.measure_recomputation,
 }

@@ -1,8 +1,14 @@
-"""Does a unit as its tasks say: `gives`, `forgets` to answer, `dies`, `raises`, or finds that it `cannot`."""
+"""Does a unit as its tasks say: `gives`, `forgets`, `dies`, `raises`, `fells` its worker, or finds that it `cannot`.
+
+`forgets` is a task that ends without an answer.
+"""
 
 import os
+import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
@@ -18,6 +24,10 @@ def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWrite
             os.abort()
         elif deed == "raises":
             raise RuntimeError("a defect")
+        elif deed == "fells":
+            supervisor = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+            os.kill(int(supervisor[1]), signal.SIGKILL)
+            time.sleep(60)
         elif deed == "cannot":
             answers.refuses("has no such device")
 

@@ -221,11 +221,17 @@ def _connected(executor: str) -> tuple[Any, str]:
         raise ExecutorUnavailable(f"--executor {executor}: expected {EXECUTORS}")
     try:
         from distributed import Client
+        from distributed.security import Security
     except ImportError as error:
         raise ExecutorUnavailable(
             f"--executor needs dask.distributed: pip install 'tessera-conformance[dask]' ({error})"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said as an error of the run
+    if address.startswith("tls") and Security().get_connection_args("client")["ssl_context"] is None:
+        raise ExecutorUnavailable(
+            f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls.ca-file and "
+            "distributed.comm.tls.client.cert and .key"
+        )
+    _silence("distributed")  # what matters is said as an error of the run
     try:
         connect = partial(Client, address, timeout=SCHEDULER_DEADLINE, set_as_default=False)
         return _in_time(SCHEDULER_DEADLINE + GRACE, connect), address
@@ -235,6 +241,13 @@ def _connected(executor: str) -> tuple[Any, str]:
             f"no dask scheduler answers at {address} within {SCHEDULER_DEADLINE:g} s{cause}: "
             "start one, `dask scheduler`, and name the address that it prints"
         ) from None
+
+
+def _silence(package: str) -> None:
+    """Let the loggers of a package, each of which has a level of its own, tell nothing."""
+    for name in [package, *logging.root.manager.loggerDict]:
+        if f"{name}.".startswith(f"{package}."):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _cannot_do(worker: str, error: Exception) -> str:
