@@ -140,7 +140,7 @@ def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Questi
 def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
     """`op.cast(X, dtype=bf16)`."""
     result = type_text(dtype, x.shape)
-    return applied("cast", {"X": x}, result, ("LANG-03.1-05",), ("casts",), dtype=dtype, overflow=overflow)
+    return applied("cast", {"X": x}, result, ("LANG-02-04", "LANG-03.1-05"), ("casts",), dtype=dtype, overflow=overflow)
 
 
 def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:

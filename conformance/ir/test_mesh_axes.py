@@ -1,0 +1,104 @@
+"""The attribute mesh_axes in the IR: kept with its axes by the front end, read and checked in texts (section 5.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.ir.kit import graph_texts
+from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX, returns
+from tessera_conformance.chapters.ir.kit.programs import graph_of
+from tessera_conformance.dsl import func, module, parameters_of
+from tessera_conformance.marks import clause, feature
+
+DECLARATION = "  mesh g = mesh<axes=[dp, tp, pp], shape=[4, 2, 2]>;"
+SQUARE = "tensor<8x8xfp32>"
+
+AXES = ["dp", "tp", "pp", "dp, tp", "tp, dp", "dp, pp", "pp, tp, dp"]
+
+OPERATIONS = {
+    "matmul": ("op.matmul(A, B)", "tessera.graph.matmul"),
+    "softmax": ("op.softmax(A)", "tessera.graph.softmax"),
+    "all-reduce": ('dist.all_reduce(A, axis=dp, op="sum")', "tessera.graph.all_reduce"),
+}
+"""Expressions, and the operation that section 5.2 calls them by."""
+
+
+def program_of(expression, axes, form):
+    """A function that returns the expression with the attribute, as a keyword or in a block."""
+    stated = f"mesh_axes=[{axes}]"
+    text = f"{expression} @{{{stated}}}" if form == "block" else f"{expression.removesuffix(')')}, {stated})"
+    body = f"return {text};"
+    return module(DECLARATION, func(body, parameters=parameters_of("AB", SQUARE), result=SQUARE))
+
+
+@clause("LANG-05.3-04", "LANG-01-07")
+@pytest.mark.parametrize("form", ["block", "keyword"])
+@pytest.mark.parametrize("axes", AXES, ids=lambda axes: axes.replace(", ", "-"))
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_mesh_axes_are_kept_in_graph_ir(impl, check, operation, axes, form):
+    """The operation has the attribute, with all its axes in their order; no other operation has it."""
+    expression, name = OPERATIONS[operation]
+    function = graph_of(impl, check, program_of(expression, axes, form))
+    found = function.named(name)
+    check.equal(len(found), 1, f"the number of {name}")
+    check.equal(found[0]["attributes"].get("mesh_axes"), axes.split(", "), "the attribute mesh_axes")
+    others = [each["name"] for each in function.operations if "mesh_axes" in each["attributes"] and each != found[0]]
+    check.equal(others, [], "other operations with mesh_axes")
+
+
+@clause("LANG-05.3-04")
+def test_each_operation_has_its_own_mesh_axes(impl, check):
+    """Two operations over different axes, and one that says nothing."""
+    body = [
+        f"let Y: {SQUARE} = op.matmul(A, B) @{{mesh_axes=[dp]}};",
+        f"let Z: {SQUARE} = op.matmul(Y, B) @{{mesh_axes=[tp, pp]}};",
+        "return op.matmul(Z, B);",
+    ]
+    function = graph_of(impl, check, module(DECLARATION, func(*body, parameters=parameters_of("AB", SQUARE))))
+    found = [each["attributes"].get("mesh_axes") for each in function.named("tessera.graph.matmul")]
+    check.equal(found, [["dp"], ["tp", "pp"], None], "the attributes of the products in order")
+
+
+MESH = '  "tessera.graph.mesh"() {sym_name = "g", axes = ["dp", "tp"], shape = [4, 2]} : () -> ()'
+OTHER = '  "tessera.graph.mesh"() {sym_name = "h", axes = ["pp"], shape = [2]} : () -> ()'
+
+
+def text_of(attribute, *meshes):
+    """A module of Graph IR whose softmax has an attribute more."""
+    operation = graph_texts.softmax("%a", "%s", f" {{axis = -1, {attribute}}}")
+    return graph_texts.module(*meshes, graph_texts.func(operation, returns("%s"), takes=f"%a: {MATRIX}"))
+
+
+@clause("LANG-05.3-04")
+@feature("graph-ir-text")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        'mesh_axes = ["pp"]',
+        'mesh_axes = ["dp", "pp"]',
+        'mesh_axes = ["pp", "dp"]',
+        'mesh_axes = ["DP"]',
+        'mesh_axes = ["d"]',
+        'mesh_axes = [""]',
+        'mesh_axes = "dp"',
+        "mesh_axes = 1",
+        "mesh_axes = [0]",
+    ],
+    ids=["other-axis", "second", "first", "capitals", "shorter", "empty-name", "no-list", "number", "numbers"],
+)
+def test_a_text_lists_axes_of_its_mesh(impl, check, wrong):
+    """One axis or several of the mesh are accepted in a text; another axis, or something else than a list, is not."""
+    for right in ('mesh_axes = ["dp"]', 'mesh_axes = ["tp"]', 'mesh_axes = ["tp", "dp"]'):
+        check.accepts(impl.language.verify_ir(text=text_of(right, MESH)))
+    observation = impl.language.verify_ir(text=text_of(wrong, MESH))
+    check.rejects(observation, category=("distributed", "types", "syntax"))
+
+
+@clause("LANG-05.3-04")
+@feature("graph-ir-text")
+def test_axes_of_any_mesh_of_the_module_can_be_listed(impl, check):
+    """With a second mesh its axes are known too; without any mesh there are none."""
+    attribute = 'mesh_axes = ["pp"]'
+    check.accepts(impl.language.verify_ir(text=text_of(attribute, MESH, OTHER)))
+    check.rejects(impl.language.verify_ir(text=text_of(attribute, MESH)), category=("distributed", "types"))
+    check.rejects(impl.language.verify_ir(text=text_of(attribute)), category=("distributed", "types"))

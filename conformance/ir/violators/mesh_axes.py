@@ -1,0 +1,82 @@
+"""Front ends that accept mesh_axes and lose it, and verifiers of texts that do not look at it (section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import ReferenceAdapter
+
+from .verifiers_of_text import overlooks, turns_down
+
+Attributes = dict[str, Any]
+CLAUSE = "LANG-05.3-04"
+
+
+class Losing(ReferenceAdapter):
+    """The reference with other attributes of operations in its Graph IR."""
+
+    def __init__(self, change: Callable[[list[Attributes]], None]) -> None:
+        super().__init__()
+        self.change = change
+
+    def language_lower(self, **request: Any) -> dict[str, Any]:
+        """The functions, their operations' attributes changed."""
+        answer = super().language_lower(**request)
+        for function in answer["functions"]:
+            self.change([operation["attributes"] for operation in function["operations"]])
+        return answer
+
+
+def losing(name: str, description: str, change: Callable[[list[Attributes]], None]) -> Violation:
+    """A change of the attributes of a function's operations, in order."""
+
+    @contextmanager
+    def broken() -> Iterator[Adapter]:
+        yield Losing(change)
+
+    return Violation(name, CLAUSE, description, broken)
+
+
+def listed(change: Callable[[list[str]], list[str]]) -> Callable[[list[Attributes]], None]:
+    """Another list wherever there is one."""
+
+    def apply(operations: list[Attributes]) -> None:
+        for attributes in operations:
+            if "mesh_axes" in attributes:
+                attributes["mesh_axes"] = change(list(attributes["mesh_axes"]))
+
+    return apply
+
+
+def dropped(operations: list[Attributes]) -> None:
+    """No operation has the attribute."""
+    for attributes in operations:
+        attributes.pop("mesh_axes", None)
+
+
+def spread(operations: list[Attributes]) -> None:
+    """What one operation says holds for all behind it."""
+    axes = None
+    for attributes in operations:
+        axes = attributes.get("mesh_axes", axes)
+        if axes is not None:
+            attributes["mesh_axes"] = axes
+
+
+KEPT = [
+    losing("dropped", "accepts mesh_axes and drops it", dropped),
+    losing("first_axis", "keeps the first of the axes", listed(lambda axes: axes[:1])),
+    losing("sorted_axes", "sorts the axes by name", listed(sorted)),
+    losing("one_text", "keeps the axes as one text", listed(lambda axes: [", ".join(axes)])),
+    losing("spread", "gives the axes of an operation to those behind it", spread),
+]
+
+TEXTS = [
+    overlooks("any_axis_in_a_text", CLAUSE, "an axis in a text that no mesh has", "no mesh has the axis"),
+    turns_down("unknown_in_a_text", CLAUSE, "mesh_axes in a text", "mesh_axes", "types"),
+    turns_down("one_mesh", CLAUSE, "axes of a second mesh", r'"pp"\], shape.*mesh_axes', "distributed"),
+]
