@@ -1,0 +1,38 @@
+"""Collectives that take the id of a dtype for another one, though the table of ids is right (runtime spec, 19.B)."""
+
+from __future__ import annotations
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.runtime import collective_arguments
+
+from ...runtime.violators.changes import BuildsOnce
+
+IDS = {each.abi_id: each for each in DTYPES.values() if each.abi_id is not None}
+
+
+def taken_for(clause: str, dtype: str, other: str) -> Violation:
+    """A dtype whose elements are combined as those of another one of its width."""
+    table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
+    description = f"combines elements of {dtype} as {other}"
+    substitution = (collective_arguments, "BY_ID", table)
+    return replaced(clause, description, BuildsOnce, substitution, name=f"{dtype}_as_{other}")
+
+
+TAKEN = [
+    taken_for(f"RT-19.B-{DTYPES[dtype].abi_id:02}", dtype, other)
+    for dtype, other in {
+        "fp8_e4m3": "fp8_e5m2",
+        "fp8_e5m2": "int8",
+        "fp16": "bf16",
+        "bf16": "fp16",
+        "fp32": "int32",
+        "fp64": "int64",
+        "int8": "fp8_e4m3",
+        "int16": "fp16",
+        "int32": "fp32",
+        "int64": "fp64",
+        "complex64": "fp64",
+        "complex128": "complex64",
+    }.items()
+]

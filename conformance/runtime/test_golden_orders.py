@@ -1,0 +1,92 @@
+"""Golden bits of sums under the policy's stableReductions, and under a descriptor's order (runtime spec, 4.7, 11).
+
+The frozen vectors of `ir/reductions` and `ir/matmul`, whose bits another order changes, asked for through the runtime.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.kit.collectives import filled, held
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.mesh_session import opened
+from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle import bounds
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors import load
+from tessera_conformance.vectors.model import Vector
+
+SUMS = [
+    *(f"fp32/sum/{part}" for part in ("order", "n-7", "n-12", "n-31", "n-33")),
+    *(f"fp64/sum/{part}" for part in ("order", "n-33")),
+    *(f"{dtype}/sum/n-33" for dtype in ("fp16", "bf16")),
+    "bf16/sum/small-after-large",
+]
+
+
+def vector_of(topic: str, name: str) -> Vector:
+    """A frozen vector."""
+    (found,) = [each for each in load(topic) if each.name == name]
+    return found
+
+
+def summing(x: Tensor, result: Tensor, axis: int) -> str:
+    """A kernel of a sum along an axis."""
+    given, made = (f"tensor<{'x'.join(map(str, each.shape))}x{each.dtype}>" for each in (x, result))
+    return f"module m {{ kernel k(x: {given}, y: {made}) {{ y = op.sum(x, axis={axis}); }} }}"
+
+
+@feature("reductions")
+@clause("RT-04.7-02")
+@pytest.mark.parametrize("name", SUMS)
+def test_a_launched_sum_is_stable(impl, check, name):
+    """With stableReductions at 1: the frozen bits of the pairwise tree at strict, else within the bound."""
+    vector = vector_of("ir/reductions", name)
+    (x,), (expected,) = vector.call.inputs.values(), vector.expected
+    axis = vector.provenance.check.arguments["axis"]
+    session = opened(impl, check)
+    session.set_policy(STRICT | ({} if impl.level == "strict" else LEVELS[impl.level]) | {"stableReductions": 1})
+    pointer, result = session.upload(x.data), session.upload(bytes(len(expected.data)))
+    kernel = session.kernel("k", summing(x, expected, axis))
+    session.launch(kernel, packed(("ptr", pointer), ("ptr", result)))
+    found = Tensor(expected.dtype, expected.shape, session.download(result, len(expected.data)))
+    if impl.level == "strict":
+        check.bits(found, expected, "the frozen bits")
+    else:
+        check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": axis}), "the bound of a sum")
+
+
+@level("strict")
+@feature("operation-access", "reductions")
+@clause("RT-11-02")
+@pytest.mark.parametrize("name", SUMS)
+def test_a_pairwise_order_has_the_golden_bits(impl, check, name):
+    """A descriptor that asks for the pairwise tree: odd tails are carried unchanged and nothing is padded."""
+    vector = vector_of("ir/reductions", name)
+    attributes = {"axis": vector.provenance.check.arguments["axis"]}
+    answer = impl.numerics.evaluate(
+        operation="sum",
+        inputs=list(vector.call.inputs.values()),
+        attributes=attributes,
+        descriptor={"reduction_order": "pairwise"},
+    )
+    check.bits(check.returns(answer)["outputs"][0], vector.expected[0], "the frozen bits")
+
+
+@level("strict")
+@feature("rank-memory")
+@clause("RT-11-02")
+@pytest.mark.parametrize("ranks", [3, 5, 6, 7, 8])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64"])
+def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype, ranks):
+    """The order that a descriptor fixes for an all-reduce, also over a number of ranks that is no power of two."""
+    vector = vector_of("collectives/all_reduce", f"{dtype}/sum/ranks-{ranks}")
+    inputs = list(vector.call.inputs.values())
+    session = opened(impl, check, ranks)
+    pointer = filled(session, inputs)
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": "pairwise"})
+    session.all_reduce(pointer, inputs[0].shape[0], dtype)
+    session.synchronize()
+    for rank, found in enumerate(held(session, pointer, inputs)):
+        check.bits(found, vector.expected[0], f"the frozen bits on rank {rank}")

@@ -1,0 +1,67 @@
+"""Events that hold back some devices or kinds of work, where ranks cannot be looked at one by one (spec 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.copies import CopyWork
+from tessera_reference.runtime.events import RecordWork, WaitWork
+from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.work import Work
+
+from .changes import BuildsOnce
+from .events import any_rank, first_rank_only, of_the_first
+
+ENQUEUE = Stream.enqueue
+OPTIONAL = ("rank-memory", "schedule-control")
+
+
+class Plain(BuildsOnce):
+    """The reference without access to ranks and schedules: what it does is seen by the functions of the text alone."""
+
+    def hello(self) -> dict[str, Any]:
+        """Without these features."""
+        said = super().hello()
+        claimed = {name: state for name, state in said["capabilities"].items() if name not in OPTIONAL}
+        return said | {"capabilities": claimed}
+
+
+def plain(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
+    """An attribute of that runtime is another one."""
+    return replaced("RT-12-04", description, Plain, (owner, attribute, value), name=name)
+
+
+def overtaking(name: str, description: str, overtakes: Callable[[Work, Work, int], bool]) -> Violation:
+    """Work that overtakes the wait, or is overtaken by the recording, queued just before it, on some ranks."""
+
+    def enqueue(self: Stream, work: Work) -> None:
+        ENQUEUE(self, work)
+        for rank in work.ranks():
+            queue = self._mailboxes[rank].work
+            if len(queue) > 1 and queue[-2] is not None and overtakes(queue[-2], work, rank):
+                queue[-1], queue[-2] = queue[-2], queue[-1]
+
+    return plain(name, description, Stream, "enqueue", enqueue)
+
+
+def is_broadcast(work: Work) -> bool:
+    """Whether it is a broadcast."""
+    return isinstance(work, CollectiveWork) and work.function == "tessBroadcast"
+
+
+PLAIN = [
+    plain("waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
+    plain("any_rank", "takes an event for reached when one rank is there", RecordWork, "run", any_rank),
+    plain("rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),
+    overtaking("collectives_do_not_wait", "lets collectives overtake the wait before them",
+               lambda one, two, rank: isinstance(one, WaitWork) and isinstance(two, CollectiveWork)),
+    overtaking("copies_do_not_wait_on_others", "lets copies of ranks behind the first overtake the wait before them",
+               lambda one, two, rank: rank > 0 and isinstance(one, WaitWork) and isinstance(two, CopyWork)),
+    overtaking("copies_not_counted_on_others", "does not count the copy before a recording on ranks behind the first",
+               lambda one, two, rank: rank > 0 and isinstance(one, CopyWork) and isinstance(two, RecordWork)),
+    overtaking("broadcasts_not_counted", "does not count the broadcast before a recording",
+               lambda one, two, rank: is_broadcast(one) and isinstance(two, RecordWork)),
+]  # fmt: skip

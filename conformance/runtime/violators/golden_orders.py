@@ -1,0 +1,60 @@
+"""Sums that are stable or ordered for short rows only, and orders that are replaced by others (spec 4.7, 11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import numerics
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.runtime import collectives
+
+from ...ir.violators.changes import changed
+from .busy_reductions import reordered
+
+EVALUATE, COMBINE = numerics.evaluate, collectives.combine
+
+
+def is_stable_sum(work: Any, executable: Any) -> bool:
+    """Whether a launch has one operand of several rows, under a stable policy."""
+    read = [each for each in executable.entry.parameters if each.shape and not each.written]
+    return bool(work.policy.stableReductions) and len(read) == 1
+
+
+def is_pairwise(order: Tree | None) -> bool:
+    """Whether an order is the canonical one, named."""
+    return order is not None and order.form == PAIRWISE.form
+
+
+def long_pairwise_as_fold(operation: str, inputs: Any, given: Any) -> Any:
+    """Evaluate with a fold for a pairwise order that is asked for, of more than eight terms."""
+    if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and max(inputs[0].shape) > 8:
+        given = given | {"tree": FOLD.to_json()}
+    return EVALUATE(operation, inputs, given)
+
+
+def uneven_as_fold(*of: Any, descriptor: Any, **named: Any) -> Any:
+    """Reduce over ranks that are no power of two from the first to the last."""
+    ranks = len(of[1])
+    if is_pairwise(descriptor.reduction_order) and ranks & (ranks - 1):
+        descriptor = replace(descriptor, reduction_order=FOLD)
+    return COMBINE(*of, descriptor=descriptor, **named)
+
+
+def changing(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
+    """An order of a descriptor that is taken for another."""
+    return changed("RT-11-02", name, description, (owner, attribute, value))
+
+
+STABLE = [
+    reordered("RT-04.7-02", "launched_sums", "adds launched sums from the last term on where they are to be stable",
+              is_stable_sum),
+]  # fmt: skip
+
+ORDERS = [
+    changing("pairwise_as_fold", "folds more than eight terms in place of the pairwise order", numerics, "evaluate",
+             long_pairwise_as_fold),
+    changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
+             uneven_as_fold),
+]  # fmt: skip

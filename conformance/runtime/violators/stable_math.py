@@ -1,0 +1,105 @@
+"""Launches whose softmax, log-sum-exp or clamp is not the stable formulation, though the toggle is on (spec 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.descriptor import Descriptor
+from tessera_reference.compilation.executables import Executable
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.launches import LaunchWork
+
+from .changes import BuildsOnce
+
+EXECUTED, MADE = LaunchWork._executed, modules._executable
+Arguments = Mapping[str, Array]
+When = Callable[[LaunchWork], bool]
+
+OVERFLOW = {"fp16": 11.0, "bf16": 88.0, "fp32": 88.0, "fp64": 709.0}
+"""From where on an exponential is infinite, of fp16 in its own format."""
+
+
+def with_text(*given: Any) -> Executable:
+    """The executable of a launch, which knows the Graph IR of its module."""
+    executable, section = MADE(*given), given[1].module.fatbin.section("graph-ir")
+    object.__setattr__(executable, "graph_ir", section.data.decode() if section else "")
+    return executable
+
+
+def unstable(clause: str, name: str, description: str, operation: str, when: When) -> Violation:
+    """Launches of a program with an operation give NaN, or of one with clamp no NaN, as without the formulation."""
+
+    def executed(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
+        results = EXECUTED(self, executable, rank, arguments)
+        if f"tessera.graph.{operation}" not in vars(executable)["graph_ir"] or not when(self):
+            return results
+        change = without_nan if operation == "clamp" else overflowing(arguments, operation)
+        return {name: change(array) for name, array in results.items()}
+
+    return replaced(
+        clause,
+        description,
+        BuildsOnce,
+        (LaunchWork, "_executed", executed),
+        (modules, "_executable", with_text),
+        name=name,
+    )
+
+
+def without_nan(array: Array) -> Array:
+    """The lower bound in place of NaN."""
+    return Array(array.dtype, np.where(np.isnan(array.values), -1.0, array.values).astype(array.values.dtype))
+
+
+def overflowing(arguments: Arguments, operation: str) -> Callable[[Array], Array]:
+    """NaN everywhere, where an operand has an exponential that is infinite."""
+    floats = [each for each in arguments.values() if each.dtype.kind == "float" and each.rank]
+    scores = 32.0 if operation == "flash_attention" else 1.0
+    large = any((each.values * scores > OVERFLOW.get(each.dtype.name, 88.0)).any() for each in floats)
+
+    def change(array: Array) -> Array:
+        return Array(array.dtype, np.full_like(array.values, np.nan)) if large else array
+
+    return change
+
+
+def always(work: LaunchWork) -> bool:
+    """In every launch."""
+    return True
+
+
+def allows_fast_math(work: LaunchWork) -> bool:
+    """Where the policy does."""
+    return bool(work.policy.allowFastMath)
+
+
+def plain_descriptor(work: LaunchWork) -> bool:
+    """Where nothing set a descriptor, under a policy that is not stable."""
+    return work.descriptor == Descriptor() and not work.policy.stableReductions
+
+
+def another_seed(work: LaunchWork) -> bool:
+    """Where a descriptor was set for something else."""
+    return work.descriptor != Descriptor() and replace(work.descriptor, seed=0) == Descriptor()
+
+
+LAUNCHED = [
+    unstable("RT-11-05", "softmax_of_launches", "does not subtract the maximum in launches", "softmax", always),
+    unstable("RT-11-05", "fast_softmax", "does not subtract the maximum where fast math is allowed", "softmax",
+             allows_fast_math),
+    unstable("RT-11-05", "attention", "does not subtract the maximum in an attention", "flash_attention",
+             allows_fast_math),
+    unstable("RT-11-06", "logsumexp_of_launches", "does not subtract the maximum in launches", "logsumexp", always),
+    unstable("RT-11-06", "loose_logsumexp", "is stable only under a stable policy or a descriptor", "logsumexp",
+             plain_descriptor),
+    unstable("RT-11-07", "clamp_of_launches", "loses NaN in launches of clamp", "clamp", always),
+    unstable("RT-11-07", "fast_clamp", "loses NaN where fast math is allowed", "clamp", allows_fast_math),
+    unstable("RT-11-07", "clamp_under_a_seed", "loses NaN where a descriptor sets something else", "clamp",
+             another_seed),
+]  # fmt: skip
