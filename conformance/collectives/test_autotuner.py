@@ -7,6 +7,8 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
 
+pytestmark = feature("autotune")
+
 INVALID = "TESS_ERR_INVALID_VALUE"
 
 CHUNKS, INFLIGHT = [1 << 10, 1 << 30], [1, 64]

@@ -125,6 +125,7 @@ def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collec
 
 
 @clause("COLL-08-09")
+@feature("mesh-execution")
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64", "int32"])
 def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
     """Of data whose sum depends on the order of the ranks, as the program that runs whole has (AMB-COLL-04)."""
@@ -241,7 +242,7 @@ def test_a_collective_of_a_collective_takes_its_value(impl, check):
 
 
 @clause("COLL-08-10")
-@feature("random-ops")
+@feature("random-ops", "mesh-execution")
 def test_draws_are_those_of_the_program(impl, check):
     """Their streams are numbered as the program draws, whichever unit could run first."""
     held = vector(6)

@@ -93,7 +93,7 @@ def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_a
         each_has(check, answer, [[wanted]] * 3)
 
 
-@feature("fusion")
+@feature("fusion", "mesh-execution")
 @clause("COLL-02.4-02", "COLL-02.4-04")
 @pytest.mark.parametrize(("before", "after"), [each[:2] for each in FOLDS.values()], ids=FOLDS)
 def test_folding_changes_no_bit(impl, check, before, after):

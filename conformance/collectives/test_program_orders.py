@@ -21,7 +21,7 @@ from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.tensors import Tensor
 
-pytestmark = feature("mesh-execution", "graph-ir-text")
+pytestmark = feature("mesh-execution", "graph-ir-text", "operation-access")
 
 RANKS = (1, 2, 3, 5, 7, 8)
 DETERMINISTIC = {"level": "deterministic"}

@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.collectives.kit.machines import TRANSPORTS, link, text, without
 from tessera_conformance.chapters.runtime.kit.refusals import refused
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
@@ -194,6 +194,7 @@ def test_an_unknown_device_or_link_is_refused(impl, check, given, word):
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 @pytest.mark.parametrize(("ends", "path"), [(INSIDE, "pcie"), (INSIDE, "rdma"), (BETWEEN, "network")])
 def test_the_environment_overrides_auto(impl, check, ends, path):
     """It is what auto means then, so no fallback (AMB-COLL-13)."""
@@ -209,6 +210,7 @@ def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 @pytest.mark.parametrize("value", ["auto", ""])
 def test_auto_and_nothing_override_nothing(impl, check, value):
     """Nor does a variable of another name."""
@@ -230,6 +232,7 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 def test_a_misspelled_variable_is_refused(impl, check):
     """What begins with TESSERA_COLL_ and is none of the three (AMB-COLL-45); the nearest one is told."""
     answer = impl.collectives.route(topology=text(), source=10, target=11, environment={"TESSERA_COLL_PATHS": "pcie"})

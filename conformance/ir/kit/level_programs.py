@@ -27,6 +27,8 @@ BOTH_VENDORS = ("sm_90", "gfx942")
 LOWER_LEVELS = ("schedule", "tile", "target")
 """The levels below Graph IR, downwards; `execute-tile` is the feature of executing a program at Tile IR."""
 
+STAGED: Mapping[str, Any] = {"tile": [16, 16, 16], "depth": 2, "prefetch": "shared"}
+"""A schedule of products whose tiles a matrix unit has."""
 SAMPLE = module(
     func(
         "let C: tensor<1024x1024xbf16> = op.matmul(A, B);",
@@ -165,9 +167,12 @@ def lowered(
     return Lowered(functions, kinds, attributes, answer["text"])
 
 
-def emitted(impl: Implementation, check: Check, source: str, to: str, target: str) -> str:
+def emitted(
+    impl: Implementation, check: Check, source: str, to: str, target: str, schedule: Mapping[str, Any] | None = None
+) -> str:
     """The text of a program for a vendor's tools: to `llvm`, `ptx` or `amdgcn`."""
-    text = check.accepts(impl.language.lower(source=source, to=to, **_stated(target=target)))["text"]
+    stated = _stated(target=target) | ({} if schedule is None else {"schedule": schedule})
+    text = check.accepts(impl.language.lower(source=source, to=to, **stated))["text"]
     assert isinstance(text, str)
     return text
 

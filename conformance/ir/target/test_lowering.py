@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, executed_text, lowered, verified
+from tessera_conformance.chapters.ir.kit.level_programs import (
+    BOTH_VENDORS,
+    STAGED,
+    WARPS,
+    executed_text,
+    lowered,
+    verified,
+)
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS
@@ -15,7 +22,6 @@ pytestmark = feature("lower-target")
 
 POINTER = "!llvm.ptr<1>"
 PRODUCT = returning("A @ B", "A: tensor<16x32xbf16>, B: tensor<32x16xbf16>", "tensor<16x16xbf16>")
-STAGED = {"tile": [16, 16, 16], "depth": 2, "prefetch": "shared"}
 SUM = returning("op.sum(A, axis=1)", "A: tensor<8x64xfp32>", "tensor<8xfp32>")
 CHAIN = returning("A * B + s", "A: tensor<40xfp32>, B: tensor<40xfp32>, s: fp32", "tensor<40xfp32>")
 WIDE = returning("A * n + A", "A: tensor<33xint64>, n: int64", "tensor<33xint64>")

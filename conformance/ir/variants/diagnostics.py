@@ -41,21 +41,27 @@ def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
 
 @varies("LANG-12-01", "words diagnostics in another language; operands, lines and categories stay", *REFUSING)
 class OtherWords(Tells):
-    """What is not checked by a clause of section 12 has other words."""
+    """Of what is wrong with a run it repeats the words, since an assertion has words of the program."""
 
     def told(self, refusal: Refusal) -> Refusal:
         """The same in other words."""
+        kept = refusal.outcome.phase == "execute"
         found = [
             replace(
                 each,
-                message="ceci ne convient pas",
+                message=foreign(each.message, kept),
                 requirement=each.requirement and "autre chose",
                 remedy=each.remedy and "essayez autre chose",
                 clause=None,
             )
             for each in refusal.outcome.diagnostics
         ]
-        return Refusal(refusal.outcome.code, refusal.outcome.phase, "ceci ne convient pas", found)
+        return Refusal(refusal.outcome.code, refusal.outcome.phase, foreign(refusal.outcome.message, kept), found)
+
+
+def foreign(message: str, kept: bool) -> str:
+    """A message in another language, with its words where they are kept."""
+    return f"ceci ne convient pas: «{message}»" if kept else "ceci ne convient pas"
 
 
 @varies("LANG-12-05", "tells the first mistake of a program alone", *SEVERAL)

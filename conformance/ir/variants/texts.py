@@ -24,29 +24,39 @@ TEXTS = (
 
 PRINTED, MESSAGE = text.print_module, adapter_levels.function_message
 PRINTER: Any = text._Printer
+FUNCTION = PRINTER.function
 
 
-def numbered(printer: Any, value: Value) -> str:
-    """The number of a value in its function, as MLIR prints it."""
-    name = printer.names[value] = str(len(printer.names))
-    return name
+def prefixed(printer: Any, value: Value) -> str:
+    """A name of its own, but for parameters, by whose names a function is called."""
+    computed = len(printer.names) >= printer.parameters
+    name = printer.names[value] = printer.free.unique(f"v.{value.name}" if computed else value.name)
+    return str(name)
+
+
+def counting(printer: Any, function: Function) -> Any:
+    """Print a function, knowing how many parameters it has."""
+    printer.parameters = len(function.parameters)
+    return FUNCTION(printer, function)
 
 
 def in_messages(function: Function) -> dict[str, Any]:
-    """A function whose values have names of their own."""
+    """A function whose values have the same names."""
     found = MESSAGE(function)
+    own = {f"%{value.name}" for value in function.parameters}
     for operation in found["operations"]:
         for part in ("operands", "results"):
-            operation[part] = [f"%v.{name[1:]}" for name in operation[part]]
+            operation[part] = [name if name in own else f"%v.{name[1:]}" for name in operation[part]]
     return found
 
 
 NAMES = altered(
     "LANG-01-03",
-    "numbers the values of a function instead of naming them as the program does",
+    "has names of its own for what a function computes",
     TEXTS,
     ReferenceAdapter,
-    (PRINTER, "define", numbered),
+    (PRINTER, "define", prefixed),
+    (PRINTER, "function", counting),
     (adapter_language, "function_message", in_messages),
     name="value_names",
 )

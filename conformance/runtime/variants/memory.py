@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.enumerations import CopyKind
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.mesh import address_ranges, allocations, memory
-from tessera_reference.runtime.copies import CopyWork
 
 from .reach import RUNTIME
 
 DEVICE = range(2**61 + 16, 2**61 + 2**52)
 HOST = range(2**60 + 48, 2**60 + 2**52)
-COPIED = CopyWork.run
 
 ADDRESSES = altered(
     "AMB-RT-103",
@@ -59,19 +56,3 @@ class NothingIsNull(ReferenceAdapter):
     def runtime_tessHostFree(self, *, hostPtr: Any) -> dict[str, Any]:  # noqa: N802, N803
         """Free it."""
         return {} if hostPtr == 0 else super().runtime_tessHostFree(hostPtr=hostPtr)
-
-
-async def to_the_first_rank(work: CopyWork, rank: int) -> None:
-    """Copy, where the host's bytes go to the first rank alone."""
-    if rank == 0 or work.direction is not CopyKind.TESS_COPY_H2D:
-        await COPIED(work, rank)
-
-
-FIRST_RANK = altered(
-    "AMB-RT-05",
-    "copies from the host to the first rank of a mesh alone",
-    RUNTIME,
-    ReferenceAdapter,
-    (CopyWork, "run", to_the_first_rank),
-    name="to_the_first_rank",
-)
