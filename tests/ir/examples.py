@@ -16,7 +16,7 @@ from tessera_reference.ir.builder import fields_of
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
 from tessera_reference.ir.operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
-from tessera_reference.ir.types import Future, Layout, Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.types import FunctionType, Future, Layout, Mesh, Scalar, Tensor, Type
 from tessera_reference.numerics.formats import DType, dtype
 
 PLACE = Location("dir/a file.tsr", Span(3, 7, 3, 9))
@@ -36,6 +36,7 @@ TYPES: tuple[Type, ...] = (
     Tensor((4, 4, 4), dtype("fp32")),
     Tensor((2, 3, 4, 4), dtype("fp32")),
     Future(FP32),
+    FunctionType((FP32,), INT32),
 )
 WORDS = ("dp", "sum", "row_major", "col_major", "f", "float", "max", "g")
 LISTS: tuple[tuple[Any, ...], ...] = ((4, 4), (0,), (0, 0), (1, 1), (4,), (1, 0), ("0:2",), ("0:2", "$0"), ())

@@ -142,8 +142,10 @@ def test_bad_programs(tmp_path: Path, program: str, words: list[str]) -> None:
 
 
 def test_a_program_beyond_the_reference_is_not_a_bad_one(tmp_path: Path) -> None:
-    done = cli("verify", "-", cwd=tmp_path, stdin="module m { func f(g: fn(fp32) -> fp32) { g(1); } }")
-    assert (done.returncode, done.stderr) == (3, "unsupported: -:1:42: language.function_values is not supported yet\n")
+    done = cli(
+        "verify", "-", cwd=tmp_path, stdin="module m { func f(x: tensor<4xfp32>) { op.sum(x, axis=0, accum=fp64); } }"
+    )
+    assert (done.returncode, done.stderr) == (3, "unsupported: -:1:40: op.sum.accum is not supported yet\n")
 
 
 @pytest.mark.parametrize(

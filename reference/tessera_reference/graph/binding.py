@@ -37,6 +37,9 @@ def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
 
     Raises `InputMismatch` for the first that does not fit.
     """
+    for type_ in function.results:
+        if not isinstance(type_, Tensor | Scalar):
+            raise UnsupportedConstruct(f"execute.{type(type_).__name__.lower()}", function.location)
     names = [parameter.name for parameter in function.parameters]
     for name, array in inputs.items():
         if name not in names:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
@@ -17,6 +19,7 @@ from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
 from ..ir.refusals import diagnostic_of
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
+from ..numerics.formats import DTYPES
 from .differentiation import gradients
 from .grad import Grad
 from .identity import Identity
@@ -27,6 +30,9 @@ Frame: TypeAlias = dict[Value, Array]
 
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Called for every executed instruction with its results; those of regions before their owner."""
+
+NUMBERS = DTYPES["int32"]
+"""In which functions of a module are counted."""
 
 MOST_STEPS = 400_000
 """Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
@@ -179,6 +185,14 @@ class Within:
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
         """Run another function of the module."""
         return self.interpreter.function(self.interpreter.module.functions[function], arguments)
+
+    def number_of(self, function: str) -> Array:
+        """The place of a function among those of the module."""
+        return Array(NUMBERS, np.asarray(list(self.interpreter.module.functions).index(function), NUMBERS.carrier))
+
+    def function_of(self, number: Array) -> str:
+        """The function at that place."""
+        return list(self.interpreter.module.functions)[int(number.values)]
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
         """Run the operations that a composite stands for, built once for each instruction and shapes."""

@@ -124,6 +124,12 @@ class StepEnvironment(Environment, Protocol):
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
         """Run another function of the module."""
 
+    def number_of(self, function: str) -> Array:
+        """What stands for a function of the module as a value."""
+
+    def function_of(self, number: Array) -> str:
+        """The function that such a value stands for."""
+
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
         """Run the operations that a composite stands for."""
 
@@ -304,6 +310,10 @@ class Operation(ABC):
                 )
         inferred = self.infer()
         return inferred if isinstance(inferred, tuple) else (inferred,)
+
+    def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types with which the function is run that `calls` names, given those of the operands."""
+        return operands
 
     @classmethod
     def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:

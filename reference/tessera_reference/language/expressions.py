@@ -33,6 +33,10 @@ Results = tuple[Value, ...] | None
 CallLowering = Callable[["Expressions", s.Call, str], Results]
 
 
+ReferenceLowering = Callable[["Expressions", s.Name], tuple[bool, Value | None]]
+"""Whether a name is a function's, and the function as a value; None after a reported error."""
+
+
 @dataclass(frozen=True)
 class Given:
     """A value that is known when the program is compiled: that of a constant or of a default."""
@@ -50,6 +54,8 @@ class Surroundings:
     value_of: Callable[[str], Given | None]
     """The value of a constant of the module; None where an error in it was reported."""
     aliases: Aliases
+    reference: ReferenceLowering | None = None
+    """Where functions are values: not in constants."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,10 @@ class Expressions:
         if binding is None and name.text in self.around.constants:
             known = self.around.value_of(name.text)
             return self.given(known, name.span) if known is not None else None
+        if binding is None and self.around.reference is not None:
+            is_function, value = self.around.reference(self, name)
+            if is_function:
+                return value
         if binding is None:
             remedy = did_you_mean(name.text, [*self.scope.visible(), *self.around.constants])
             self.report("types", f"unknown name {name.text!r}", name.span, "a declared name", "LANG-03.1-01", remedy)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..graph.call import Call
+from ..graph.function_values import CallValue, FunctionValue, type_of_function
 from ..ir.common_attributes import PROFILES
-from ..ir.diagnostics import Location, Span, UnsupportedConstruct
+from ..ir.diagnostics import Span
 from ..ir.dimensions import substituted
 from ..ir.module import Function, Value
 from ..ir.operation import AttributeValue, Refusal
@@ -21,14 +22,17 @@ from .scope import Frame, Scope
 def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:
     """Append the call of a function of the module. Returns its results, or None after a reported error."""
     name = call.callee[0]
-    if not _callable(module, expressions, call, name):
+    local = expressions.scope.find(name)
+    if local is not None and isinstance(local.declared, FunctionType):
+        return _call_value(expressions, call)
+    if not _callable(module, expressions, call.span, name):
         return None
     callee = module.function(name)
     arguments = _arguments(module, expressions, call, module.declared[name], callee)
     common = _common(expressions, call)
     if callee is None or arguments is None or common is None:
         return None
-    _check_profiles(module, expressions, call, name)
+    _check_profiles(module, expressions, call.span, name)
     sizes = _bind_dims(expressions, call, callee, arguments)
     if sizes is None:
         return None
@@ -37,23 +41,58 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
     return expressions.scope.emit(operation, arguments, call.span, attributes=common)
 
 
-def _callable(module: ModuleLowering, expressions: Expressions, call: s.Call, name: str) -> bool:
-    local = expressions.scope.find(name)
-    if local is not None and isinstance(local.declared, FunctionType):
-        place = Location(module.findings.filename, call.span)
-        raise UnsupportedConstruct("language.function_values", place)
+def function_value(module: ModuleLowering, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
+    """Whether a name is a function's, and the function as a value; None after a reported error (AMB-LANG-187)."""
+    if name.text not in module.declared:
+        return False, None
+    if not _callable(module, expressions, name.span, name.text):
+        return True, None
+    function = module.function(name.text)
+    if function is None:
+        return True, None
+    _check_profiles(module, expressions, name.span, name.text)
+    try:
+        operation = FunctionValue(callee=name.text, type=type_of_function(name.text, function))
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, name.span)
+        return True, None
+    results = expressions.scope.emit(operation, (), name.span)
+    return True, results[0] if results else None
+
+
+def _call_value(expressions: Expressions, call: s.Call) -> Results:
+    """Append the call of the function that a variable holds."""
+    function = expressions.lower(s.Name(call.span, call.callee[0]))
+    if function is None or not isinstance(function.type, FunctionType):
+        return None
+    wanted = function.type.parameters
+    if call.keywords or len(call.arguments) != len(wanted):
+        signature = f"{len(wanted)} arguments in order: ({', '.join(map(str, wanted))})"
+        _refuse(expressions, call.span, f"{call.callee[0]}: these are not its arguments", signature)
+        return None
+    common = _common(expressions, call)
+    pairs = zip(call.arguments, wanted, strict=True)
+    arguments = [expressions.lower(argument, dtype_of(type_)) for argument, type_ in pairs]
+    present = tuple(each for each in arguments if each is not None)
+    if common is None or len(present) != len(arguments):
+        return None
+    operation = CallValue(function=function.type, arguments=tuple(each.type for each in present))
+    return expressions.scope.emit(operation, (function, *present), call.span, attributes=common)
+
+
+def _callable(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> bool:
     if name not in module.declared:
         remedy = did_you_mean(name, module.declared)
-        _refuse(expressions, call.span, f"unknown function {name!r}", "a function of this module", remedy)
+        _refuse(expressions, span, f"unknown function {name!r}", "a function of this module", remedy)
         return False
     if isinstance(module.declared[name], s.KernelDecl):
         message = f"{name!r} is a kernel, which is launched, not called"
-        _refuse(expressions, call.span, message, "a func", "declare it as a func")
+        _refuse(expressions, span, message, "a func", "declare it as a func")
         return False
     if name in module.in_progress:
         cycle = [*module.in_progress[module.in_progress.index(name) :], name]
         message = f"recursion: {' calls '.join(cycle)}"
-        _refuse(expressions, call.span, message, "functions that never come back to themselves")
+        _refuse(expressions, span, message, "functions that never come back to themselves")
         return False
     return True
 
@@ -87,8 +126,6 @@ def _arguments(
             wanted: Type | None = resolve_type(parameter.type, module.aliases)
         except Refusal:
             wanted = None
-        if isinstance(wanted, FunctionType):
-            raise UnsupportedConstruct("language.function_values", Location(module.findings.filename, call.span))
         if expr is not None:
             values.append(expressions.lower(expr, dtype_of(wanted)))
         elif callee is not None and parameter.name in callee.defaults and wanted is not None:
@@ -122,14 +159,14 @@ def _bind_dims(
     return there.frame.dims
 
 
-def _check_profiles(module: ModuleLowering, expressions: Expressions, call: s.Call, name: str) -> None:
+def _check_profiles(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> None:
     """Refuse that a function calls one of a looser profile (AMB-LANG-69, AMB-LANG-128)."""
     ours, theirs = expressions.scope.profile, module.loosest(name)
     if ours and theirs and PROFILES.index(theirs) < PROFILES.index(ours):
         module.findings.report(
             "numerics",
             f"a {ours} function calls {name}, which is {theirs}",
-            call.span,
+            span,
             requirement="callees at least as strict as their callers",
             clause="LANG-11-16",
             remedy=f"declare {name} as {ours}",

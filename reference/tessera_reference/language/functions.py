@@ -5,17 +5,17 @@ from __future__ import annotations
 from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Location, Span
 from ..ir.dimensions import joined, shown
-from ..ir.module import Function, Value
+from ..ir.module import Block, Function, Value
 from ..ir.operation import AttributeValue, Refusal
 from ..ir.spelling import did_you_mean
-from ..ir.types import Tensor, Type, dtype_of
+from ..ir.types import Fragment, Memref, Mesh, Tensor, Type, dtype_of
 from . import syntax as s
 from .calls import call_operation
 from .common_attributes import COMMON_ATTRIBUTES, read_common
 from .constants import evaluate
 from .directives import read_annotations
 from .expressions import Expressions, Given, Results
-from .function_calls import call_function
+from .function_calls import call_function, function_value
 from .modules import ModuleLowering
 from .scope import Frame, Scope
 from .statements import Setting, Statements
@@ -35,7 +35,7 @@ class FunctionLowering:
         self.findings = module.findings
         self.kernel = isinstance(declaration, s.KernelDecl)
         self.scope = Scope(Frame(module.findings), module.profile(declaration.name))
-        self.around = module.surroundings(declaration.span, self.call)
+        self.around = module.surroundings(declaration.span, self.call, self.reference)
         self.broken = False
         setting = Setting(self.around, module.meshes, self.give_back, self.kernel)
         self.statements = Statements(self.scope, setting)
@@ -65,6 +65,7 @@ class FunctionLowering:
             types = (shown(self.wanted),)
         if self.kernel:
             types = tuple(value.type for value in body.arguments if value.name in self.buffers)
+            self._warn_of_unused(body)
         location = Location(self.findings.filename, declaration.name_span)
         if self.scope.profile is not None:
             attributes |= {"numerics_profile": self.scope.profile}
@@ -130,6 +131,21 @@ class FunctionLowering:
                 )
                 defaults |= {parameter.name: value} if value is not None else {}
         return defaults
+
+    def _warn_of_unused(self, body: Block) -> None:
+        """Say which tiles, fragments and meshes of a kernel nothing uses (AMB-LANG-187)."""
+        used = {value for instruction in body.walk() for value in instruction.operands}
+        for parameter, value in zip(self.declaration.parameters, body.arguments, strict=True):
+            if isinstance(value.type, Memref | Fragment | Mesh) and value not in used:
+                self.findings.report(
+                    "types",
+                    f"nothing uses {parameter.name!r}, a {value.type}",
+                    parameter.span,
+                    requirement="an operation that takes it, which the levels below have",
+                    clause="AMB-LANG-187",
+                    remedy="leave it out, or take a tensor",
+                    severity="warning",
+                )
 
     # Returns
 
@@ -207,6 +223,10 @@ class FunctionLowering:
         return tuple(binding.value for binding in found if binding and binding.value)
 
     # Calls
+
+    def reference(self, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
+        """Whether a name is that of a function of the module, and the function as a value."""
+        return function_value(self.module, expressions, name)
 
     def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
         """A call of an operation or of a function of the module; None after a reported error."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..graph.call import Call
+from ..graph.function_values import FunctionValue
 from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Location, Span
 from ..ir.module import Function, Module
@@ -20,7 +21,7 @@ from . import syntax as s
 from .annotations import resolve_mesh, resolve_type
 from .calls import call_operation_in
 from .constants import evaluate
-from .expressions import CallLowering, Given, Surroundings
+from .expressions import CallLowering, Given, ReferenceLowering, Surroundings
 from .scope import Findings
 from .values import word_of
 
@@ -134,10 +135,10 @@ class ModuleLowering:
         assert constant.value is not None  # the grammar demands it
         return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
 
-    def surroundings(self, place: Span, call: CallLowering) -> Surroundings:
+    def surroundings(self, place: Span, call: CallLowering, reference: ReferenceLowering | None = None) -> Surroundings:
         """What expressions at a place of the module may refer to; aliases are known below their declaration only."""
         above = {name: type_ for name, type_ in self.aliases.items() if self.alias_spans[name] < place}
-        return Surroundings(call, self.constants, self.constant, above)
+        return Surroundings(call, self.constants, self.constant, above, reference)
 
     def function(self, name: str) -> Function | None:
         """A declared function, lowered; None where an error in it was reported."""
@@ -161,7 +162,11 @@ class ModuleLowering:
         if name not in self.loosest_known:
             function = self.lowered[name]
             operations = [instruction.operation for instruction in function.body.walk()] if function else []
-            called = [self.loosest(operation.callee) for operation in operations if isinstance(operation, Call)]
+            called = [
+                self.loosest(operation.callee)
+                for operation in operations
+                if isinstance(operation, Call | FunctionValue)
+            ]
             declared = [profile for profile in called if profile]
             self.loosest_known[name] = self.profile(name) or min(declared, key=PROFILES.index, default=None)
         return self.loosest_known[name]

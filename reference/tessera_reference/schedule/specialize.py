@@ -130,7 +130,8 @@ class Specializer:
             regions.append((yield self._block(region, takes, known)))
         made: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
         if operation.calls:
-            callee = yield self.function(str(operation.attributes[operation.calls]), types)
+            given = operation.arguments_of_callee(types)
+            callee = yield self.function(str(operation.attributes[operation.calls]), given)
             made = replace(made, **{operation.calls: callee})  # type: ignore[type-var]
         if operation.roles.get("returns") is Role.HIDDEN:
             shown = Shown(types, made.attributes, None, tuple(regions), self.functions, self.module.meshes)

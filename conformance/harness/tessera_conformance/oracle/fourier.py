@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.axes import along
-from tessera_conformance.oracle.casts import cast
+from tessera_conformance.oracle.complex_operands import complex_operand
 from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import ZERO, Value
 from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
-from tessera_conformance.oracle.formats import COMPONENTS, FORMATS, FloatFormat, component_format
+from tessera_conformance.oracle.formats import FloatFormat, component_format
 from tessera_conformance.oracle.functions import evaluate, turn
 from tessera_conformance.oracle.trees import Node, grown, reduced
 from tessera_conformance.tensors import Tensor
@@ -62,19 +62,6 @@ def rows_of(x: Tensor) -> list[list[int]]:
     if not x.shape or not x.shape[-1]:
         raise BadArgument("shape", list(x.shape), "a last axis of at least one element")
     return along(x.shape, -1).places
-
-
-def complex_operand(x: Tensor) -> Tensor:
-    """The operand as complex numbers.
-
-    Raises:
-        BadArgument: its elements are neither floats nor complex.
-    """
-    if x.dtype in COMPONENTS:
-        return x
-    if not isinstance(FORMATS.get(x.dtype), FloatFormat):
-        raise BadArgument("dtype", x.dtype, "a float or complex dtype")
-    return cast(x, dtype="complex128" if x.dtype == "fp64" else "complex64")
 
 
 def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:

@@ -27,11 +27,12 @@ from tessera_conformance.oracle.bounds.intervals import (
     total,
 )
 from tessera_conformance.oracle.bounds.steps import FAST, gamma_number, underflow
+from tessera_conformance.oracle.complex_operands import complex_operand
 from tessera_conformance.oracle.directed import Context, Number
 from tessera_conformance.oracle.exact import finite
 from tessera_conformance.oracle.fields import Complex, elements_of
 from tessera_conformance.oracle.formats import FloatFormat, component_format
-from tessera_conformance.oracle.fourier import complex_operand, rows_of, scale_factor
+from tessera_conformance.oracle.fourier import rows_of, scale_factor
 from tessera_conformance.tensors import Tensor
 
 LARGEST_RADIX = 13
