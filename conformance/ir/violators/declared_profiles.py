@@ -132,7 +132,7 @@ ORDER = [
 APPROXIMATIONS = [
     *(
         unheeded(f"function_{name}", "LANG-10-11", f"takes a fast {name} in a fast run", of(functions, f"libm_{name}"))
-        for name in ("exp", "log1p", "sin", "tanh", "erf", "rsqrt", "pow")
+        for name in ("exp", "sin", "erf", "pow")
     ),
     unheeded("narrow_functions", "LANG-10-11", "truncates strict functions of narrow types in a fast run",
              of(functions, "truncated")),
