@@ -53,6 +53,8 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
 def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed, 1 where one survives or the control fails, 2 where it cannot be run."""
     try:
+        if arguments.executor and (arguments.jobs or arguments.mutants is not None):
+            raise ValueError("--executor goes with neither --jobs nor --mutants, which are of this machine alone")
         registry = load_registry(clauses_directory())
         violations = load_violations(arguments.violators)
         for violation in violations:
@@ -61,8 +63,6 @@ def strength(arguments: argparse.Namespace) -> int:
         chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
         if not chosen and arguments.mutants is None:
             raise ValueError(f"no violator's name or clause contains {only!r}")
-        if arguments.executor and (arguments.jobs or arguments.mutants is not None):
-            raise ValueError("--executor goes with neither --jobs nor --mutants, which are of this machine alone")
         suite = suite_of(arguments.cases or [])
         load_adapter(arguments.control)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
