@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import heapq
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome
 
@@ -30,29 +32,50 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def measure() -> list[Outcome]:
-    """Whole commands, from their start to their report, with the processes of the cluster already there."""
+    """Whole commands, from their start to their report, with the processes of the cluster already there.
+
+    A device that waits shows what the spreading does, whatever else the machine is at; the vectors, which compute
+    without a pause, show it only on a machine with two processors to spare, and their processor time what it costs.
+    """
     try:
-        from distributed import LocalCluster
+        import distributed
     except ImportError:
         return [NotMeasured("2 workers", "pip install '.[dask]'")]
-    suite = ["run", "--impl=py:waiting_adapter:Waiting", "--case=ir/matmul/*", "--unit-seconds=0.1"]
-    seconds: dict[str, list[float]] = {"a waiting device": [], "vectors, recomputed": []}
+    os.environ["PYTHONPATH"] = str(HERE)
+    recompute = ["vectors", "check", "--recompute"]
     with tempfile.TemporaryDirectory() as scratch:
-        os.environ["PYTHONPATH"] = str(HERE)
-        for workers in (1, 2):
-            with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
-                spread = f"--executor=dask:{cluster.scheduler_address}"
-                seconds["a waiting device"].append(_seconds([*suite, f"--report-dir={scratch}", spread]))
-                seconds["vectors, recomputed"].append(_seconds(["vectors", "check", "--recompute", spread]))
+        suite = ["run", "--impl=py:waiting_adapter:Waiting", "--case=ir/matmul/*", f"--report-dir={scratch}"]
+        waiting = {workers: _spread(distributed, workers, [*suite, "--unit-seconds=0.1"]) for workers in (1, 2)}
+    computing = {workers: _spread(distributed, workers, recompute) for workers in (1, 2)}
+    _, cpu = _timed(recompute)
+    (waiting_1, _), (waiting_2, _) = waiting[1], waiting[2]
+    (wall_1, _), (wall_2, cpu_2) = computing[1], computing[2]
     return [
-        Measurement(f"2 workers, {name}", two, "1 worker", one, two, "s", None) for name, (one, two) in seconds.items()
+        Measurement("2 workers, a waiting device", waiting_2, "1 worker", waiting_1, waiting_2, "s", None),
+        Measurement("2 workers, vectors", wall_2, "1 worker", wall_1, wall_2, "s", None),
+        Measurement("2 workers, vectors, CPU", cpu_2, "one process", cpu, cpu_2, "s", None),
     ]
 
 
-def _seconds(command: list[str]) -> float:
-    started = time.perf_counter()
+def _spread(distributed: Any, workers: int, command: list[str]) -> tuple[float, float]:
+    """Seconds of a command on so many workers, and of processor time of all, the cluster included."""
+    before = _cpu()
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+        wall, _ = _timed([*command, f"--executor=dask:{cluster.scheduler_address}"])
+    return wall, _cpu() - before
+
+
+def _timed(command: list[str]) -> tuple[float, float]:
+    """Seconds of a command, and of its processor time."""
+    started, before = time.perf_counter(), _cpu()
     subprocess.run([sys.executable, "-m", "tessera_conformance", *command], stdout=subprocess.DEVNULL, check=False)
-    return time.perf_counter() - started
+    return time.perf_counter() - started, _cpu() - before
+
+
+def _cpu() -> float:
+    """Seconds of processor time of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def makespan(units: Sequence[Unit], workers: int) -> float:

@@ -1,4 +1,4 @@
-"""An implementation whose device takes a twentieth of a second for every program, whatever else the machine does."""
+"""An implementation whose device takes a quarter of a second for every program, whatever else the machine does."""
 
 import time
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from echo_adapter import Echo
 
-SECONDS = 0.05
+SECONDS = 0.25
 
 
 class Waiting(Echo):

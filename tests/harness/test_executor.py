@@ -303,6 +303,8 @@ def test_no_task_is_lost_in_silence(engine: Engine) -> None:
 def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
     with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has no such device$"):
         list(engine.results([Unit(("cannot",), 1)]))
+    with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has another implementation than this machine"):
+        list(engine.results([Unit(("stranger",), 1)]))
 
 
 @pytest.mark.slow

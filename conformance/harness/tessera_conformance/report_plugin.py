@@ -14,6 +14,8 @@ import pytest
 from tessera_conformance.cases import case_id
 from tessera_conformance.commands.run import SEAL
 from tessera_conformance.locations import CHAPTERS, suite_directory
+from tessera_conformance.observations import Fault
+from tessera_conformance.protocol import Hello
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.publish import publish
@@ -50,6 +52,11 @@ class ReportKeeper:
         self._planned: dict[str, Case] = {}
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
+
+    @property
+    def hello(self) -> Hello | Fault:
+        """Who answers in this run; a fault where the implementation does not start."""
+        return self._run.hello
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -1,6 +1,6 @@
-"""Does a unit as its tasks say: `gives`, `forgets`, `dies`, `raises`, `fells` its worker, or finds that it `cannot`.
+"""Does a unit as its tasks say: one `gives` a result, one `forgets` to.
 
-`forgets` is a task that ends without an answer.
+Others are of a process that `dies`, `raises`, `fells` its worker, is a `stranger`, or finds that it `cannot`.
 """
 
 import os
@@ -28,6 +28,8 @@ def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWrite
             supervisor = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
             os.kill(int(supervisor[1]), signal.SIGKILL)
             time.sleep(60)
+        elif deed == "stranger":
+            answers.greets({"implementation": {"name": "other"}})
         elif deed == "cannot":
             answers.refuses("has no such device")
 

@@ -13,6 +13,7 @@ from tessera_conformance.executor.answers import AnswerWriter, do_unit
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
+from tessera_conformance.report_plugin import ReportKeeper
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.selection.places import narrowed
 from tessera_conformance.session import Session
@@ -72,12 +73,18 @@ class ReportWriter:
     def pytest_configure(self, config: pytest.Config) -> None:
         """The report of the run is written by who spread it."""
         self._config = config
-        config.pluginmanager.unregister(name="tessera-report")
+        self._keeper = config.pluginmanager.unregister(name="tessera-report")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep what was asked for, in the order of the files."""
         items[:] = [item for item in items if item.nodeid in self._nodes]
+
+    def pytest_sessionfinish(self) -> None:
+        """Say who answered: this worker may have come after the others had greeted."""
+        assert isinstance(self._keeper, ReportKeeper)
+        if isinstance(self._keeper.hello, Hello):
+            self._answers.greets(greeting(self._keeper.hello))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A case begins."""

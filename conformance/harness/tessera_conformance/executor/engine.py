@@ -52,6 +52,7 @@ class Engine:
         """The futures that have not been answered, by key."""
         self._client, self.address = _connected(executor)
         self._seen = time.monotonic()
+        """When a worker was last known to be there."""
         try:
             self._require_one_worker()
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
@@ -121,6 +122,7 @@ class Engine:
         for _ in units:
             future, answer = self._next(ended)
             del self._pending[future.key]
+            self._seen = time.monotonic()
             self._require_likeness(answer)
             yield by_key[future.key], answer
 

@@ -61,17 +61,17 @@ def strength(arguments: argparse.Namespace) -> int:
     The variants are run after all violators of the chapters, or where they are asked for.
     """
     try:
+        instead = arguments.mutants is not None or arguments.variants is not None
+        if arguments.executor and (arguments.jobs or instead):
+            raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         registry = load_registry(clauses_directory())
         violations = load_violations(arguments.violators)
         for violation in violations:
             registry.clause(violation.clause)
         only = arguments.only or ""
         chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
-        instead = arguments.mutants is not None or arguments.variants is not None
         if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
-        if arguments.executor and (arguments.jobs or instead):
-            raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         suite = suite_of(arguments.cases or [])
         load_whole(load_adapter(arguments.control))
         if arguments.variants is not None:
