@@ -29,7 +29,7 @@ def is_pairwise(order: Tree | None) -> bool:
 
 def long_pairwise_as_fold(operation: str, inputs: Any, given: Any) -> Any:
     """Evaluate with a fold for a pairwise order that is asked for, of more than eight terms."""
-    if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and max(inputs[0].shape) > 8:
+    if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and inputs[0].shape[given["axis"]] > 8:
         given = given | {"tree": FOLD.to_json()}
     return EVALUATE(operation, inputs, given)
 
