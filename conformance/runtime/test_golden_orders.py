@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
-from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
+from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle import bounds
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
+from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.model import Vector
 
 SUMS = [
@@ -90,3 +93,25 @@ def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype
     session.synchronize()
     for rank, found in enumerate(held(session, pointer, inputs)):
         check.bits(found, vector.expected[0], f"the frozen bits on rank {rank}")
+
+
+ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x, axis=1); } }"
+
+
+@level("strict")
+@feature("reductions")
+@clause("RT-11-02")
+@pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
+def test_a_launched_sum_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
+    """A program that is lowered in another order is TESS_ERR_UNSUPPORTED from tessLaunch (AMB-RT-78)."""
+    session = opened(impl, check)
+    x = counted("fp32", (16, 8), seed=821, exponents=(-12, 12))
+    kernel, pointer, result = session.kernel("k", ROWS), session.upload(x.data), session.upload(bytes(64))
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+    answer = session.launching(kernel, packed(("ptr", pointer), ("ptr", result)))
+    found = Tensor("fp32", (16,), session.download(result, 64))
+    if isinstance(answer, Rejected):
+        check.status(answer, "TESS_ERR_UNSUPPORTED")
+        check.equal(found.data, bytes(64), "what a refused launch has left")
+    else:
+        check.bits(found, replay.sum(x, 1, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")

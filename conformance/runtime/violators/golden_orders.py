@@ -9,6 +9,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import numerics
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 from tessera_reference.runtime import collectives
+from tessera_reference.runtime.calls import modules
 
 from ...ir.violators.changes import changed
 from .busy_reductions import reordered
@@ -29,7 +30,7 @@ def is_pairwise(order: Tree | None) -> bool:
 
 def long_pairwise_as_fold(operation: str, inputs: Any, given: Any) -> Any:
     """Evaluate with a fold for a pairwise order that is asked for, of more than eight terms."""
-    if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and max(inputs[0].shape) > 8:
+    if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and inputs[0].shape[given["axis"]] > 8:
         given = given | {"tree": FOLD.to_json()}
     return EVALUATE(operation, inputs, given)
 
@@ -57,4 +58,6 @@ ORDERS = [
              long_pairwise_as_fold),
     changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
              uneven_as_fold),
+    changing("order_dropped", "launches in its own order, whatever the descriptor fixes", modules, "require_order",
+             lambda *of: None),
 ]  # fmt: skip

@@ -12,10 +12,13 @@ from collections.abc import Mapping
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
 from ..abi.status import Failure, Status, invalid
-from ..ir.module import Module
+from ..graph.interpreter import reachable
+from ..ir.module import Instruction, Module
 from ..ir.targets import Target, UnknownTarget, target_of
+from ..ir.types import Tensor
 from ..levels.execution import lower
 from ..levels.texts import read_at
+from ..numerics.trees import FOLD, PAIRWISE, Tree
 from .executable import Executable
 from .explanation import explanation_of
 from .extents import named_dimensions, shapes_of
@@ -25,7 +28,27 @@ from .programs import ProgramExecutable
 from .sources import canonical_text
 from .tile_kernels import TileExecutable
 
-__all__ = ["Executable", "code_digest", "executable_from", "executables_of", "explain_launch", "specialise"]
+__all__ = [
+    "Executable",
+    "code_digest",
+    "executable_from",
+    "executables_of",
+    "explain_launch",
+    "reduction_orders",
+    "specialise",
+]
+
+ORDERS: Mapping[Tree, frozenset[str]] = {
+    FOLD: frozenset({"tessera.graph.matmul", "tessera.graph.flash_attention"}),
+    PAIRWISE: frozenset(
+        f"tessera.graph.{name}"
+        for name in (
+            *("sum", "mean", "prod", "logsumexp", "softmax", "flash_attention", "layer_norm", "rms_norm"),
+            *("batch_norm", "fft", "ifft", "all_reduce", "reduce_scatter", "root_sum"),
+        )
+    ),
+}
+"""The canonical orders, and the operations that add in them."""
 
 
 def executables_of(
@@ -86,6 +109,22 @@ def explain_launch(
     if entry.level == "tile":
         return Explanation()
     return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}), target)
+
+
+def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> frozenset[Tree]:
+    """The orders in which a program adds what rounds; none where it adds no such. Raises as `executables_of`."""
+    entry, section = entry_named(fatbin, kernel_name), fatbin.section("graph-ir")
+    if section is None or entry.level == "tile":
+        return frozenset()
+    kernel = _offered(section.data, "graph", entry, _target_in(fatbin, target_name))
+    names = {each.operation.name for each in reachable(kernel.module, kernel.function) if _rounds(each)}
+    return frozenset(order for order, operations in ORDERS.items() if names & operations)
+
+
+def _rounds(instruction: Instruction) -> bool:
+    """Whether it takes tensors of other numbers than whole ones, whose sums are the same in any order."""
+    types = [each.type for each in instruction.operands]
+    return any(isinstance(each, Tensor) and each.dtype.kind != "int" for each in types)
 
 
 def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:

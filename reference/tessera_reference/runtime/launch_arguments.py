@@ -10,10 +10,12 @@ from ..abi.enumerations import LaunchFlag
 from ..abi.fatbin import KernelEntry
 from ..abi.parameters import unpack
 from ..abi.status import Failure, Status
+from ..compilation.executables import reduction_orders
 from ..compilation.extents import named_dimensions, shapes_of
 from ..numerics.array import Array
 from ..numerics.errors import shown
 from ..numerics.formats import dtype
+from ..numerics.trees import Tree
 from .arguments import INT, SIZE, UNSIGNED, integer, invalid, required
 from .capture import GraphWork
 from .launches import Extents, LaunchConfig, LaunchWork, Tensor
@@ -68,6 +70,20 @@ def require_targets(mesh: Mesh, targets: tuple[str, ...]) -> None:
         if name not in targets:
             given = f"a module for {', '.join(targets) or 'no target'} on a mesh with a device {name}"
             raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", given, f"a module with code for {name}")
+
+
+def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
+    """A kernel adds in the order of its descriptor, or adds nothing (RT-11-02, AMB-RT-78).
+
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for one that is lowered in another order.
+    """
+    if order is None:
+        return
+    for target in mesh.targets:
+        own = reduction_orders(kernel.module.fatbin, kernel.entry.name, target)
+        if own - {order}:
+            given = f"kernel {kernel.entry.name}, which adds in the order {', '.join(sorted(map(str, own)))}"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, f"the order of the descriptor, {order}")
 
 
 def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Mapping[str, Array]]:

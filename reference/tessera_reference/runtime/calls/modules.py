@@ -21,6 +21,7 @@ from ..launch_arguments import (
     configuration_of,
     extents_of,
     flags_of,
+    require_order,
     require_place,
     require_targets,
     require_together,
@@ -106,6 +107,7 @@ def tessLaunch(
         launched.module.fatbin.metadata.policy, bool(flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
     )
     on.context.require_policy("tessLaunch", policy)
+    require_order(launched, on, on.context.descriptor.reduction_order)
     pointers, scalars = scalars_of(launched.entry, argument_bytes(launched, argBuffer, argSize, queue))
     extents = extents_of(launched.entry, scalars)
     tensors = tensors_of(launched.entry, pointers, extents, queue)
