@@ -19,7 +19,7 @@ ENQUEUE = Stream.enqueue
 
 SLOW = altered(
     "RT-06-02",
-    "takes a thousand times as long for kernels and copies, does one at a time, and has a quick host",
+    "takes a thousand times as long for kernels and copies, does one copy at a time, and has a quick host",
     RUNTIME,
     ReferenceAdapter,
     (costs, "LAUNCH", 1009 * costs.LAUNCH),
@@ -27,7 +27,6 @@ SLOW = altered(
     (costs, "WAVE", 997 * costs.WAVE),
     (costs, "COPY", 1013 * costs.COPY),
     (machine, "HOST_CALL", 7),
-    (machine, "KERNELS_AT_ONCE", 1),
     (machine, "COPIES_AT_ONCE", 1),
     name="slow_devices",
 )
