@@ -61,6 +61,15 @@ SEEDED = altered(
 )
 
 
+class NoSchedules(ReferenceAdapter):
+    """A machine whose schedule nobody sets (AMB-RT-140)."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        found = super().hello()
+        return found | {"capabilities": {**found["capabilities"], "schedule-control": "unsupported"}}
+
+
 def at_once(stream: Stream, work: Work) -> Any:
     """Queue work, and do what can be done before the call returns."""
     ENQUEUE(stream, work)
@@ -77,7 +86,7 @@ EAGER = altered(
     "RT-06-02",
     "does work before the call that queues it returns, wherever nothing is still to come",
     RUNTIME,
-    ReferenceAdapter,
+    NoSchedules,
     (Stream, "enqueue", at_once),
     name="eager",
 )
