@@ -6,6 +6,7 @@ that are no more, are in `test_bad_handles.py`; memory that is too short or free
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -118,9 +119,9 @@ def test_a_value_out_of_range_is_refused(impl, check, function, name):
 
 DEVICES = {
     "an id twice": lambda known: [known[0], known[0]],
-    "an unknown id": lambda known: [known[0], max(known) + 1],
+    "an unknown id": lambda known: [known[0], next(each for each in count(min(known)) if each not in known)],
     "a negative id": lambda known: [known[0], -1 if -1 not in known else min(known) - 1],
-    "an id far away": lambda known: [LARGEST_INT, known[0]],
+    "an id far away": lambda known: [next(each for each in count(LARGEST_INT, -1) if each not in known), known[0]],
 }
 
 

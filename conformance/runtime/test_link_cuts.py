@@ -103,4 +103,4 @@ def test_a_link_that_the_machine_does_not_have_is_refused(impl, check):
     session = opened(impl, check, 2)
     faults = [{"kind": "link_cut", "link": "no such link", "nanoseconds": 0}]
     answer = session.attempt("tessxSetFaults", context=session.context, faults=faults)
-    refused(check, answer, "TESS_ERR_INVALID_VALUE", "no such link")
+    refused(check, answer, "TESS_ERR_INVALID_VALUE")

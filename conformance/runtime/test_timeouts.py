@@ -10,6 +10,8 @@ from tessera_conformance.marks import clause, feature
 
 MILLISECOND = 1_000_000
 SECOND = 1000 * MILLISECOND
+ENOUGH = 100 * MILLISECOND
+"""For a copy or a kernel that does nothing, on slow devices too: no text says how long they take."""
 
 
 def allowing(session, nanoseconds):
@@ -49,10 +51,10 @@ def test_a_kernel_that_never_ends_is_a_timeout(impl, check, ranks, allowed):
 
 @clause("RT-19.A-09")
 @feature("fault-injection")
-@pytest.mark.parametrize("slower", [2 * MILLISECOND, SECOND])
+@pytest.mark.parametrize("slower", [2 * ENOUGH, 10 * SECOND])
 def test_a_kernel_that_is_too_slow_is_a_timeout(impl, check, slower):
-    """One that takes so much longer than a millisecond, where a millisecond is allowed."""
-    session = allowing(opened(impl, check), MILLISECOND)
+    """One that takes at least twice as long as is allowed."""
+    session = allowing(opened(impl, check), ENOUGH)
     nothing = session.kernel("nothing")
     faulty(session, kind="kernel_slow", kernel="nothing", nanoseconds=slower)
     session.launch(nothing)
@@ -77,7 +79,7 @@ def test_a_slow_kernel_within_its_timeout_succeeds(impl, check, allowed):
 @feature("fault-injection")
 def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
     """What is late on one stream leaves another, and another context has no timeout."""
-    session, second = allowing(opened(impl, check), MILLISECOND), opened(impl, check)
+    session, second = allowing(opened(impl, check), ENOUGH), opened(impl, check)
     other = session.another_stream()
     nothing = session.kernel("nothing")
     faulty(session, kind="kernel_hang", kernel="nothing")
@@ -96,7 +98,7 @@ def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
 @pytest.mark.parametrize("absent", [0, 1, 3])
 def test_a_missing_participant_is_a_timeout(impl, check, absent):
     """Three of four ranks issue an all-reduce; the fourth does not (AMB-RT-168)."""
-    session = allowing(opened(impl, check, 4), MILLISECOND)
+    session = allowing(opened(impl, check, 4), ENOUGH)
     pointer = session.upload(bytes(256))
     session.synchronize()
     whole = {"mesh": session.mesh, "collective": "all_reduce", "buffer": pointer, "count": 64}

@@ -55,7 +55,9 @@ class OwnContainer(OtherImages):
         return super().abi_inspect(image=self.of_text(image))
 
     def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """A module."""
+        """A module; an image in the memory of the host is read there."""
+        if type(image) is int and image and type(size) is int:
+            image = super().runtime_tessxHostRead(hostPtr=image, bytes=size)["data"]
         if not isinstance(image, str) or type(size) is not int:
             return super().runtime_tessModuleLoad(image=self.of_text(image), size=size, **given)
         held = self.of_text(image[: 2 * size])

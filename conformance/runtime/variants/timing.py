@@ -19,7 +19,7 @@ ENQUEUE = Stream.enqueue
 
 SLOW = altered(
     "RT-06-02",
-    "takes a thousand times as long for kernels and copies, does one at a time, and has a quick host",
+    "takes a thousand times as long for kernels and copies, does one copy at a time, and has a quick host",
     RUNTIME,
     ReferenceAdapter,
     (costs, "LAUNCH", 1009 * costs.LAUNCH),
@@ -27,7 +27,6 @@ SLOW = altered(
     (costs, "WAVE", 997 * costs.WAVE),
     (costs, "COPY", 1013 * costs.COPY),
     (machine, "HOST_CALL", 7),
-    (machine, "KERNELS_AT_ONCE", 1),
     (machine, "COPIES_AT_ONCE", 1),
     name="slow_devices",
 )
@@ -62,6 +61,15 @@ SEEDED = altered(
 )
 
 
+class NoSchedules(ReferenceAdapter):
+    """A machine whose schedule nobody sets (AMB-RT-140)."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        found = super().hello()
+        return found | {"capabilities": {**found["capabilities"], "schedule-control": "unsupported"}}
+
+
 def at_once(stream: Stream, work: Work) -> Any:
     """Queue work, and do what can be done before the call returns."""
     ENQUEUE(stream, work)
@@ -78,7 +86,7 @@ EAGER = altered(
     "RT-06-02",
     "does work before the call that queues it returns, wherever nothing is still to come",
     RUNTIME,
-    ReferenceAdapter,
+    NoSchedules,
     (Stream, "enqueue", at_once),
     name="eager",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tessera_conformance.strength import altered
@@ -13,14 +14,19 @@ from .reach import RUNTIME
 REACH = (*RUNTIME, "abi/*")
 
 
+NAMES = re.compile(r"TESSERA_\w+|\b(?:nvlink|pcie|rdma|nv)\w*|'[^']*'|\b(?:ring|tree|direct|halving_doubling)\b", re.I)
+"""What a text has to name: variables and their values, links (AMB-RT-181, COLL-01-06)."""
+
+
 def terse(failure: Failure) -> Any:
-    """The function, and that it failed."""
-    return f"{failure.function}() échoua : non."
+    """The function, that it failed, and names."""
+    named = NAMES.findall(f"{failure.given} {failure.allowed}")
+    return f"{failure.function}() échoua : {' '.join(named)}"
 
 
 TERSE = altered(
     "AMB-RT-82",
-    "says of a failure nothing but the function, in another language",
+    "says of a failure nothing but function and names, in another language",
     REACH,
     ReferenceAdapter,
     (Failure, "__str__", terse),

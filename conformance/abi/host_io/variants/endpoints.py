@@ -8,6 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import host_io as adapter_host_io
 from tessera_reference.host_io import endpoint, latency, machine
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
@@ -91,6 +92,7 @@ TIMES = altered(
     HOST_IO,
     ReferenceAdapter,
     (latency, "components", slower),
+    (adapter_host_io, "components", slower),
     name="times",
 )
 
@@ -101,18 +103,27 @@ def named(machine: Machine) -> Mapping[str, int]:
 
 
 def other_machine() -> Mapping[str, Any]:
-    """Another size, and memories at other addresses."""
+    """Another size, and memories of other sizes."""
     found = dict(DESCRIBED())
-    memories = [each | {"base": each["base"] + 0x3_0000_0000} for each in found["memory"]]
+    memories = [each | {"bytes": each["bytes"] // 2} for each in found["memory"]]
     size = {"sips": 3, "cubes": 1, "pes": 5, "queue_depth": 19}
     return found | {"memory": memories, "size": size}
 
 
+class NoBridge(ReferenceAdapter):
+    """An endpoint without a runtime in front of it, which would know its devices by their names."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        found = super().hello()
+        return found | {"capabilities": {**found["capabilities"], "host-runtime-bridge": "unsupported"}}
+
+
 MACHINE = altered(
     "HIO-D3-07",
-    "is of another size, with devices of other names and memories at other addresses",
+    "is of another size, with devices of other names and memories of other sizes, without a runtime in front",
     HOST_IO,
-    ReferenceAdapter,
+    NoBridge,
     (Machine, "devices", named),
     (machine, "described", other_machine),
     name="other_machine",
