@@ -24,7 +24,7 @@ from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
-from tessera_conformance.strength.variants.commands import configure_variants, put_variants
+from tessera_conformance.strength.variants.commands import SAMPLE, configure_variants, put_variants
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -58,7 +58,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
 def strength(arguments: argparse.Namespace) -> int:
     """0 where every violation is killed and every variant passes, 1 where one does not, 2 where they cannot be run.
 
-    The variants are run after all violators of the chapters, or where they are asked for.
+    A sample of cases is put to the variants after all violators of the chapters, and all where they are asked for.
     """
     try:
         instead = arguments.mutants is not None or arguments.variants is not None
@@ -108,7 +108,7 @@ def strength(arguments: argparse.Namespace) -> int:
         (arguments.output / "kill-matrix.md").write_text(markdown(matrix, control, suite), encoding="utf-8")
     failed = bool(matrix.survivors or matrix.control_failures)
     if arguments.violators is arguments.only is arguments.cases is None:
-        failed |= bool(put_variants(arguments, suite, registry))
+        failed |= bool(put_variants(arguments, suite, registry, SAMPLE))
     return 1 if failed else 0
 
 

@@ -14,10 +14,12 @@ from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge
 from tessera_conformance.strength.variants.variant import load_variants
 from tessera_conformance.transports.locate import load_adapter
 
-__all__ = ["configure_variants", "put_variants"]
+__all__ = ["SAMPLE", "configure_variants", "put_variants"]
 
 CHAPTERS = Path()
 """What stands for the folders of the chapters."""
+SAMPLE = Selection(most=40, beside=5)
+"""The cases of each variant in a run of the violators."""
 
 
 def configure_variants(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +33,12 @@ def configure_variants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside", type=int, default=BESIDE, metavar="N", help=beside_help)
 
 
-def put_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> int:
+def put_variants(
+    arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry, chosen_cases: Selection | None = None
+) -> int:
     """0 where every variant passes, 1 where a case fails one or none can tell one from the control.
+
+    The cases are those of the options, unless they are given.
 
     Raises:
         RegistryError: a variant names a clause or an interpretation that there is not.
@@ -48,7 +54,7 @@ def put_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry:
     if arguments.cases is None:
         for variant in chosen:
             require_reach(variant, suite.items)
-    selection = Selection(arguments.within, arguments.beside, arguments.thorough)
+    selection = chosen_cases or Selection(arguments.within, arguments.beside, arguments.thorough)
     jobs = arguments.jobs or processes.available()
     outcomes = []
     for outcome in judge_variants(
@@ -62,4 +68,4 @@ def put_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry:
         document = json.dumps(as_json(outcomes), indent=1) + "\n"
         (arguments.output / "variants.json").write_text(document, encoding="utf-8")
         (arguments.output / "variants.md").write_text(markdown(outcomes), encoding="utf-8")
-    return 1 if failed(outcomes, whole=arguments.within is None) else 0
+    return 1 if failed(outcomes, whole=selection.most is None) else 0
