@@ -210,7 +210,7 @@ def invent(lines: Lines) -> None:
 
 def invent_and_plan(lines: Lines) -> None:
     invent(lines)
-    lines[1]["cases"].append("ir/matmul/golden/fp32/k-14")
+    lines[1]["cases"]["ir/matmul/golden/fp32/"].append("k-14")
 
 
 def call_it_whole(lines: Lines) -> None:

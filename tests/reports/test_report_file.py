@@ -19,6 +19,14 @@ def test_every_line_follows_the_published_schema(build, observations):
     assert [first_problem("tessera:report/lines", line["record"], line) for line in lines] == [None] * len(lines)
 
 
+def test_the_plan_names_what_cases_share_once(build, observation):
+    report = build([observation("abi/a/b")], planned=["abi/a-b/c", "abi/a/c", "abi/a/c/d", "alone"])
+    written = json.loads(report.path.read_text(encoding="utf-8").split("\n")[1])
+    assert written["cases"] == {"abi/a-b/": ["c"], "abi/a/": ["b", "c"], "abi/a/c/": ["d"], "": ["alone"]}
+    planned = ["abi/a-b/c", "abi/a/b", "abi/a/c", "abi/a/c/d", "alone"]
+    assert read(report.path).plan["cases"] == report.plan["cases"] == planned
+
+
 def test_what_was_planned_and_never_ended_is_a_failure(build, observation):
     report = build([observation("abi/a")], planned=["abi/b"])
     assert [(line["case"], line["verdict"]) for line in report.observations] == [

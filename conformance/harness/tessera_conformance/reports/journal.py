@@ -24,7 +24,7 @@ from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import VERDICTS
 
-FORMAT = 2
+FORMAT = 3
 FILE_NAME = "report.jsonl"
 MOST_UNPACKED = 1 << 30
 """Bytes that a compressed report may have inside."""
@@ -214,7 +214,7 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
             wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
         if wrong is not None:
             return lines, f"line {number}: {wrong}"
-        lines.append(whole(line) if record == "observation" else line)
+        lines.append(whole(line))
     return lines, None
 
 
@@ -242,8 +242,7 @@ def dump(line: Line) -> str:
     """One line of JSON in the one canonical spelling."""
     if isinstance(line, ObservedLine):
         return line.text
-    written = short(line) if line.get("record") == "observation" else line
-    return json.dumps(written, separators=(",", ":"), allow_nan=False)
+    return json.dumps(short(line), separators=(",", ":"), allow_nan=False)
 
 
 def _as_read(line: Line) -> Line:
