@@ -203,6 +203,7 @@ def test_the_environment_overrides_auto(impl, check, ends, path):
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
     """The hint goes first (AMB-COLL-13)."""
     found = taken(check, impl, INSIDE, path="rdma", environment={VARIABLE: "pcie"})
@@ -219,12 +220,14 @@ def test_auto_and_nothing_override_nothing(impl, check, value):
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 def test_an_override_that_is_not_there_is_passed_over(impl, check):
     """Between nodes there is no NVLink; the variable holds for every pair (AMB-COLL-45)."""
     is_path(check, taken(check, impl, BETWEEN, environment={VARIABLE: "nvlink"}), BETWEEN, "rdma", True)
 
 
 @clause("COLL-03.2-07")
+@feature("auto-transport")
 def test_an_unknown_override_is_refused_by_its_variable(impl, check):
     """With the nearest name."""
     answer = impl.collectives.route(topology=text(), source=10, target=11, environment={VARIABLE: "nvlinc"})

@@ -127,6 +127,10 @@ def test_tiles_without_room_are_refused() -> None:
     assert diagnostic.clause == "LANG-07.3-03"
 
 
-def test_functions_that_differentiate_stay_with_the_host(programs: Any) -> None:
-    lowered = tile("module m { func f(x: tensor<3xfp32>) { return op.grad(op.sum(x * x, axis=0), x); } }")
-    assert not any(function.device for function in lowered.functions.values())
+def test_a_gradient_behind_a_loop_stays_with_the_host(programs: Any) -> None:
+    """One on a single path becomes kernels as any product does (AMB-LANG-214)."""
+    loop = "for (i in 0:2) { y = y * x; }"
+    body = "let y: tensor<3xfp32> = x * x; {} return op.grad(op.sum(y, axis=0), x);"
+    source = f"module m {{{{ func f(x: tensor<3xfp32>) {{{{ {body} }}}} }}}}"
+    devices = [any(function.device for function in tile(source.format(text)).functions.values()) for text in ("", loop)]
+    assert devices == [True, False]

@@ -64,6 +64,10 @@ class OwnContainer(OtherImages):
         beyond = max(0, size - len(image) // 2)
         return super().runtime_tessModuleLoad(image=held, size=len(held) // 2 + beyond, **given)
 
+    def binding_listing(self, *, image: Any, **given: Any) -> dict[str, Any]:
+        """The listing of section 5, with a module of such an image."""
+        return super().binding_listing(image=self.of_text(image), **given)
+
     def of_text(self, image: Any) -> Any:
         """What the hexadecimal digits of an image hold, as digits."""
         if not isinstance(image, str):

@@ -10,7 +10,6 @@ from ..abi.enumerations import LaunchFlag
 from ..abi.fatbin import KernelEntry
 from ..abi.parameters import unpack
 from ..abi.status import Failure, Status
-from ..compilation.executables import reduction_orders
 from ..compilation.extents import named_dimensions, shapes_of
 from ..numerics.array import Array
 from ..numerics.errors import shown
@@ -79,6 +78,8 @@ def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
     """
     if order is None:
         return
+    from ..compilation.executables import reduction_orders  # imports the whole compiler
+
     for target in mesh.targets:
         own = reduction_orders(kernel.module.fatbin, kernel.entry.name, target)
         if own - {order}:
