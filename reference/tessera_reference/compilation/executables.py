@@ -16,16 +16,14 @@ from ..graph.interpreter import reachable
 from ..ir.module import Instruction, Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.types import Tensor
-from ..levels.execution import lower
+from ..levels.execution import for_shapes, lower
 from ..levels.texts import read_at
 from ..numerics.trees import FOLD, PAIRWISE, Tree
+from .canonical_text import canonical_text
 from .executable import Executable
-from .explanation import explanation_of
 from .extents import named_dimensions, shapes_of
-from .images import special
 from .kernels import Offered, offered
 from .programs import ProgramExecutable
-from .sources import canonical_text
 from .tile_kernels import TileExecutable
 
 __all__ = [
@@ -108,6 +106,8 @@ def explain_launch(
     entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
     if entry.level == "tile":
         return Explanation()
+    from .explanation import explanation_of  # imports the lowering to Schedule IR
+
     return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}), target)
 
 
@@ -151,7 +151,8 @@ def _special(fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mappin
     if section is None:
         raise invalid("tessModuleLoad", f"kernel {entry.name} without its Graph IR", "a module with a section graph-ir")
     shapes = shapes_of(entry, extents)
-    return special(_offered(section.data, "graph", entry, target), shapes)
+    kernel = _offered(section.data, "graph", entry, target)
+    return for_shapes(kernel.module, kernel.function, shapes)
 
 
 def _offered(text: bytes, level: str, entry: KernelEntry, target: Target) -> Offered:

@@ -25,13 +25,14 @@ from ..levels.symbols import joined
 from ..schedule.options import Options
 from ..schedule.specialize import Specializer
 from ..target.lowering import to_target
+from .canonical_text import canonical_text
 from .collective_plans import plans_of
 from .examples import example
 from .explanation import explanation_of, merged
 from .kernels import Offered, entry_of, offered, require_kernels, with_resources
-from .sources import Start, canonical_text, made_for, read_graph, read_kernels, with_options
+from .sources import Start, made_for, read_graph, read_kernels, with_options
 
-__all__ = ["BINARIES", "compile_module", "image_of_graph", "special"]
+__all__ = ["BINARIES", "compile_module", "image_of_graph"]
 
 BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
 """The kind of binary section that is made for a vendor."""
@@ -102,18 +103,14 @@ def image_of_graph(
     if not ir_pack:
         every: list[Module] = []
         for target in targets:
-            explained += [explanation_of(each.name, special(each, {}), target) for each in closed]
+            alone = [(each.name, for_shapes(each.module, each.function, {})) for each in closed]
+            explained += [explanation_of(name, module, target) for name, module in alone]
             lowered = [lower(each, "target", target) for each in _closed(modules, closed)]
             examples = [found for each in kernels if each.is_open and (found := example(each, target)) is not None]
             every += (named := joined([*lowered, *examples]))[: len(lowered)]
             sections += _sections(named, target) if named else []
         entries = [with_resources(entry, every) for entry in entries]
     return _image(modules, targets, sections, entries, merged(explained), extras)
-
-
-def special(kernel: Offered, shapes: Mapping[str, tuple[int, ...]]) -> Module:
-    """The module with a kernel alone, for parameters of these shapes, and what it calls. Raises `Rejection`."""
-    return for_shapes(kernel.module, kernel.function, shapes)
 
 
 def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Module]:

@@ -10,13 +10,12 @@ from ..abi.status import invalid
 from ..ir.module import Function, Module
 from ..ir.operation import Refusal
 from ..ir.targets import Target
-from ..ir.text import print_module
 from ..language import compile_source
 from ..levels.texts import read_at
 from ..schedule.options import Options, annotated
 from ..schedule.specialize import lowering_refused
 
-__all__ = ["Start", "canonical_text", "made_for", "read_graph", "read_kernels", "with_options"]
+__all__ = ["Start", "made_for", "read_graph", "read_kernels", "with_options"]
 
 Start = Literal["dsl", "graph", "tile", "target"]
 """What a source is."""
@@ -49,11 +48,6 @@ def made_for(module: Module, target: Target) -> Module:
 
     functions = {name: stated(each) if each.device else each for name, each in module.functions.items()}
     return replace(module, functions=functions)
-
-
-def canonical_text(modules: Sequence[Module]) -> str:
-    """IR in the one spelling that the hash of a module is of: generic form, without locations."""
-    return "".join(print_module(module) for module in modules)
 
 
 def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, ...]:
