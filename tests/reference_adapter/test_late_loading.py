@@ -70,6 +70,27 @@ def test_loading_does_not_undo_a_substitute() -> None:
     assert make().abi_dtype_ids()["ids"]["fp32"] >= 0
 
 
+SUBSTITUTED = """
+import sys
+from tessera_conformance.strength import replaced
+from tessera_reference.adapter import make
+from tessera_reference.schedule import rewriting
+REWRITTEN = rewriting.rewritten
+def substitute(*given, **named):
+    return REWRITTEN(*given, **named)
+with replaced("RT-04.1-01", "a test", make, (rewriting, "rewritten", substitute)).broken() as adapter:
+    adapter.language_lower(source={program!r}, to="tile")
+modules = [module for name, module in sys.modules.items() if name.startswith("tessera_reference.")]
+print(*(module.__name__ for module in modules if substitute in vars(module).values()))
+"""
+
+
+def test_nothing_keeps_a_substitute_that_was_in_force_when_it_was_first_needed() -> None:
+    script = SUBSTITUTED.format(program=PROGRAM)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 def test_a_reset_forgets_the_machine_and_keeps_the_compiler() -> None:
     adapter = make()
     runtime, compiler = adapter.runtime, adapter.compiler

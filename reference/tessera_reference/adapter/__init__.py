@@ -7,10 +7,12 @@ module of an area is imported when the first of its methods is asked for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import walk_packages
 from typing import Any
 
 from tessera_conformance.interface import interface
@@ -20,7 +22,7 @@ from ..numerics import elementary
 from ..numerics.environment import check_environment
 from .session_state import SessionState
 
-__all__ = ["FEATURES", "ReferenceAdapter", "load_areas", "make"]
+__all__ = ["FEATURES", "ReferenceAdapter", "load_areas", "load_whole", "make"]
 
 FEATURES = (
     "activations",
@@ -147,13 +149,13 @@ class ReferenceAdapter(SessionState):
     """Answers for the specifications as far as the reference goes.
 
     The methods of an area are loaded when the first of them is asked for; whoever changes functions of the reference
-    loads all areas first, `load_areas()`, since a module that is loaded later would keep what it finds changed.
+    loads the whole of it first, since a module that is loaded later would keep what it finds changed.
     """
 
     @staticmethod
-    def load_areas() -> None:
-        """Load the methods of all areas."""
-        load_areas()
+    def load_whole() -> None:
+        """Import every module of the reference, and load the methods of all areas."""
+        load_whole()
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
@@ -207,6 +209,16 @@ def load_areas(*areas: str) -> None:
         for name, value in _loaded(area).items():
             if isinstance(vars(ReferenceAdapter).get(name), _Deferred | None):  # no substitute
                 setattr(ReferenceAdapter, name, value)
+
+
+@cache
+def load_whole() -> None:
+    """Import every module of the reference but its program, and give the adapter all methods."""
+    package = sys.modules[__package__.partition(".")[0]]
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            import_module(module.name)
+    load_areas()
 
 
 for _area, _declared in interface().areas.items():

@@ -1,5 +1,1 @@
 """The violators of the messages between host and IO_CPU: mutants of the reference, each of one clause."""
-
-from tessera_reference.adapter import load_areas
-
-load_areas()

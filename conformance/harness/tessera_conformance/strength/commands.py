@@ -21,7 +21,6 @@ from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.strength import on_workers, processes
-from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
 from tessera_conformance.strength.variants.commands import SAMPLE, configure_variants, put_variants
@@ -73,7 +72,7 @@ def strength(arguments: argparse.Namespace) -> int:
         if not chosen and not instead:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = suite_of(arguments.cases or [])
-        load_whole(load_adapter(arguments.control))
+        load_adapter(arguments.control)
         if arguments.variants is not None:
             return put_variants(arguments, suite, registry)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:

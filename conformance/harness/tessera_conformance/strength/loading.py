@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tessera_conformance import chapters
-from tessera_conformance.adapter import Adapter
 from tessera_conformance.locations import rooms
 
 
-def load_whole(control: Adapter) -> None:
-    """Let a control that imports its parts late, and says so by `load_areas`, import all of them.
+def load_whole(implementation: object) -> None:
+    """Let an implementation that imports its parts late, and can import all of them by `load_whole`, do so.
 
-    What is imported while a violator has replaced something would keep the substitute for the next one.
+    What is imported while something of it is replaced would keep the substitute afterwards.
     """
-    load = getattr(control, "load_areas", None)
+    load = getattr(implementation, "load_whole", None)
     if load is not None:
         load()
 

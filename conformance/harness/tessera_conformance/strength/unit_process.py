@@ -10,7 +10,6 @@ from typing import Any
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.matrix import Trial, suite_of
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports import ImplementationUnavailable
@@ -25,7 +24,7 @@ def judge(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWrit
         return
     violations = {violation.name: violation for violation in load_violations(folder)}
     try:
-        load_whole(load_adapter(settings["control"]))
+        load_adapter(settings["control"])
     except ImplementationUnavailable as error:
         answers.refuses(str(error))
         return

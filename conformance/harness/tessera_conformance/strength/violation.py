@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.strength.loading import load_declared
+from tessera_conformance.strength.loading import load_declared, load_whole
 from tessera_conformance.transports import Transport
 
 AdapterClass = TypeVar("AdapterClass", bound=type[Any])
@@ -39,6 +39,8 @@ def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterC
     """Declare an adapter class as breaking one clause."""
 
     def declare(adapter: AdapterClass) -> AdapterClass:
+        load_whole(adapter)
+
         @contextmanager
         def broken() -> Iterator[Adapter]:
             yield adapter()
@@ -60,6 +62,7 @@ def replaced(
 @contextmanager
 def substituted(make: Callable[[], Adapter], substitutions: Sequence[tuple[Any, str, Any]]) -> Iterator[Adapter]:
     """A new adapter, while attributes of modules or classes are replaced."""
+    load_whole(make())
     with ExitStack() as stack:
         for owner, attribute, value in substitutions:
             stack.enter_context(mock.patch.object(owner, attribute, value))

@@ -1,5 +1,1 @@
 """The violators of the WSP runtime: mutants of the reference, each of one clause, which the suite has to catch."""
-
-from tessera_reference.adapter import load_areas
-
-load_areas()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.strength.loading import load_declared
+from tessera_conformance.strength.loading import load_declared, load_whole
 from tessera_conformance.strength.violation import substituted
 
 __all__ = ["Variant", "altered", "load_variants", "varies"]
@@ -38,6 +38,8 @@ def varies(freedom: str, description: str, *reach: str) -> Callable[[AdapterClas
     """Declare an adapter class as another legal implementation."""
 
     def declare(adapter: AdapterClass) -> AdapterClass:
+        load_whole(adapter)
+
         @contextmanager
         def made() -> Iterator[Adapter]:
             yield adapter()
