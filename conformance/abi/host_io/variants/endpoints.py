@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
@@ -42,23 +44,20 @@ SPELLING = altered(
 )
 
 
-def response(pair: tuple[str, str], failure: RequestFailed | None) -> str:
+def response(numbers: Iterator[int], pair: tuple[str, str], failure: RequestFailed | None) -> str:
     """A response with a code of its own, and words that never are the same."""
-    response.told += 1  # type: ignore[attr-defined]
     code = None if failure is None else CODES[failure.code]
-    text = None if failure is None else f"nein, zum {response.told}. Mal"  # type: ignore[attr-defined]
+    text = None if failure is None else f"nein, zum {next(numbers)}. Mal"
     completion = {"ok": failure is None, "error_code": code, "error_message": text}
     return endpoint.write_frame({"correlation_id": pair[0], "request_id": pair[1], "completion": completion})
 
-
-response.told = 0  # type: ignore[attr-defined]
 
 WORDS = altered(
     "AMB-HIO-10",
     "has error codes of its own, and messages that never are the same",
     HOST_IO,
     ReferenceAdapter,
-    (endpoint, "_response", response),
+    (endpoint, "_response", partial(response, count(1))),
     name="own_codes",
 )
 
