@@ -28,6 +28,7 @@ from .substitutes import (
     Substitution,
     careless_functions,
     flushing_operations,
+    paired,
     truncated_functions,
     wide_intermediates,
 )
@@ -212,13 +213,6 @@ def folded(terms: Sequence[int]) -> Any:
     return nest
 
 
-def paired(nests: list[Any]) -> Any:
-    """Neighbours as pairs, until one is left."""
-    while len(nests) > 1:
-        nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
-    return nests[0]
-
-
 def blocks(terms: int, width: int = 4) -> Tree:
     """Fused nodes of so many products onto the accumulator, as in a tensor core."""
     nest: Any = "c"
@@ -308,12 +302,6 @@ class Flushing(Variant):
 @varies("AMB-RT-75", "starts products from their first term, and says so", *COMPUTING)
 class FromTheFirstTerm(Variant):
     """Deterministic: a sum of negative zeros is one, since no +0 comes before it."""
-
-    def declared_order(
-        self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
-    ) -> Tree:
-        """What is said of an element's order; the truth."""
-        return FOLD if operation == "matmul" else PAIRWISE
 
     def numerics_declared(self, *, operation: str, dtype: str, **given: Any) -> dict[str, Any]:
         """The order and the arithmetic of an element."""
