@@ -17,6 +17,8 @@ from tessera_reference.host_io.errors import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.mesh.choice_policies import Choices, Seeded
 
+from ....ir.variants.features import Without
+
 HOST_IO = ("abi/host-io/*",)
 CODES = {code: f"E{number}" for number, code in enumerate(ErrorCode)}
 COMPONENTS, DESCRIBED = latency.components, machine.described
@@ -109,13 +111,10 @@ def other_machine() -> Mapping[str, Any]:
     return found | {"memory": memories, "size": size}
 
 
-class NoBridge(ReferenceAdapter):
+class NoBridge(Without):
     """An endpoint without a runtime in front of it, which would know its devices by their names."""
 
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
-        found = super().hello()
-        return found | {"capabilities": {**found["capabilities"], "host-runtime-bridge": "unsupported"}}
+    absent = frozenset({"host-runtime-bridge"})
 
 
 MACHINE = altered(
