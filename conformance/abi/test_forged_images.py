@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.kit.fatbins import (
+    DIGEST_BYTES,
     HEADER_BYTES,
     NAME_BYTES,
     Fatbin,
-    Section,
     parsed,
     patched,
     table_at,
@@ -96,6 +96,11 @@ TABLES: dict[str, Callable[[bytes], bytes]] = {
 def judge_refused(session: MeshSession, image: bytes, forged: bytes) -> None:
     """tessModuleLoad refuses the forged image as an invalid value, and nothing is left of it; the right one loads."""
     refused(session.check, loading(session, forged.hex()), INVALID)
+    judge_loaded(session, image)
+
+
+def judge_loaded(session: MeshSession, image: bytes) -> None:
+    """The image that was not forged loads, and its kernel runs."""
     session.synchronize()
     module = session.check.returns(loading(session, image.hex()), "the image itself loads")["module"]
     session.check.equal(filled(session, session.kernel_of(module, "fill"), 3), [3] * COUNT, "what its kernel writes")
@@ -134,7 +139,10 @@ def test_a_forged_section_is_refused(impl, check, part):
     image = image_of(session)
     fatbin = parsed(image)
     start = table_at(fatbin, len(fatbin.sections))
-    place = {"metadata": start, "last section": len(image) - 32 - 16, "padding": padding_of(fatbin, start)}[part]
+    if part == "padding":
+        place = padding_of(fatbin, start)
+    else:
+        place = start if part == "metadata" else len(image) - DIGEST_BYTES - 16
     judge_refused(session, image, field(image, place, 1, lambda value: value ^ 4))
 
 
@@ -199,6 +207,11 @@ def with_metadata(image: bytes, change: Callable[[dict[str, Any]], None]) -> byt
 # Versions and targets
 
 
+def targets_of(session: MeshSession) -> set[str]:
+    """The targets of the machine's devices."""
+    return {each["target"] for each in session.ask("tessxDevices")["devices"]}
+
+
 def with_targets(fatbin: Fatbin, *targets: str) -> bytes:
     """An image whose targets have other names."""
     return written(replace(fatbin, targets=[name.encode() for name in targets]))
@@ -224,23 +237,21 @@ NEARLY: dict[str, Callable[[str], str]] = {
 def test_a_target_that_nearly_matches_is_another(impl, check, resemble):
     """tessModuleLoad answers at once with TESS_ERR_ARCH_MISMATCH, and the same image with the right name loads."""
     session = opened(impl, check)
-    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    own = targets_of(session)
     image = image_of(session)
     fatbin = parsed(image)
     names = [resemble(name.decode()) for name in fatbin.targets]
     check.given(not own & set(names), "the machine has no device of such a name", names)
     for _ in range(2):
         check.status(loading(session, with_targets(fatbin, *names).hex()), ARCH_MISMATCH)
-    session.synchronize()
-    module = check.returns(loading(session, image.hex()), "the image itself loads")["module"]
-    check.equal(filled(session, session.kernel_of(module, "fill"), 3), [3] * COUNT, "what its kernel writes")
+    judge_loaded(session, image)
 
 
 @clause("RT-19.A-05", "RT-07-06")
 def test_targets_that_all_nearly_match_are_others(impl, check):
     """An image for several targets, of which none is that of a device."""
     session = opened(impl, check)
-    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    own = targets_of(session)
     fatbin = parsed(image_of(session))
     first = fatbin.targets[0].decode()
     names = sorted({resemble(first) for resemble in NEARLY.values()} - own)
@@ -287,5 +298,4 @@ def test_a_section_given_twice_is_refused(impl, check):
     session = opened(impl, check)
     image = image_of(session)
     fatbin = parsed(image)
-    last: Section = fatbin.sections[-1]
-    judge_refused(session, image, written(replace(fatbin, sections=[*fatbin.sections, last])))
+    judge_refused(session, image, written(replace(fatbin, sections=[*fatbin.sections, fatbin.sections[-1]])))

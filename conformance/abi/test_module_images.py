@@ -269,7 +269,7 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
     check.equal(len(found), 1, "the number of sections of kind ptx")
     data = bytes.fromhex(found[0].get("data", ""))
     if data[:4].hex() in BITCODE:
-        entries = [name for name in (defined(data) or ("", []))[1] if name.startswith("tss_kernel_")]
+        entries = [symbol for symbol in (defined(data) or ("", []))[1] if symbol.startswith("tss_kernel_")]
     else:
         entries = re.findall(rb"^\s*\.visible\s+\.entry\s+(tss_kernel_\w+)", data, re.MULTILINE)
     check.true(len(set(entries)) >= kernels, f"it has {kernels} entries at least", entries)

@@ -238,9 +238,8 @@ def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environ
             check.equal(chosen(check, impl, bytes, environment=environment, **given), usual, "the choice")
 
 
-@feature("topology")
+@feature("topology", "auto-algorithm")
 @clause("COLL-03.2-06")
-@feature("auto-algorithm")
 def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
     """On to the autotuner, or to the table; where they can, it holds at every size."""
     given = {"topology": text(), "environment": {ALGO: "hierarchical"}}

@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tessera_conformance.chapters.ir.kit.level_programs import LOWER_LEVELS
+from tessera_conformance.chapters.ir.kit.one_of_each import expression_of
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
-from tessera_conformance.dsl import func, module, program, type_of, type_text
+from tessera_conformance.dsl import func, module, program, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors import load
 
@@ -118,20 +119,20 @@ CALLS = {
     "softmax": ("softmax", "fp32/tree"),
 }
 CALLED = [
-    pytest.param(next(each for each in load(f"ir/{topic}") if each.name == name), marks=feature(*needs), id=operation)
-    for operation, (topic, name), needs in (
-        (operation, place, ["reductions"] * (operation == "sum")) for operation, place in CALLS.items()
-    )
+    pytest.param(vector, marks=feature(*vector.features), id=operation)
+    for operation, (topic, name) in CALLS.items()
+    for vector in load(f"ir/{topic}")
+    if vector.name == name
 ]
 """An operation in fp32 whose order shows."""
 
 
 def call_of(vector):
     """Parameters, arguments, the type of the result and the call of a vector."""
-    inputs, expected = vector.call.inputs, vector.expected[0]
+    inputs = vector.call.inputs
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
-    call = vector.call.params["source"].partition(" = ")[2].partition(";")[0]
-    return parameters, ", ".join(inputs), type_text(expected.dtype, expected.shape), call
+    result, call = expression_of(vector)
+    return parameters, ", ".join(inputs), result, call
 
 
 @clause("LANG-10-06", "LANG-04-04")

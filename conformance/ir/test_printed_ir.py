@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered
+from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.one_of_each import one_of_each
 from tessera_conformance.dsl import parameters_of, program, returning, tensor_of, type_of
 from tessera_conformance.marks import clause, feature, level
@@ -38,8 +38,7 @@ INTEGERS = {"int64": [2**63 - 1, 1 - 2**63, 2**53 + 1], "int32": [2**31 - 1, 2**
 
 def printed(impl, check, source, at, **inputs):
     """What the function returns when the text of a level is executed."""
-    text = lowered(impl, check, source, at).text
-    return list(check.returns(executed_text(impl, text, at, function="f", **inputs))["outputs"])
+    return results_of_text(impl, check, lowered(impl, check, source, at).text, at, **inputs)
 
 
 def constants(dtype, literals):

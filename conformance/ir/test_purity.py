@@ -12,7 +12,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.one_of_each import expression_of, one_of_each
 from tessera_conformance.chapters.ir.kit.programs import evaluate
-from tessera_conformance.dsl import program, type_of, type_text
+from tessera_conformance.dsl import program, type_of
 from tessera_conformance.marks import clause, level
 from tessera_conformance.tensors import Tensor
 
@@ -66,7 +66,7 @@ def test_an_operation_keeps_nothing_of_other_operands(impl, check, vector):
     """Beside a call on other operands, and after one, the operation gives what it gives alone."""
     inputs, (_, expression) = vector.call.inputs, expression_of(vector)
     others = {name: backwards(value) for name, value in inputs.items()}
-    parameters = ", ".join(f"{name}: {type_text(value.dtype, value.shape)}" for name, value in inputs.items())
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
     alone = program(f"return {expression};", parameters=parameters)
     beside = program(
         f"return {expression}, {renamed(expression, '_')}, {expression};",

@@ -1,13 +1,14 @@
 r"""What escapes mean: the text of an assertion, told when it fails, has the characters that they stand for (2.1, 14.1).
 
-An escape is read once, from left to right: behind `\\` a letter is a letter, and a quote ends the string.
+An escape is read once, from left to right: behind `\\` a letter is a letter, and a quote ends the string. The error
+of a failed assertion carries its string (AMB-LANG-56).
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered
+from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, value_of
 from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature
@@ -66,7 +67,7 @@ def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
 def test_a_string_is_the_same_in_the_printed_ir(impl, check, written, said):
     """Printed as Graph IR and read again, the assertion tells the same."""
     text = lowered(impl, check, asserting(written), "graph").text
-    outputs = check.returns(executed_text(impl, text, "graph", function="f", a=tensor_of("int32", 1)))["outputs"]
+    outputs = results_of_text(impl, check, text, "graph", a=tensor_of("int32", 1))
     check.equal([output.bits() for output in outputs], ["00000001"], "the value")
     tells(check, executed_text(impl, text, "graph", function="f", a=tensor_of("int32", 0)), said)
 

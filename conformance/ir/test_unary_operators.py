@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered
+from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, parameters_of, tensor_of
 from tessera_conformance.marks import clause, feature
@@ -116,6 +116,6 @@ def test_a_sign_stands_at_its_operand_in_the_printed_tree(impl, check, expressio
     source = scalar_program(expression, "fp32") if scalar else matrix_program(expression, "fp32")
     inputs = tensors("fp32", SCALARS if scalar else MATRICES)
     text = lowered(impl, check, source, "graph").text
-    outputs = check.returns(executed_text(impl, text, "graph", function="f", **inputs))["outputs"]
+    outputs = results_of_text(impl, check, text, "graph", **inputs)
     check.equal(len(outputs), 1, "the number of values")
     check.bits(outputs[0], tensor_of("fp32", (SCALAR_VALUES | MATRIX_VALUES)[expression]))

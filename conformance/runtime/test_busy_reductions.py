@@ -22,7 +22,7 @@ def deterministic_policy(level: str) -> dict[str, int]:
     return LEVELS["strict" if level == "strict" else "deterministic"]
 
 
-def busy(session: MeshSession, streams: int, launches: int) -> list[MeshSession]:
+def background_work(session: MeshSession, streams: int, launches: int) -> list[MeshSession]:
     """New streams of the mesh, each with so many launches under way."""
     fill = session.kernel("fill")
     others = [session.another_stream() for _ in range(streams)]
@@ -44,9 +44,9 @@ def test_a_long_reduction_has_its_order_beside_busy_streams(impl, check, reducti
     session = opened(impl, check)
     session.set_policy(deterministic_policy(impl.level))
     kernel = session.kernel(reduction.kernel, REDUCING)
-    before = busy(session, streams, 24)
+    before = background_work(session, streams, 24)
     queued = [launched(session, kernel, reduction, seed) for seed in (701, 711)]
-    behind = busy(session, streams, 5)
+    behind = background_work(session, streams, 5)
     for each in queued:
         judge_launched(impl, check, each, each.result(session))
     for other in (*before, *behind):
@@ -83,8 +83,8 @@ def test_a_later_policy_leaves_queued_launches_alone(impl, check, reduction, lat
     """Queued under a deterministic policy behind other work; the policy is changed before they run (AMB-RT-48)."""
     session = opened(impl, check)
     kernel = session.kernel(reduction.kernel, REDUCING)
-    others = busy(session, 1, 24)
-    session.wait_stream(others[0])
+    (other,) = background_work(session, 1, 24)
+    session.wait_stream(other)
     session.set_policy(deterministic_policy(impl.level))
     queued = [launched(session, kernel, reduction, seed) for seed in (731, 741)]
     for policy in later:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.cache import caching, ended, entries, image_of, used
+from tessera_conformance.chapters.runtime.kit.collectives import done
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession
+from tessera_conformance.chapters.runtime.kit.mesh_session import SUM, MeshSession
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("env-vars")
@@ -114,9 +115,8 @@ def test_autotune_results_of_different_collectives_have_entries_of_their_own(imp
     session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
     pointer = session.upload(bytes(96))
     session.all_reduce(pointer, 24, "fp32")
-    shared = {"mesh": session.mesh, "inout": pointer, "count": 24, "dtype": 5, "axis": "dp", "stream": session.stream}
-    session.ask("tessReduceScatter", **shared, op=0)
-    session.ask("tessAllGather", **shared)
+    done(session, "reduce_scatter", pointer, 24, "fp32", op=SUM, axis="dp")
+    done(session, "all_gather", pointer, 24, "fp32", axis="dp")
     check.equal(values_of("fp32", session.download(pointer, 96)), [0.0] * 24, "the buffer")
     found = [(each["kernel"], each["shape"]) for each in entries(session, "autotune")]
     check.equal(len(set(found)), 3, f"the keys among {found}")

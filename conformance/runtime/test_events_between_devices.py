@@ -21,8 +21,8 @@ BEGUN = [3 + place for place in range(COUNT)]
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A mesh on which every rank holds a share of its own of a tensor, and the kernel `digit`."""
+class ScatteredTensor:
+    """A tensor of which every rank of a mesh holds a share of its own, and the kernel `digit`."""
 
     session: MeshSession
     digit: int
@@ -43,16 +43,16 @@ class Scene:
 
 
 def share_of(rank: int, ranks: int) -> list[int]:
-    """What a rank holds of its own share when a scene begins."""
+    """What a rank holds of its own share at the beginning."""
     start, stop = rank * COUNT // ranks, (rank + 1) * COUNT // ranks
     return [ranks * value for value in BEGUN[start:stop]]
 
 
-def scattered(session: MeshSession, kernel: int) -> Scene:
+def scattered(session: MeshSession, kernel: int) -> ScatteredTensor:
     """Queue on the stream: every rank sums its share."""
     pointer = session.upload(elements("int32", *BEGUN))
     done(session, "reduce_scatter", pointer, COUNT, "int32", op=SUM, axis="dp")
-    return Scene(session, kernel, pointer)
+    return ScatteredTensor(session, kernel, pointer)
 
 
 @clause("RT-12-04", "RT-02-06")
@@ -60,16 +60,16 @@ def scattered(session: MeshSession, kernel: int) -> Scene:
 def test_what_a_device_made_is_taken_by_another_behind_an_event(impl, check, ranks, root):
     """One stream works on the shares, another sends that of a root to all, behind an event, and a third changes it."""
     session = opened(impl, check, ranks)
-    scene = scattered(session, session.kernel("digit"))
+    tensor = scattered(session, session.kernel("digit"))
     sender, last = session.another_stream(), session.another_stream()
     for value in (1, 2, 3):
-        scene.append(value, session)
+        tensor.append(value, session)
     sender.wait_stream(session)
-    scene.broadcast(root, sender)
+    tensor.broadcast(root, sender)
     last.wait_stream(sender)
-    scene.append(4, last)
+    tensor.append(4, last)
     wanted = [1000 * 10 * value + 1234 for value in share_of(root, ranks)]
-    check.equal(scene.numbers(root, last), wanted, f"what rank 0 holds of rank {root}")
+    check.equal(tensor.numbers(root, last), wanted, f"what rank 0 holds of rank {root}")
 
 
 @clause("RT-12-04")
@@ -79,15 +79,15 @@ def test_an_event_holds_back_the_work_of_every_rank(impl, check, ranks):
     session = opened(impl, check, ranks)
     kernel = session.kernel("digit")
     for root in range(1, ranks):
-        scene = scattered(session, kernel)
+        tensor = scattered(session, kernel)
         other = session.another_stream()
         for value in (5, 6, 7, 8):
-            scene.append(value, session)
+            tensor.append(value, session)
         other.wait_stream(session)
-        scene.append(9, other)
-        scene.broadcast(root, other)
+        tensor.append(9, other)
+        tensor.broadcast(root, other)
         wanted = [100000 * value + 56789 for value in share_of(root, ranks)]
-        check.equal(scene.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
+        check.equal(tensor.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
 
 
 @clause("RT-12-04", "RT-02-06")
@@ -95,16 +95,16 @@ def test_an_event_holds_back_the_work_of_every_rank(impl, check, ranks):
 def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
     """Two streams by turns: one changes what every rank has, the other sends it on from some rank, behind an event."""
     session = opened(impl, check, ranks)
-    scene = scattered(session, session.kernel("digit"))
+    tensor = scattered(session, session.kernel("digit"))
     other = session.another_stream()
     wanted = share_of(1, ranks)
     for root, value in ((1, 5), (0, 6), (1, 7), (ranks - 1, 8)):
-        scene.append(value, session)
+        tensor.append(value, session)
         other.wait_stream(session)
-        scene.broadcast(root, other)
+        tensor.broadcast(root, other)
         session.wait_stream(other)
         wanted = [10 * each + value for each in wanted]
-    check.equal(scene.numbers(1, session), wanted, "what rank 0 holds of rank 1")
+    check.equal(tensor.numbers(1, session), wanted, "what rank 0 holds of rank 1")
 
 
 @clause("RT-12-04")
@@ -112,13 +112,13 @@ def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
 def test_a_copy_behind_an_event_takes_what_another_device_sent(impl, check, ranks):
     """Sums on one stream, a copy on each device behind an event on the next, a gathering on a third."""
     session = opened(impl, check, ranks)
-    scene = scattered(session, session.kernel("digit"))
+    tensor = scattered(session, session.kernel("digit"))
     copying, gathering = session.another_stream(), session.another_stream()
     target = session.upload(bytes(BYTES))
     for value in (1, 2):
-        scene.append(value, session)
+        tensor.append(value, session)
     copying.wait_stream(session)
-    copying.copy(target, scene.pointer, BYTES, D2D)
+    copying.copy(target, tensor.pointer, BYTES, D2D)
     gathering.wait_stream(copying)
     done(gathering, "all_gather", target, COUNT, "int32", axis="dp")
     found = values_of("int32", gathering.download(target, BYTES))
@@ -147,18 +147,18 @@ def hold_up(session: MeshSession, device: int, streams: int, rounds: int) -> lis
 def test_an_event_stands_for_the_slowest_device(impl, check, root, copied):
     """The device of one rank has other work; what a stream behind the event sends from there is what was made there."""
     session = opened(impl, check, 4)
-    scene = scattered(session, session.kernel("digit"))
+    tensor = scattered(session, session.kernel("digit"))
     target, other = session.upload(bytes(BYTES)), session.another_stream()
     session.synchronize()
     behind = hold_up(session, devices_of(impl, check, 4)[root], 6, 8)
     for value in (1, 2, 3):
-        scene.append(value, session)
+        tensor.append(value, session)
     if copied:
-        session.copy(target, scene.pointer, BYTES, D2D)
-        scene = replace(scene, pointer=target)
+        session.copy(target, tensor.pointer, BYTES, D2D)
+        tensor = replace(tensor, pointer=target)
     other.wait_stream(session)
-    scene.broadcast(root, other)
+    tensor.broadcast(root, other)
     wanted = [1000 * value + 123 for value in share_of(root, 4)]
-    check.equal(scene.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
+    check.equal(tensor.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
     for each in behind:
         each.synchronize()

@@ -12,6 +12,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
+from tessera_conformance.dsl import type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle import bounds
@@ -36,8 +37,7 @@ def vector_of(topic: str, name: str) -> Vector:
 
 def summing(x: Tensor, result: Tensor, axis: int) -> str:
     """A kernel of a sum along an axis."""
-    given, made = (f"tensor<{'x'.join(map(str, each.shape))}x{each.dtype}>" for each in (x, result))
-    return f"module m {{ kernel k(x: {given}, y: {made}) {{ y = op.sum(x, axis={axis}); }} }}"
+    return f"module m {{ kernel k(x: {type_of(x)}, y: {type_of(result)}) {{ y = op.sum(x, axis={axis}); }} }}"
 
 
 @feature("reductions")

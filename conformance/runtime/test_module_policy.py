@@ -119,9 +119,8 @@ def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
     check.returns(loading(session, image.hex()), "the image as it was signed is loaded")
 
 
-@feature("cache-probe", "env-vars")
+@feature("cache-probe", "env-vars", "runtime-policy")
 @clause("RT-15-01")
-@feature("runtime-policy")
 def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_path):
     """Of two programs with the same kernel, one is signed by a stranger: the other's entry is used and stays."""
     source = "module m {{ kernel fill(N: int32, v: int32, x: tensor<Nxint32>) {{ x[0:N] = v + {}; }} }}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def rows(dtype: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Formulation:
-    """A kernel, its operand, its exact result, the shape of that, and how its error is bounded."""
+    """What a kernel computes, the shape of its result, the exact result, and how its error is bounded."""
 
     body: str
     result: tuple[int, ...]
@@ -48,6 +49,10 @@ class Formulation:
         """The kernel over five rows of four."""
         shape = "x".join(map(str, self.result))
         return f"module m {{ kernel k(x: tensor<5x4x{dtype}>, y: tensor<{shape}x{dtype}>) {{ y = {self.body}; }} }}"
+
+    def size(self, x: Tensor) -> int:
+        """The bytes of the result of an operand."""
+        return len(x.data) // x.size * prod(self.result)
 
 
 SOFTMAX = Formulation("op.softmax(x, axis=1)", (5, 4), lambda x: softmax(x, 1), "oracle.softmax")
@@ -69,15 +74,16 @@ WHERE: dict[str, Given] = {
 }
 
 
-def launched(session: MeshSession, source: str, x: Tensor, size: int, given: Given) -> bytes:
-    """What a kernel leaves of an operand, under a policy, flags and a descriptor."""
+def launched(session: MeshSession, source: str, operands: Sequence[Tensor], size: int, given: Given) -> bytes:
+    """What a kernel leaves of its operands, under a policy, flags and a descriptor."""
     if "policy" in given:
         session.set_policy(given["policy"])
     if "descriptor" in given:
         session.ask("tessxSetDescriptor", context=session.context, descriptor=given["descriptor"])
-    pointer, result = session.upload(x.data), session.upload(bytes(size))
-    session.launch(session.kernel("k", source), packed(("ptr", pointer), ("ptr", result)), flags=given.get("flags", 0))
-    return session.download(result, size)
+    pointers = [*(session.upload(each.data) for each in operands), session.upload(bytes(size))]
+    arguments = packed(*(("ptr", each) for each in pointers))
+    session.launch(session.kernel("k", source), arguments, flags=given.get("flags", 0))
+    return session.download(pointers[-1], size)
 
 
 def judge_stable(session: MeshSession, of: Formulation, x: Tensor, found: Tensor, strict: bool) -> None:
@@ -94,8 +100,7 @@ def test_a_launch_is_stable_wherever_the_toggle_is_on(impl, check, formulation, 
     """Rows of large numbers, with the policy, flags and descriptor of the case."""
     session = opened(impl, check)
     x = rows("fp32")
-    size = 4 * (20 if formulation is SOFTMAX else 5)
-    data = launched(session, formulation.source("fp32"), x, size, given)
+    data = launched(session, formulation.source("fp32"), [x], formulation.size(x), given)
     strict = given.get("policy", STRICT) == STRICT
     judge_stable(session, formulation, x, Tensor("fp32", formulation.result, data), strict)
 
@@ -106,8 +111,7 @@ def test_a_launch_is_stable_in_every_dtype(impl, check, formulation, dtype):
     """Whose exponentials overflow at other arguments."""
     session = opened(impl, check)
     x = rows(dtype)
-    size = len(x.data) // 20 * (20 if formulation is SOFTMAX else 5)
-    data = launched(session, formulation.source(dtype), x, size, {"policy": STRICT})
+    data = launched(session, formulation.source(dtype), [x], formulation.size(x), {"policy": STRICT})
     judge_stable(session, formulation, x, Tensor(dtype, formulation.result, data), True)
 
 
@@ -118,7 +122,7 @@ def test_a_replay_is_stable(impl, check, formulation):
     session = opened(impl, check)
     session.set_policy(FAST)
     x = rows("fp32")
-    size = 4 * (20 if formulation is SOFTMAX else 5)
+    size = formulation.size(x)
     pointer, result = session.upload(x.data), session.upload(bytes(size))
     kernel = session.kernel("k", formulation.source("fp32"))
     session.launch(kernel, packed(("ptr", pointer), ("ptr", result)), flags=CAPTURE)
@@ -153,7 +157,7 @@ def test_a_launched_clamp_keeps_nan(impl, check, dtype, given):
     source = f"module m {{ kernel k(x: tensor<8x{dtype}>, y: tensor<8x{dtype}>) {{ y = op.clamp(x, -1.0, 1.0); }} }}"
     x = with_nan(dtype)
     low, high = (tensor_of(dtype, [bound] * 8) for bound in (-1.0, 1.0))
-    found = Tensor(dtype, (8,), launched(session, source, x, len(x.data), given))
+    found = Tensor(dtype, (8,), launched(session, source, [x], len(x.data), given))
     check.bits(found, clamp(x, low, high), "the clamped numbers")
 
 
@@ -170,17 +174,5 @@ def test_the_softmax_of_an_attention_is_stable(impl, check, given):
       kernel k(q: tensor<2x2xfp32>, v: tensor<2x2xfp32>, y: tensor<2x2xfp32>) { y = op.flash_attention(q, q, v); }
     }"""
     q, v = tensor_of("fp32", [[4096.0, 0.0], [0.0, 8192.0]]), tensor_of("fp32", [[3.0, -5.0], [0.5, 7.0]])
-    found = attention(session, source, [q, v], given)
+    found = Tensor("fp32", (2, 2), launched(session, source, [q, v], 16, given))
     check.bits(found, v, "the values of the key that is far ahead")
-
-
-def attention(session: MeshSession, source: str, operands: Sequence[Tensor], given: Given) -> Tensor:
-    """What a launched attention leaves."""
-    if "policy" in given:
-        session.set_policy(given["policy"])
-    if "descriptor" in given:
-        session.ask("tessxSetDescriptor", context=session.context, descriptor=given["descriptor"])
-    pointers = [*(session.upload(each.data) for each in operands), session.upload(bytes(16))]
-    kernel = session.kernel("k", source)
-    session.launch(kernel, packed(*(("ptr", each) for each in pointers)), flags=given.get("flags", 0))
-    return Tensor("fp32", (2, 2), session.download(pointers[-1], 16))

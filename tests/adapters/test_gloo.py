@@ -26,8 +26,8 @@ def test_a_rank_that_dies_is_a_crash_and_the_run_goes_on(at_the_root: Path, monk
     monkeypatch.setenv(TOKEN, "1")
     served = f"{sys.executable} -m tessera_conformance serve py:conformance.adapters.torch_adapter:make"
     session = Session(locate(f"rpc:{served}"), deadline=60.0)
-    asked = {"operation": "all_reduce", "inputs": [tensor_of("fp32", [rank]) for rank in range(8)], "op": "sum"}
-    wanted = Returned({"outputs": [tensor_of("fp32", [28])] * 8})
+    asked = {"operation": "all_reduce", "inputs": [tensor_of("fp32", [rank]) for rank in range(RANKS)], "op": "sum"}
+    wanted = Returned({"outputs": [tensor_of("fp32", [28])] * RANKS})
     try:
         assert session.call("collectives.run", asked) == wanted
         os.kill(a_rank(), signal.SIGKILL)
@@ -49,7 +49,7 @@ def test_a_rank_that_does_not_answer_is_named(at_the_root: Path, monkeypatch: py
     served = f"{sys.executable} -m tessera_conformance serve py:conformance.adapters.torch_adapter:make"
     session = Session(locate(f"rpc:{served}"), deadline=60.0)
     # send_recv between ranks 0 and 1: the last rank, which is stopped, keeps none of the others waiting
-    asked = {"inputs": [tensor_of("fp32", [rank]) for rank in range(8)], "pairs": [[0, 1]]}
+    asked = {"inputs": [tensor_of("fp32", [rank]) for rank in range(RANKS)], "pairs": [[0, 1]]}
     try:
         assert isinstance(session.call("collectives.send_recv", asked), Returned)
         os.kill(a_rank(), signal.SIGSTOP)

@@ -164,11 +164,13 @@ def test_no_narrower_accumulator_is_declared(
 ) -> None:
     said = f"the declared accumulator of {operation}, {accumulator}, is no narrower than the canon's, fp32"
     with pytest.raises(CheckFailed, match=said):
-        judged(narrow(honest.Variant, operation, of, accumulator), "deterministic", vector)
+        judged(narrow(honest.OtherBits, operation, of, accumulator), "deterministic", vector)
 
 
 def test_wider_accumulators_and_those_of_ranks_are_declared_freely(honest: ModuleType, judged: Judged) -> None:
-    judged(narrow(honest.Variant, "matmul", "bf16", "fp64"), "deterministic", "ir/matmul/bf16/left-fold")
+    judged(narrow(honest.OtherBits, "matmul", "bf16", "fp64"), "deterministic", "ir/matmul/bf16/left-fold")
     judged(
-        narrow(honest.Variant, "all_reduce", "bf16", "bf16"), "deterministic", "collectives/all_reduce/bf16/sum/ranks-7"
+        narrow(honest.OtherBits, "all_reduce", "bf16", "bf16"),
+        "deterministic",
+        "collectives/all_reduce/bf16/sum/ranks-7",
     )

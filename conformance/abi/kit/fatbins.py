@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from tessera_conformance.transports import Inapplicable
 
-__all__ = ["ENTRY_BYTES", "HEADER_BYTES", "NAME_BYTES", "Fatbin", "Section", "parsed", "patched", "table_at", "written"]
+__all__ = ["DIGEST_BYTES", "HEADER_BYTES", "NAME_BYTES", "Fatbin", "parsed", "patched", "table_at", "written"]
 
 MAGIC = b"TESSFBIN"
 HEADER = struct.Struct("<8sHHHHQII32s")
@@ -48,7 +48,8 @@ def parsed(image: bytes) -> Fatbin:
     names = [image[HEADER_BYTES + NAME_BYTES * number :][:NAME_BYTES].rstrip(b"\0") for number in range(target_count)]
     sections = []
     for number in range(section_count):
-        kind, target, offset, size, _ = ENTRY.unpack_from(image, HEADER_BYTES + NAME_BYTES * target_count + 56 * number)
+        entry = HEADER_BYTES + NAME_BYTES * target_count + ENTRY_BYTES * number
+        kind, target, offset, size, _ = ENTRY.unpack_from(image, entry)
         sections.append(Section(kind, target, image[offset : offset + size]))
     return Fatbin((major, minor), ir_hash, names, sections)
 
@@ -56,7 +57,7 @@ def parsed(image: bytes) -> Fatbin:
 def written(fatbin: Fatbin) -> bytes:
     """The image of these parts."""
     table, bodies = b"", b""
-    start = HEADER_BYTES + NAME_BYTES * len(fatbin.targets) + ENTRY_BYTES * len(fatbin.sections)
+    start = table_at(fatbin, len(fatbin.sections))
     for section in fatbin.sections:
         data = section.data
         table += ENTRY.pack(section.kind, section.target, start + len(bodies), len(data), sha256(data).digest())
@@ -70,9 +71,8 @@ def written(fatbin: Fatbin) -> bytes:
 
 
 def patched(image: bytes, offset: int, data: bytes) -> bytes:
-    """An image with other bytes at a place, and the checksum of what it is then."""
+    """An image with other bytes at a place before its checksum, and the checksum of what it is then."""
     content = image[:offset] + data + image[offset + len(data) : -DIGEST_BYTES]
-    content = content[: len(image) - DIGEST_BYTES]
     return content + sha256(content).digest()
 
 

@@ -23,59 +23,58 @@ IMAGES = (
 SEAL = b"ACME\x7f"
 
 
-class OtherImages(ReferenceAdapter):
-    """Images that only this implementation reads."""
+def sealed(image: bytes) -> bytes:
+    """The image as it is told."""
+    return SEAL + hashlib.sha256(image).digest()[:8] + zlib.compress(image)[::-1]
 
-    def sealed(self, image: bytes) -> bytes:
-        """The image as it is told."""
-        return SEAL + hashlib.sha256(image).digest()[:8] + zlib.compress(image)[::-1]
 
-    def opened(self, image: Any) -> Any:
-        """What an image holds; what is none stays as it is, and is refused."""
-        if not isinstance(image, bytes) or not image.startswith(SEAL):
-            return image
-        try:
-            found = zlib.decompress(image[13:][::-1])
-        except zlib.error:
-            return image
-        return found if hashlib.sha256(found).digest()[:8] == image[5:13] else image
+def opened(image: bytes) -> bytes:
+    """What an image holds; what is none stays as it is, and is refused."""
+    if not image.startswith(SEAL):
+        return image
+    try:
+        found = zlib.decompress(image[13:][::-1])
+    except zlib.error:
+        return image
+    return found if hashlib.sha256(found).digest()[:8] == image[5:13] else image
+
+
+def of_text(image: Any) -> Any:
+    """What the hexadecimal digits of an image hold, as digits."""
+    if not isinstance(image, str):
+        return image
+    try:
+        return opened(bytes.fromhex(image)).hex()
+    except ValueError:
+        return image
 
 
 @varies("AMB-RT-21", "has a container of its own: compressed, backwards and with another checksum", *IMAGES)
-class OwnContainer(OtherImages):
+class OwnContainer(ReferenceAdapter):
     """Nobody else can read its images."""
 
     def abi_compile(self, **given: Any) -> dict[str, Any]:
         """The image of a program."""
         found = super().abi_compile(**given)
-        return {"image": self.sealed(bytes.fromhex(found["image"])).hex()}
+        return {"image": sealed(bytes.fromhex(found["image"])).hex()}
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
         """What an image says about itself."""
-        return super().abi_inspect(image=self.of_text(image))
+        return super().abi_inspect(image=of_text(image))
 
     def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
         """A module; an image in the memory of the host is read there."""
         if type(image) is int and image and type(size) is int:
             image = super().runtime_tessxHostRead(hostPtr=image, bytes=size)["data"]
         if not isinstance(image, str) or type(size) is not int:
-            return super().runtime_tessModuleLoad(image=self.of_text(image), size=size, **given)
-        held = self.of_text(image[: 2 * size])
+            return super().runtime_tessModuleLoad(image=of_text(image), size=size, **given)
+        held = of_text(image[: 2 * size])
         beyond = max(0, size - len(image) // 2)
         return super().runtime_tessModuleLoad(image=held, size=len(held) // 2 + beyond, **given)
 
     def binding_listing(self, *, image: Any, **given: Any) -> dict[str, Any]:
         """The listing of section 5, with a module of such an image."""
-        return super().binding_listing(image=self.of_text(image), **given)
-
-    def of_text(self, image: Any) -> Any:
-        """What the hexadecimal digits of an image hold, as digits."""
-        if not isinstance(image, str):
-            return image
-        try:
-            return self.opened(bytes.fromhex(image)).hex()
-        except ValueError:
-            return image
+        return super().binding_listing(image=of_text(image), **given)
 
 
 @varies("AMB-RT-104", "has hashes of 16 bytes", *IMAGES)

@@ -60,6 +60,13 @@ def executed_text(
     return observation
 
 
+def results_of_text(
+    impl: Implementation, check: Check, text: str, at: str, target: str = "sm_90", **inputs: Tensor
+) -> list[Any]:
+    """The values that the function `f` of a text returns."""
+    return list(check.returns(executed_text(impl, text, at, target, "f", **inputs))["outputs"])
+
+
 def buffers_after(
     impl: Implementation,
     check: Check,

@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 
 from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, results_at
+from tessera_conformance.chapters.ir.kit.level_programs import results_at, results_of_text
 from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
@@ -65,7 +65,7 @@ def product(sizes, depth, staged="AB", dtype="fp32", extents=(M, N, K), **buffer
 
 def outputs_of(impl, check, text, **inputs):
     """The results of a text at Schedule IR."""
-    return list(check.returns(executed_text(impl, text, "schedule", function="f", **inputs))["outputs"])
+    return results_of_text(impl, check, text, "schedule", **inputs)
 
 
 SIZES = [(7, 9, 19), (4, 4, 4), (1, 1, 1), (7, 9, 1), (1, 9, 7), (5, 2, 19), (8, 16, 32)]

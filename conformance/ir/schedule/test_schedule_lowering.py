@@ -2,7 +2,7 @@
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered, verified
+from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text, verified
 from tessera_conformance.chapters.ir.kit.programs import tensor_type
 from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause, feature, level
@@ -194,5 +194,5 @@ def test_what_lowering_prints_is_legal_and_computes_the_same(impl, check, target
     source = returning("A @ B", "A: tensor<20x24xbf16>, B: tensor<24x18xbf16>")
     text = lowered(impl, check, source, "schedule", target, schedule).text
     check.accepts(verified(impl, text, "schedule", target))
-    outputs = check.returns(executed_text(impl, text, "schedule", target, "f", A=a, B=b))["outputs"]
+    outputs = results_of_text(impl, check, text, "schedule", target, A=a, B=b)
     check.bits(outputs[0], FUNCTIONS["oracle.matmul"](a, b))

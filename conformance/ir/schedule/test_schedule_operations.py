@@ -6,7 +6,7 @@ Whether a schedule of a whole function is legal is in `test_schedule_legality`.
 import pytest
 
 from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
-from tessera_conformance.chapters.ir.kit.level_programs import executed_text, verified
+from tessera_conformance.chapters.ir.kit.level_programs import results_of_text, verified
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 
@@ -44,7 +44,7 @@ def handed_on(name, gives=RESULT, operands=("%p",), **attributes):
 def judge(impl, check, text, expected):
     """The text is legal, and executed at Schedule IR it gives this."""
     check.accepts(verified(impl, text, "schedule"))
-    outputs = check.returns(executed_text(impl, text, "schedule", function="f", **INPUTS))["outputs"]
+    outputs = results_of_text(impl, check, text, "schedule", **INPUTS)
     check.equal(len(outputs), 1, "the number of results")
     check.bits(outputs[0], expected)
 

@@ -10,8 +10,8 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     STAGED,
     WARPS,
-    executed_text,
     lowered,
+    results_of_text,
     verified,
 )
 from tessera_conformance.dsl import returning, tensor_of
@@ -69,7 +69,7 @@ def test_lowered_text_computes_what_the_program_does(impl, check, target):
     text = lowered(impl, check, WIDE, "target", target).text
     a, n = [each * (1 << 33) - 5 for each in range(33)], (1 << 20) + 3
     given = {"A": tensor_of("int64", a), "n": tensor_of("int64", n)}
-    found = check.returns(executed_text(impl, text, "target", target, "f", **given))["outputs"]
+    found = results_of_text(impl, check, text, "target", target, **given)
     check.bits(found[0], tensor_of("int64", [each * n + each for each in a]))
 
 

@@ -68,10 +68,14 @@ def inputs_of(types):
     }  # fmt: skip
 
 
-def buffers_first(check, arguments):
-    """A kernel's parameters: pointers, and then none."""
-    first = next((place for place, each in enumerate(arguments) if each != POINTER), len(arguments))
-    check.true(POINTER not in arguments[first:], "no buffer behind a scalar", arguments)
+def buffers_first(impl, check, source, target="sm_90"):
+    """Each kernel of a program takes pointers at Target IR, and then none. Gives what each takes."""
+    found = lowered(impl, check, source, "target", target)
+    entries = [list(found.functions[name].arguments) for name in found.kernels]
+    for arguments in entries:
+        first = next((place for place, each in enumerate(arguments) if each != POINTER), len(arguments))
+        check.true(POINTER not in arguments[first:], "no buffer behind a scalar", arguments)
+    return entries
 
 
 @clause("LANG-16-02", "LANG-16-03")
@@ -80,9 +84,7 @@ def buffers_first(check, arguments):
 def test_scalars_of_one_type_keep_their_parts(impl, check, order):
     """However a function declares them, each is added, multiplied or taken off as its name says."""
     source = returning(EXPRESSION, declared(order, DECLARED))
-    found = lowered(impl, check, source, "target")
-    for name in found.kernels:
-        buffers_first(check, list(found.functions[name].arguments))
+    buffers_first(impl, check, source)
     (value,) = results_at(impl, check, source, "target", **inputs_of(DECLARED))
     check.bits(value, tensor_of("fp32", [(each + 3) * 5 - 7 for each in range(40)]))
 
@@ -93,9 +95,7 @@ def test_scalars_of_one_type_keep_their_parts(impl, check, order):
 def test_scalars_of_several_widths_keep_their_parts(impl, check, order):
     """Scalars of 32 and of 64 bits, before, between and behind the tensors."""
     source = returning(MIXED_EXPRESSION, declared(order, MIXED))
-    found = lowered(impl, check, source, "target")
-    for name in found.kernels:
-        buffers_first(check, list(found.functions[name].arguments))
+    buffers_first(impl, check, source)
     (value,) = results_at(impl, check, source, "target", **inputs_of(MIXED))
     check.bits(value, tensor_of("fp64", [(each * 3 - 11) * 13 + each for each in range(40)]))
 
@@ -107,15 +107,14 @@ HIDDEN = [[], [4], [4, 4], [4, 4, 4]]
 """What may stand behind the scalars: an extent of the grid for each dimension (AMB-LANG-220), in bytes."""
 
 
-def entries_of(impl, check, order, target):
-    """The kernels of the mixed program: what each takes at Target IR, buffers first."""
+def emitted_entries(impl, check, order, target, to, pattern):
+    """Of each kernel of the mixed program what it takes at Target IR, and what a pattern finds of it in assembly."""
     source = returning(MIXED_EXPRESSION, declared(order, MIXED))
-    found = lowered(impl, check, source, "target", target)
-    entries = [list(found.functions[name].arguments) for name in found.kernels]
-    check.true(bool(entries), "there is a kernel", found.text[:400])
-    for arguments in entries:
-        buffers_first(check, arguments)
-    return source, entries
+    entries = buffers_first(impl, check, source, target)
+    check.true(bool(entries), "there is a kernel")
+    lists = re.findall(pattern, emitted(impl, check, source, to, target))
+    check.equal(len(lists), len(entries), "the number of entries whose parameters are listed")
+    return list(zip(entries, lists, strict=True))
 
 
 @clause("LANG-16-04", "LANG-16-02", "LANG-16-03")
@@ -123,11 +122,8 @@ def entries_of(impl, check, order, target):
 @pytest.mark.parametrize("order", [*permutations(MIXED)][::23], ids=name_of)
 def test_ptx_passes_buffers_then_scalars_then_what_is_hidden(impl, check, order):
     """The widths of an entry's parameters: those of its buffers and scalars, and then 32 bits for each hidden one."""
-    source, entries = entries_of(impl, check, order, "sm_90")
-    text = emitted(impl, check, source, "ptx", "sm_90")
-    lists = re.findall(r"\.entry\s+tss_kernel_\w+\s*\(([^)]*)\)", text)
-    check.equal(len(lists), len(entries), "the number of entries")
-    for listed, arguments in zip(lists, entries, strict=True):
+    pattern = r"\.entry\s+tss_kernel_\w+\s*\(([^)]*)\)"
+    for arguments, listed in emitted_entries(impl, check, order, "sm_90", "ptx", pattern):
         widths = [int(bits) // 8 for bits in re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)", listed)]
         shown = [WIDTHS[each] for each in arguments]
         check.equal(widths[: len(shown)], shown, "the widths of buffers and scalars")
@@ -139,11 +135,8 @@ def test_ptx_passes_buffers_then_scalars_then_what_is_hidden(impl, check, order)
 @pytest.mark.parametrize("order", [*permutations(MIXED)][::23], ids=name_of)
 def test_the_metadata_of_amd_list_buffers_then_scalars_then_what_is_hidden(impl, check, order):
     """The kinds, sizes and offsets of `.args`, by which a loader fills arguments in."""
-    source, entries = entries_of(impl, check, order, "gfx942")
-    text = emitted(impl, check, source, "amdgcn", "gfx942")
-    lists = re.findall(r"\.args:\n((?:      .*\n)+)", text)
-    check.equal(len(lists), len(entries), "the number of kernels whose arguments are listed")
-    for listed, arguments in zip(lists, entries, strict=True):
+    pattern = r"\.args:\n((?:      .*\n)+)"
+    for arguments, listed in emitted_entries(impl, check, order, "gfx942", "amdgcn", pattern):
         kinds = re.findall(r"\.value_kind:\s*(\w+)", listed)
         sizes = list(map(int, re.findall(r"\.size:\s*(\d+)", listed)))
         offsets = list(map(int, re.findall(r"\.offset:\s*(\d+)", listed)))
@@ -152,8 +145,7 @@ def test_the_metadata_of_amd_list_buffers_then_scalars_then_what_is_hidden(impl,
         check.equal(kinds[: len(shown)], shown, "the kinds of buffers and scalars")
         check.equal(sizes[: len(shown)], [WIDTHS[each] for each in arguments], "their sizes")
         check.true(offsets == sorted(offsets), "the offsets ascend", offsets)
-        behind = [size for kind, size in zip(kinds, sizes, strict=True) if kind == "by_value"][
-            shown.count("by_value") :
-        ]
+        by_value = [size for kind, size in zip(kinds, sizes, strict=True) if kind == "by_value"]
+        behind = by_value[shown.count("by_value") :]
         check.true(behind in HIDDEN, "the sizes of what is hidden", behind)
         check.true("global_buffer" not in kinds[len(shown) :], "no buffer among what is hidden", kinds)

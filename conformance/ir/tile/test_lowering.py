@@ -11,9 +11,9 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     SAMPLE,
     WARPS,
-    executed_text,
     lowered,
     results_at,
+    results_of_text,
     verified,
 )
 from tessera_conformance.dsl import program, returning, tensor_of
@@ -151,7 +151,7 @@ def test_a_lowered_gradient_is_that_of_the_program(impl, check, target):
     a, b = [[i - 2 * j for j in range(7)] for i in range(5)], [[3 * i - j for j in range(4)] for i in range(7)]
     text = lowered(impl, check, gradient(5, 7, 4, "fp32"), "tile", target, {"tile": [16, 16, 16]}).text
     given = {"A": tensor_of("fp32", a), "B": tensor_of("fp32", b)}
-    outputs = check.returns(executed_text(impl, text, "tile", target, "f", **given))["outputs"]
+    outputs = results_of_text(impl, check, text, "tile", target, **given)
     check.equal(len(outputs), 2, "the number of gradients")
     check.bits(outputs[0], tensor_of("fp32", [[sum(row) for row in b]] * 5))
     check.bits(outputs[1], tensor_of("fp32", [[sum(column)] * 4 for column in zip(*a, strict=True)]))
@@ -165,7 +165,7 @@ def test_what_is_lowered_is_legal_tile_ir(impl, check, target):
     a, b, expected = whole_numbers(20, 24, 18)
     text = lowered(impl, check, product(20, 24, 18), "tile", target, {"tile": [16, 16, 16]}).text
     check.accepts(verified(impl, text, "tile", target))
-    outputs = check.returns(executed_text(impl, text, "tile", target, "f", A=a, B=b))["outputs"]
+    outputs = results_of_text(impl, check, text, "tile", target, A=a, B=b)
     check.bits(outputs[0], expected)
 
 

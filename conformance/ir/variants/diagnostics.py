@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,12 +16,12 @@ INDEXING = ("ir/rejections/shape/*", "ir/indexing/*", "ir/shapes/*", "ir/stateme
 SEVERAL = ("ir/rejections/*", "ir/diagnostics/*", "ir/grammar/*", "ir/statements/*", "ir/lexical/*", "ir/fuzz/*")
 
 
-class Tells(ReferenceAdapter):
+class Tells(ReferenceAdapter, ABC):
     """The reference, which tells what it refuses in another way."""
 
+    @abstractmethod
     def told(self, refusal: Refusal) -> Refusal:
         """The refusal as it is told."""
-        raise NotImplementedError
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -80,16 +81,19 @@ class Warns(Tells):
 
     def told(self, refusal: Refusal) -> Refusal:
         """The refusal with two warnings, which come first."""
-        more = {"category": refusal.outcome.code, "message": "in a program", "line": 1, "column": 1}
-        warnings = [{**more, "severity": severity} for severity in ("warning", "warning")]
-        found = [*warnings, *refusal.outcome.diagnostics] if refusal.outcome.diagnostics else []
+        more = warning(refusal.outcome.code, "in a program")
+        found = [more, more, *refusal.outcome.diagnostics] if refusal.outcome.diagnostics else []
         return Refusal(refusal.outcome.code, refusal.outcome.phase, refusal.outcome.message, found)
 
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings, and one of its own."""
         found = super().language_verify(source=source)
-        more = {"category": "schedule", "severity": "warning", "message": "could be faster", "line": 1, "column": 1}
-        return {"warnings": [more, *found["warnings"]]}
+        return {"warnings": [warning("schedule", "could be faster"), *found["warnings"]]}
+
+
+def warning(category: str, message: str) -> dict[str, Any]:
+    """A warning at the beginning of a program."""
+    return {"category": category, "severity": "warning", "message": message, "line": 1, "column": 1}
 
 
 @varies("AMB-LANG-96", "finds a constant index that is out of range when the program runs", *INDEXING)

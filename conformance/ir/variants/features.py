@@ -73,8 +73,8 @@ def without(absent: frozenset[str], name: str, method: Callable[..., Any]) -> Ca
             *([f"execute-{at}", at] if name == "language_execute" else []),
             *([f"lower-{given.get('to')}"] if name == "language_lower" else []),
         }
-        for feature in sorted(needed & absent):
-            raise NotSupported(feature)
+        if missing := sorted(needed & absent):
+            raise NotSupported(missing[0])
         return method(**given)
 
     return call

@@ -28,6 +28,7 @@ from .substitutes import (
     Substitution,
     careless_functions,
     flushing_operations,
+    paired,
     truncated_functions,
     wide_intermediates,
 )
@@ -49,7 +50,7 @@ DETERMINISTIC_LAUNCH = 1
 ACCURATE = dict.fromkeys(elementary.FUNCTIONS, 0.5)
 
 
-class Variant(ReferenceAdapter):
+class OtherBits(ReferenceAdapter):
     """The reference under substitutes, but for a context whose policy asks for stable reductions."""
 
     level: ClassVar[str] = "deterministic"
@@ -212,13 +213,6 @@ def folded(terms: Sequence[int]) -> Any:
     return nest
 
 
-def paired(nests: list[Any]) -> Any:
-    """Neighbours as pairs, until one is left."""
-    while len(nests) > 1:
-        nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
-    return nests[0]
-
-
 def blocks(terms: int, width: int = 4) -> Tree:
     """Fused nodes of so many products onto the accumulator, as in a tensor core."""
     nest: Any = "c"
@@ -232,7 +226,7 @@ def blocks(terms: int, width: int = 4) -> Tree:
     "adds narrow products in truncating blocks of four, wide ones in fused lanes, and ranks in a ring",
     *COMPUTING,
 )
-class MatrixUnit(Variant):
+class MatrixUnit(OtherBits):
     """Deterministic: narrow products in truncating blocks of four, wide ones in fused lanes, sums and ranks in rings.
 
     Functions are those of the platform's long double, truncated: within one unit, two where only double has one.
@@ -264,7 +258,7 @@ class MatrixUnit(Variant):
 @varies(
     "LANG-10-05", "adds whole groups of four columns in lanes, and what is left over from left to right", *COMPUTING
 )
-class VectorTail(Variant):
+class VectorTail(OtherBits):
     """Deterministic: whole groups of four columns in lanes, the columns left over from left to right."""
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
@@ -285,7 +279,7 @@ class VectorTail(Variant):
 
 
 @varies("AMB-RT-75", "has no subnormals, adds from left to right and fuses products, and says so", *COMPUTING)
-class Flushing(Variant):
+class Flushing(OtherBits):
     """Deterministic: no subnormals but those of fp8, and says so; sums from left to right, products fused."""
 
     subnormals: ClassVar[str] = "flushed"
@@ -306,14 +300,8 @@ class Flushing(Variant):
 
 
 @varies("AMB-RT-75", "starts products from their first term, and says so", *COMPUTING)
-class FromTheFirstTerm(Variant):
+class FromTheFirstTerm(OtherBits):
     """Deterministic: a sum of negative zeros is one, since no +0 comes before it."""
-
-    def declared_order(
-        self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
-    ) -> Tree:
-        """What is said of an element's order; the truth."""
-        return FOLD if operation == "matmul" else PAIRWISE
 
     def numerics_declared(self, *, operation: str, dtype: str, **given: Any) -> dict[str, Any]:
         """The order and the arithmetic of an element."""
@@ -328,7 +316,7 @@ class FromTheFirstTerm(Variant):
 
 
 @varies("AMB-RT-75", "adds blocks of eight from the last to the first, and the blocks as pairs", *COMPUTING)
-class Blocked(Variant):
+class Blocked(OtherBits):
     """Deterministic: products and sums in blocks, ranks from the last to the first."""
 
     def order(self, operation: str, kind: DType, terms: int) -> Tree:
@@ -341,7 +329,7 @@ class Blocked(Variant):
 
 
 @varies("AMB-LANG-137", "adds in another order on every call, fused, wider or flushed as it comes", *COMPUTING)
-class Quick(Variant):
+class Quick(OtherBits):
     """Fast: another order on every call, fused, wider or flushed as it comes; functions off by three units.
 
     Nothing of it is declared but the arithmetic of a node, since orders are taken where they are given.

@@ -118,10 +118,14 @@ class Orders:
 
     def shuffled(self, terms: int) -> Tree:
         """Pairs of terms in an order that is never the same."""
-        nests: list[Any] = self.chance.permutation(terms).tolist()
-        while len(nests) > 1:
-            nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
-        return Tree.from_json(nests[0])
+        return Tree.from_json(paired(self.chance.permutation(terms).tolist()))
+
+
+def paired(nests: list[Any]) -> Any:
+    """Neighbours as pairs, until one is left."""
+    while len(nests) > 1:
+        nests = [list(pair) for pair in zip(nests[::2], nests[1::2], strict=False)] + nests[len(nests) & ~1 :]
+    return nests[0]
 
 
 # Functions

@@ -6,13 +6,11 @@ that declares otherwise (AMB-LANG-111). Each is what another violator is all the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from tessera_conformance.adapter import Adapter
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
 
@@ -58,19 +56,13 @@ def unheeded(
     where: Condition = everywhere,
 ) -> Violation:
     """A change that the level of the run permits and the program does not."""
-
-    @contextmanager
-    def broken() -> Iterator[Adapter]:
-        yield Unheeding(change, levels, where)
-
-    return Violation(name, clause, description, broken)
+    return replaced(clause, description, lambda: Unheeding(change, levels, where), name=name)
 
 
 def of(module: ModuleType, name: str) -> Violation:
     """The violator of a module by its name."""
     lists = [value for value in vars(module).values() if isinstance(value, list)]
-    found = [each for values in lists for each in values if isinstance(each, Violation) and each.name == name]
-    return found[0]
+    return next(each for values in lists for each in values if isinstance(each, Violation) and each.name == name)
 
 
 def with_helpers(given: Mapping[str, Any]) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from tessera_conformance.adapter import Adapter
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
 from .verifiers_of_text import overlooks, turns_down
@@ -33,12 +31,7 @@ class Losing(ReferenceAdapter):
 
 def losing(name: str, description: str, change: Callable[[list[Attributes]], None]) -> Violation:
     """A change of the attributes of a function's operations, in order."""
-
-    @contextmanager
-    def broken() -> Iterator[Adapter]:
-        yield Losing(change)
-
-    return Violation(name, CLAUSE, description, broken)
+    return replaced(CLAUSE, description, lambda: Losing(change), name=name)
 
 
 def listed(change: Callable[[list[str]], list[str]]) -> Callable[[list[Attributes]], None]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from tessera_conformance.adapter import Adapter
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
 Change = Callable[[re.Match[str]], str]
@@ -33,12 +31,7 @@ class Printing(ReferenceAdapter):
 
 def printing(name: str, clause: str, description: str, pattern: str, change: Change) -> Violation:
     """A change of what a pattern finds in the text."""
-
-    @contextmanager
-    def broken() -> Iterator[Adapter]:
-        yield Printing(pattern, change)
-
-    return Violation(name, clause, description, broken)
+    return replaced(clause, description, lambda: Printing(pattern, change), name=name)
 
 
 def digits(count: int) -> Change:

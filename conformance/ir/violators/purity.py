@@ -16,6 +16,8 @@ from tessera_reference.numerics.array import Array
 
 Change: TypeAlias = Callable[[Array, Any], Array]
 """What becomes of an operand, given the result."""
+After: TypeAlias = Callable[[Any, Any, Any], None]
+"""What is done after an instruction of a block, with its frame."""
 
 BLOCK = Interpreter.block
 
@@ -35,39 +37,42 @@ def without_signs(operand: Array, result: Any) -> Array:
     return Array(operand.dtype, np.abs(operand.values))
 
 
-def writing(name: str, clause: str, description: str, operations: Sequence[str], change: Change) -> Violation:
-    """Some operations change their first operand, where it is the result of another operation."""
+def executing(after: After, before: Callable[[], None] = lambda: None) -> Callable[..., Any]:
+    """`Interpreter.block` with something done before each block, and after each instruction."""
 
     def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
+        before()
         frame.update(zip(block.arguments, arguments, strict=True))
-        made = set(block.arguments)
         for instruction in block.instructions:
             single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
             yield from BLOCK(self, single, (), frame)
-            first = instruction.operands[0] if instruction.operands else None
-            if instruction.operation.short_name in operations and first not in made and first in frame:
-                frame[first] = change(frame[first], frame[instruction.results[0]])
+            after(block, instruction, frame)
         return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))
 
-    return replaced(clause, description, make, (Interpreter, "block", block), name=name)
+    return block
+
+
+def writing(name: str, clause: str, description: str, operations: Sequence[str], change: Change) -> Violation:
+    """Some operations change their first operand, where it is the result of another operation."""
+
+    def after(block: Any, instruction: Any, frame: Any) -> None:
+        first = instruction.operands[0] if instruction.operands else None
+        if instruction.operation.short_name in operations and first not in block.arguments and first in frame:
+            frame[first] = change(frame[first], frame[instruction.results[0]])
+
+    return replaced(clause, description, make, (Interpreter, "block", executing(after)), name=name)
 
 
 def remembering(name: str, clause: str, description: str, operations: Sequence[str]) -> Violation:
     """Some operations give again what they gave for operands of the same types."""
     known: dict[Any, Any] = {}
 
-    def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-        known.clear()
-        frame.update(zip(block.arguments, arguments, strict=True))
-        for instruction in block.instructions:
-            single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
-            yield from BLOCK(self, single, (), frame)
-            if instruction.operation.short_name in operations:
-                key = (instruction.operation.short_name, *(str(each.type) for each in instruction.operands))
-                frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
-        return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))
+    def after(block: Any, instruction: Any, frame: Any) -> None:
+        if instruction.operation.short_name in operations:
+            key = (instruction.operation.short_name, *(str(each.type) for each in instruction.operands))
+            frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
 
-    return replaced(clause, description, make, (Interpreter, "block", block), name=name)
+    return replaced(clause, description, make, (Interpreter, "block", executing(after, known.clear)), name=name)
 
 
 in_place = partial(writing, change=over)

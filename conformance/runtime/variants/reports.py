@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tessera_conformance.strength import altered
@@ -72,13 +72,11 @@ def in_other_words(log: Log, level: str, text: str) -> None:
         NOTE(log, level, line)
 
 
-LOGGED: Sequence[Any] = [
-    altered(
-        "AMB-RT-31",
-        "logs other lines, and twice as many",
-        RUNTIME,
-        ReferenceAdapter,
-        (Log, "note", in_other_words),
-        name="other_log",
-    )
-]
+LOGS = altered(
+    "AMB-RT-31",
+    "logs other lines, and twice as many",
+    RUNTIME,
+    ReferenceAdapter,
+    (Log, "note", in_other_words),
+    name="other_log",
+)

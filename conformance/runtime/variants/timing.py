@@ -13,6 +13,7 @@ from tessera_reference.runtime import machine
 from tessera_reference.runtime.streams import Stream
 from tessera_reference.runtime.work import Work
 
+from ...ir.variants.features import Without
 from .reach import RUNTIME
 
 ENQUEUE = Stream.enqueue
@@ -61,13 +62,10 @@ SEEDED = altered(
 )
 
 
-class NoSchedules(ReferenceAdapter):
+class NoSchedules(Without):
     """A machine whose schedule nobody sets (AMB-RT-140)."""
 
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
-        found = super().hello()
-        return found | {"capabilities": {**found["capabilities"], "schedule-control": "unsupported"}}
+    absent = frozenset({"schedule-control"})
 
 
 def at_once(stream: Stream, work: Work) -> Any:

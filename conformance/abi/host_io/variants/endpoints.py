@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
@@ -14,6 +16,8 @@ from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.mesh.choice_policies import Choices, Seeded
+
+from ....ir.variants.features import Without
 
 HOST_IO = ("abi/host-io/*",)
 CODES = {code: f"E{number}" for number, code in enumerate(ErrorCode)}
@@ -42,23 +46,20 @@ SPELLING = altered(
 )
 
 
-def response(pair: tuple[str, str], failure: RequestFailed | None) -> str:
+def response(numbers: Iterator[int], pair: tuple[str, str], failure: RequestFailed | None) -> str:
     """A response with a code of its own, and words that never are the same."""
-    response.told += 1  # type: ignore[attr-defined]
     code = None if failure is None else CODES[failure.code]
-    text = None if failure is None else f"nein, zum {response.told}. Mal"  # type: ignore[attr-defined]
+    text = None if failure is None else f"nein, zum {next(numbers)}. Mal"
     completion = {"ok": failure is None, "error_code": code, "error_message": text}
     return endpoint.write_frame({"correlation_id": pair[0], "request_id": pair[1], "completion": completion})
 
-
-response.told = 0  # type: ignore[attr-defined]
 
 WORDS = altered(
     "AMB-HIO-10",
     "has error codes of its own, and messages that never are the same",
     HOST_IO,
     ReferenceAdapter,
-    (endpoint, "_response", response),
+    (endpoint, "_response", partial(response, count(1))),
     name="own_codes",
 )
 
@@ -110,13 +111,10 @@ def other_machine() -> Mapping[str, Any]:
     return found | {"memory": memories, "size": size}
 
 
-class NoBridge(ReferenceAdapter):
+class NoBridge(Without):
     """An endpoint without a runtime in front of it, which would know its devices by their names."""
 
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
-        found = super().hello()
-        return found | {"capabilities": {**found["capabilities"], "host-runtime-bridge": "unsupported"}}
+    absent = frozenset({"host-runtime-bridge"})
 
 
 MACHINE = altered(
