@@ -71,14 +71,14 @@ ORDERS = [
 ]  # fmt: skip
 
 HIDDEN = [
-    reads("hidden_addresses", "LANG-16-04", "hides addresses behind the scalars in PTX", "ptx",
-          r"\.param \.u32 (tss_kernel_\w+)$", r".param .u64 \1"),
-    reads("many_hidden", "LANG-16-04", "hides a fourth number in PTX", "ptx",
-          r"(\.param \.u32 tss_kernel_\w+)\n\)", r"\1,\n\t.param .u32 tss_kernel_more\n)"),
+    reads("nothing_hidden", "LANG-16-04", "hides nothing behind several scalars in PTX", "ptx",
+          r"(?:,\n\t\.param \.u32 tss_kernel_\w+)+\n\)", "\n)"),
+    reads("hidden_halves", "LANG-16-04", "hides numbers of 16 bits behind the scalars in PTX", "ptx",
+          r"\.param \.u32 (tss_kernel_\w+)$", r".param .u16 \1"),
     reads("hidden_as_buffers", "LANG-16-04", "lists hidden numbers as buffers for AMD", "amdgcn",
           r"(grid_dim_z\n.*\n.*\n *\.value_kind: +)by_value", r"\1global_buffer"),
-    reads("hidden_wide", "LANG-16-04", "lists hidden numbers of 64 bits for AMD", "amdgcn",
-          r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>8"),
+    reads("hidden_bytes", "LANG-16-04", "lists hidden numbers of 8 bits for AMD", "amdgcn",
+          r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
     reads("scalars_hidden", "LANG-16-03", "lists scalars as hidden for AMD", "amdgcn",
           r"(scalar1\.\d+\n.*\n.*\n *\.value_kind: +)by_value", r"\1hidden_none"),
 ]  # fmt: skip
