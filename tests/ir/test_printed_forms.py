@@ -80,6 +80,24 @@ def test_the_name_of_a_copy_is_one_name(rejected: Reject) -> None:
         assert [found.span.line for found in rejected(COPY.replace("%cp =", other))] == [5]
 
 
+def test_the_name_of_a_copy_is_free_where_its_region_has_ended() -> None:
+    branches = """\
+    %c = tessera.graph.constant {value = true, dtype = "bool"} : bool
+    "tessera.graph.if"(%c) ({
+      %cp = tessera.tile.cp.async %x, %s {bytes=16}
+      "tessera.graph.yield"() : () -> ()
+    }, {
+      %cp = tessera.graph.constant {value = 1, dtype = "int32"} : int32
+      %d = tessera.graph.add %cp, %cp : int32
+      "tessera.graph.yield"() : () -> ()
+    }) : (bool) -> ()
+"""
+    copy = "    %cp = tessera.tile.cp.async %x, %s {bytes=16}\n"
+    assert COPY.count(copy) == 1
+    read = print_module(read_module(COPY.replace(copy, branches)))
+    assert (read.count("tessera.tile.cp.async"), read.count("tessera.graph.add")) == (1, 1)
+
+
 def test_a_constant_of_a_type_alone_is_zeros_of_it() -> None:
     text = """\
 "builtin.module"() ({
