@@ -3,19 +3,9 @@
 from typing import Any
 
 from ..ir.dimensions import fits, loosened_all, substituted
-from ..ir.operation import (
-    Attribute,
-    Hidden,
-    Operands,
-    Refusal,
-    Shown,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
+from ..ir.operation import Attribute, Hidden, Operands, Refusal, Shown, operation, require
 from ..ir.spelling import did_you_mean
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Dim, Type
 from ..numerics.array import Array
 

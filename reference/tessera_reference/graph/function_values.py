@@ -7,21 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.operation import (
-    Attribute,
-    Hidden,
-    Operand,
-    Operands,
-    Refusal,
-    Shown,
-    Signature,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, Signature, operation, require
 from ..ir.spelling import did_you_mean
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, FunctionType, Tensor, Type
 from ..numerics.array import Array
 

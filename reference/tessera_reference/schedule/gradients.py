@@ -19,7 +19,8 @@ from ..graph.identity import Identity
 from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Location
 from ..ir.module import Function, Instruction, Module, Value
-from ..ir.operation import Applied, Composite, MissingAdjoint, Stepwise
+from ..ir.operation import Applied, MissingAdjoint
+from ..ir.stepwise import Composite, Stepwise
 from ..ir.types import ROW_MAJOR, Scalar, Tensor, dtype_of
 from .kinds import is_known
 
