@@ -68,6 +68,11 @@ def test_an_entry_of_another_form_is_refused(old: str, new: str, message: str, r
     assert message in found.message
 
 
+@pytest.mark.parametrize(("scalar", "of_llvm"), [("int64", "i64"), ("fp32", "f32")])
+def test_scalars_have_their_names_of_llvm_in_an_entry_alone(scalar: str, of_llvm: str, rejected: Reject) -> None:
+    assert f"unknown dtype '{of_llvm}'" in rejected(GENERIC.replace(scalar, of_llvm))[0].message
+
+
 def test_the_name_of_a_copy_is_no_value(rejected: Reject) -> None:
     assert print_module(read_module(COPY)).count("%cp") == 0
     used = COPY.replace("{bytes=16}\n", "{bytes=16}\n    %y = tessera.graph.negate %cp : int32\n")
