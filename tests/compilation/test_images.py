@@ -107,14 +107,19 @@ def test_kernels_with_open_extents_are_lowered_for_some(build: Any) -> None:
     assert fatbin.metadata.kernel("open").block == (128, 1, 1), "a launch with other extents chooses its own"
 
 
-@pytest.mark.parametrize(("rows", "extent"), [(1, 16), (8, 32), (32, 128), (3, None)])
-def test_the_first_extent_that_can_be_lowered_is_taken(build: Any, rows: int, extent: int | None) -> None:
-    """N = 4 rows has one solution only."""
-    source = (
+def rows_of_four(rows: int) -> str:
+    """A program that is legal for N = 4 rows alone."""
+    kernel = (
         f"kernel k(X: tensor<Nxfp32>, Y: tensor<{rows}x4xfp32>, N: int32) {{ Y = op.reshape(X, shape=[{rows}, 4]); }}"
     )
-    source = source if rows > 1 else OPEN.removeprefix("module m { ").removesuffix(" }")
-    fatbin = build.compiled(f"module m {{ {source} }}")
+    return f"module m {{ {kernel} }}"
+
+
+@pytest.mark.parametrize(
+    ("source", "extent"), [(OPEN, 16), (rows_of_four(8), 32), (rows_of_four(32), 128), (rows_of_four(3), None)]
+)
+def test_the_first_extent_that_can_be_lowered_is_taken(build: Any, source: str, extent: int | None) -> None:
+    fatbin = build.compiled(source)
     if extent is None:
         assert kinds(fatbin) == [("graph-ir", None)]
     else:

@@ -68,6 +68,11 @@ def test_an_entry_of_another_form_is_refused(old: str, new: str, message: str, r
     assert message in found.message
 
 
+@pytest.mark.parametrize(("scalar", "of_llvm"), [("int64", "i64"), ("fp32", "f32")])
+def test_scalars_have_their_names_of_llvm_in_an_entry_alone(scalar: str, of_llvm: str, rejected: Reject) -> None:
+    assert f"unknown dtype '{of_llvm}'" in rejected(GENERIC.replace(scalar, of_llvm))[0].message
+
+
 def test_the_name_of_a_copy_is_no_value(rejected: Reject) -> None:
     assert print_module(read_module(COPY)).count("%cp") == 0
     used = COPY.replace("{bytes=16}\n", "{bytes=16}\n    %y = tessera.graph.negate %cp : int32\n")
@@ -78,6 +83,24 @@ def test_the_name_of_a_copy_is_no_value(rejected: Reject) -> None:
 def test_the_name_of_a_copy_is_one_name(rejected: Reject) -> None:
     for other in ("%cp:2 =", "%cp, %cq =", "%s ="):
         assert [found.span.line for found in rejected(COPY.replace("%cp =", other))] == [5]
+
+
+def test_the_name_of_a_copy_is_free_where_its_region_has_ended() -> None:
+    branches = """\
+    %c = tessera.graph.constant {value = true, dtype = "bool"} : bool
+    "tessera.graph.if"(%c) ({
+      %cp = tessera.tile.cp.async %x, %s {bytes=16}
+      "tessera.graph.yield"() : () -> ()
+    }, {
+      %cp = tessera.graph.constant {value = 1, dtype = "int32"} : int32
+      %d = tessera.graph.add %cp, %cp : int32
+      "tessera.graph.yield"() : () -> ()
+    }) : (bool) -> ()
+"""
+    copy = "    %cp = tessera.tile.cp.async %x, %s {bytes=16}\n"
+    assert COPY.count(copy) == 1
+    read = print_module(read_module(COPY.replace(copy, branches)))
+    assert (read.count("tessera.tile.cp.async"), read.count("tessera.graph.add")) == (1, 1)
 
 
 def test_a_constant_of_a_type_alone_is_zeros_of_it() -> None:

@@ -59,6 +59,11 @@ PROGRAMS = {
         "let S: tensor<6x6xfp32> = A; for (i in 0 : 4) { S = S @ A; if (i > n) { S = op.relu(S) + A[i]; } } return S;",
     ),
     "gradient": ("A: tensor<6x6xfp32>", "op.grad(op.sum(op.sum(A @ A, axis=0), axis=0), A), A @ A"),
+    "gradient through branches": (
+        "A: tensor<3xfp32>, B: tensor<3xfp32>, c: bool",
+        "let C: tensor<3xfp32> = B; if (c) { if (c) { C = A; } } else { if (c) { } else { C = A; } } "
+        "return op.grad(C, A), op.grad(C, B);",
+    ),
     "random": ("A: tensor<6x6xfp32>", "op.dropout(A, rate=0.5, seed=3) + A, op.uniform(shape=[2, 2], seed=1)"),
     "layouts": (
         "A: tensor<6x4xfp32; layout=col_major>",

@@ -14,7 +14,7 @@ from tessera_reference.graph.futures import FutureCollective
 from tessera_reference.graph.messages import PointToPoint, Send
 from tessera_reference.graph.ranks import Group, Ranks
 from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.operation import Arrival
+from tessera_reference.ir.stepwise import Arrival
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed

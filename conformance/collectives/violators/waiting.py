@@ -20,7 +20,7 @@ from tessera_reference.graph.futures import (
     IssueReduceScatter,
 )
 from tessera_reference.graph.ranks import Group, Ranks
-from tessera_reference.ir.operation import Arrival
+from tessera_reference.ir.stepwise import Arrival
 from tessera_reference.ir.types import Mesh, Shard
 from tessera_reference.numerics.array import Array
 

@@ -15,7 +15,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph import collectives, disagreement, ranks
 from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
 from tessera_reference.graph.ranks import Group, Ranks
-from tessera_reference.ir.operation import Arrival
+from tessera_reference.ir.stepwise import Arrival
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

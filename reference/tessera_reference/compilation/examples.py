@@ -13,10 +13,9 @@ from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.module import Module
 from ..ir.operation import Refusal
 from ..ir.targets import Target
-from ..ir.trampoline import trampoline
 from ..ir.types import Tensor, Type
 from ..levels.execution import lower
-from ..schedule.specialize import Specializer
+from ..schedule.specialize import specialized_alone
 from .kernels import Offered
 
 __all__ = ["EXTENTS", "example"]
@@ -37,10 +36,8 @@ def example(kernel: Offered, target: Target) -> Module | None:
 
 def _specialized(kernel: Offered, extent: int) -> Module:
     """The kernel with every named dimension of this extent. Raises `Refusal` and `Rejection`."""
-    module, function = kernel.module, kernel.function
-    made = Specializer(module)
-    trampoline(made.function(function.name, tuple(_closed(each.type, extent) for each in function.parameters)))
-    return Module(module.name, made.functions, module.location, module.meshes)
+    types = tuple(_closed(each.type, extent) for each in kernel.function.parameters)
+    return specialized_alone(kernel.module, {kernel.function.name: types})
 
 
 def _closed(type_: Type, extent: int) -> Type:

@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 ORDERS: Mapping[Tree, frozenset[str]] = {
-    FOLD: frozenset({"tessera.graph.matmul", "tessera.graph.flash_attention"}),
+    FOLD: frozenset(f"tessera.graph.{name}" for name in ("matmul", "flash_attention", "scatter_add", "grad")),
     PAIRWISE: frozenset(
         f"tessera.graph.{name}"
         for name in (
             *("sum", "mean", "prod", "logsumexp", "softmax", "flash_attention", "layer_norm", "rms_norm"),
-            *("batch_norm", "fft", "ifft", "all_reduce", "reduce_scatter", "root_sum"),
+            *("batch_norm", "fft", "ifft", "all_reduce", "reduce_scatter", "root_sum", "grad"),
         )
     ),
 }
-"""The canonical orders, and the operations that add in them."""
+"""The canonical orders, and the operations that add in them: adjoints may in either."""
 
 
 def executables_of(

@@ -18,12 +18,11 @@ from ..abi.version import ABI_VERSION, AbiVersion
 from ..ir.missing_tool import MissingTool
 from ..ir.module import Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..ir.trampoline import trampoline
 from ..levels.emission import bitcode, emit
 from ..levels.execution import for_shapes, lower
 from ..levels.symbols import joined
 from ..schedule.options import Options
-from ..schedule.specialize import Specializer
+from ..schedule.specialize import specialized_alone
 from ..target.lowering import to_target
 from .canonical_text import canonical_text
 from .collective_plans import plans_of
@@ -106,8 +105,9 @@ def image_of_graph(
             alone = [(each.name, for_shapes(each.module, each.function, {})) for each in closed]
             explained += [explanation_of(name, module, target) for name, module in alone]
             lowered = [lower(each, "target", target) for each in _closed(modules, closed)]
-            examples = [found for each in kernels if each.is_open and (found := example(each, target)) is not None]
-            every += (named := joined([*lowered, *examples]))[: len(lowered)]
+            tried = [example(each, target) for each in kernels if each.is_open]
+            named = joined([*lowered, *(found for found in tried if found is not None)])
+            every += named[: len(lowered)]
             sections += _sections(named, target) if named else []
         entries = [with_resources(entry, every) for entry in entries]
     return _image(modules, targets, sections, entries, merged(explained), extras)
@@ -117,13 +117,10 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
     """The modules with the kernels whose extents are known, and what those call, for the shapes with which they do."""
     found = []
     for module in modules:
-        made = Specializer(module)
-        for kernel in kernels:
-            if kernel.module is module:
-                types = tuple(parameter.type for parameter in kernel.function.parameters)
-                trampoline(made.function(kernel.function.name, types))
-        if made.functions:
-            found.append(Module(module.name, made.functions, module.location, module.meshes))
+        functions = [kernel.function for kernel in kernels if kernel.module is module]
+        if functions:
+            types = {each.name: tuple(parameter.type for parameter in each.parameters) for each in functions}
+            found.append(specialized_alone(module, types))
     return found
 
 

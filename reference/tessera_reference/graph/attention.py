@@ -3,7 +3,8 @@
 import math
 
 from ..ir.module import Value
-from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Operand, operation, require
+from ..ir.stepwise import Composite
 from ..ir.types import Tensor, show_dim
 from .compositions import number, require_held_as
 from .constant import Constant

@@ -3,21 +3,21 @@
 from typing import Any
 
 from ..ir.dimensions import fits, loosened_all, substituted
-from ..ir.operation import (
-    Attribute,
-    Hidden,
-    Operands,
-    Refusal,
-    Shown,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
+from ..ir.operation import Attribute, Hidden, Operands, Refusal, Shown, Signature, operation, require
 from ..ir.spelling import did_you_mean
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Dim, Type
 from ..numerics.array import Array
+
+
+def callee_of(shown: Shown) -> tuple[str, Signature]:
+    """The name and the signature of the function that the attribute `callee` names. Raises `Refusal`."""
+    name = str(shown.attributes.get("callee"))
+    callee = shown.functions.get(name)
+    if callee is None:
+        remedy = did_you_mean(name, shown.functions, "@{}")
+        raise Refusal("types", f"unknown function @{name}", "a function of this module", "LANG-05-03", remedy)
+    return name, callee
 
 
 @operation("tessera.graph.call", clauses=("LANG-02.3-32", "LANG-05-03"))
@@ -39,11 +39,7 @@ class Call(Stepwise):
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """What the callee's signature gives for these arguments, in the words of the caller."""
-        name = str(shown.attributes.get("callee"))
-        callee = shown.functions.get(name)
-        if callee is None:
-            remedy = did_you_mean(name, shown.functions, "@{}")
-            raise Refusal("types", f"unknown function @{name}", "a function of this module", "LANG-05-03", remedy)
+        name, callee = callee_of(shown)
         require(
             not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"
         )

@@ -16,22 +16,9 @@ import numpy as np
 
 from ..ir.diagnostics import Location
 from ..ir.module import Value
-from ..ir.operation import (
-    Applied,
-    Arrival,
-    Attribute,
-    Builder,
-    Hidden,
-    Operand,
-    Refusal,
-    Shown,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
+from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation, require
 from ..ir.spelling import did_you_mean
+from ..ir.stepwise import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor
 from ..numerics import reductions
 from ..numerics.array import Array

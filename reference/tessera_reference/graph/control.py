@@ -18,12 +18,10 @@ from ..ir.operation import (
     Operands,
     Operation,
     Shown,
-    StepEnvironment,
-    Steps,
-    Stepwise,
     operation,
     require,
 )
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Scalar, Type
 from ..numerics.array import Array
 from ..numerics.errors import NumericsFailure

@@ -15,7 +15,8 @@ import numpy as np
 from ..ir.builder import BlockBuilder, fields_of
 from ..ir.diagnostics import Location
 from ..ir.module import Block
-from ..ir.operation import Applied, Arrival, Operation, Steps
+from ..ir.operation import Applied, Operation
+from ..ir.stepwise import Arrival, Steps
 from ..ir.types import ROW_MAJOR, Tensor
 from ..numerics.array import Array
 from .collectives import Collective

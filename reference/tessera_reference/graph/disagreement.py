@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.operation import Arrival, Refusal
+from ..ir.operation import Refusal
 from ..ir.refusals import diagnostic_of
+from ..ir.stepwise import Arrival
 from .binding import describe
 from .collectives import Collective
 from .messages import PointToPoint

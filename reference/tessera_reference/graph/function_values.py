@@ -7,23 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.operation import (
-    Attribute,
-    Hidden,
-    Operand,
-    Operands,
-    Refusal,
-    Shown,
-    Signature,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
-from ..ir.spelling import did_you_mean
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Shown, Signature, operation, require
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, FunctionType, Tensor, Type
 from ..numerics.array import Array
+from .call import callee_of
 
 
 def type_of_function(name: str, function: Signature) -> FunctionType:
@@ -62,11 +50,7 @@ class FunctionValue(Stepwise):
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The function's type follows from its signature."""
-        name = str(shown.attributes.get("callee"))
-        function = shown.functions.get(name)
-        if function is None:
-            remedy = did_you_mean(name, shown.functions, "@{}")
-            raise Refusal("types", f"unknown function @{name}", "a function of this module", "LANG-05-03", remedy)
+        name, function = callee_of(shown)
         return {"type": type_of_function(f"@{name}", function)}
 
     def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:

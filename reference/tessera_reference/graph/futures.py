@@ -12,18 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.byte_count import ByteCount
-from ..ir.operation import (
-    Arrival,
-    Attribute,
-    Hidden,
-    Operand,
-    Shown,
-    StepEnvironment,
-    Steps,
-    Stepwise,
-    operation,
-    require,
-)
+from ..ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ..ir.stepwise import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
 from .collective_hints import (

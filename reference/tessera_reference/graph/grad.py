@@ -1,6 +1,7 @@
 """`tessera.graph.grad`: reverse-mode derivatives (spec sections 5.2, 5.5; AMB-LANG-58, AMB-LANG-107)."""
 
-from ..ir.operation import Operand, Operands, StepEnvironment, Steps, Stepwise, operation, require
+from ..ir.operation import Operand, Operands, operation, require
+from ..ir.stepwise import StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Scalar, Tensor, Type
 from ..numerics.array import Array
 

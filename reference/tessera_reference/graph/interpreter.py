@@ -15,8 +15,9 @@ import numpy as np
 from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, Function, Instruction, Module, Value
-from ..ir.operation import Composite, Operation, Refusal, Steps, Stepwise
+from ..ir.operation import Operation, Refusal
 from ..ir.refusals import diagnostic_of
+from ..ir.stepwise import Composite, Steps, Stepwise
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
 from ..numerics.formats import DTYPES

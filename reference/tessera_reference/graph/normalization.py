@@ -1,7 +1,8 @@
 """`tessera.graph.layer_norm` and `rms_norm`: normalization along one axis (spec sections 2, 10)."""
 
 from ..ir.module import Value
-from ..ir.operation import Attribute, Builder, Composite, Operand, operation
+from ..ir.operation import Attribute, Builder, Operand, operation
+from ..ir.stepwise import Composite
 from ..ir.types import Tensor
 from .axes import require_axis
 from .compositions import along_axis, number, require_number, require_vector_along, widened

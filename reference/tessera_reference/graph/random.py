@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from ..ir.module import Value
-from ..ir.operation import Applied, Attribute, Builder, Composite, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
+from ..ir.stepwise import Composite
 from ..ir.types import Numeric, Scalar, Tensor
 from ..numerics import random
 from ..numerics.array import Array

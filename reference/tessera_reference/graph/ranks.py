@@ -19,8 +19,9 @@ import numpy as np
 
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
-from ..ir.operation import Arrival, Refusal, Steps
+from ..ir.operation import Refusal
 from ..ir.refusals import diagnostic_of
+from ..ir.stepwise import Arrival, Steps
 from ..ir.types import Mesh, Shard
 from ..numerics.array import Array
 from ..numerics.formats import dtype

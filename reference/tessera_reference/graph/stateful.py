@@ -14,7 +14,8 @@ from math import prod
 from typing import ClassVar, TypeVar
 
 from ..ir.module import Value
-from ..ir.operation import Attribute, Builder, Composite, Operand, operation, require
+from ..ir.operation import Attribute, Builder, Operand, operation, require
+from ..ir.stepwise import Composite
 from ..ir.types import Tensor, Type
 from .axes import require_axis
 from .compositions import along_axis, number, require_number, require_vector_along, widened

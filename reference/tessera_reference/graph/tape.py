@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from ..ir.builder import fields_of
 from ..ir.diagnostics import Location
-from ..ir.operation import Operation, Stepwise
+from ..ir.operation import Operation
+from ..ir.stepwise import Stepwise
 from ..ir.types import Numeric, Scalar, Tensor, Type
 from ..numerics.array import Array
 

@@ -2,14 +2,14 @@
 
 A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its attributes;
 `infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the printer, the
-verifier and the interpreter, is driven by the declaration. An operation that runs other code, or waits for other ranks,
-is `Stepwise`; one that is defined by simpler ones is `Composite`.
+verifier and the interpreter, is driven by the declaration. Operations that run other code, or wait for other ranks, are
+declared in `stepwise.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
 from inspect import get_annotations
@@ -26,9 +26,8 @@ from typing import (
     get_origin,
 )
 
-from ..numerics.array import Array
 from ..numerics.formats import DType
-from .diagnostics import Category, Location
+from .diagnostics import Category
 from .types import Future, Mesh, Shard, Tensor, Type
 from .values import Value
 
@@ -96,45 +95,6 @@ class Environment(Protocol):
 
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before (RT-11-03)."""
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A rank's arrival at a collective, where it waits until its group is complete."""
-
-    operation: Operation
-    operands: tuple[Array, ...]
-    location: Location
-
-
-Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
-"""Running code: a generator that yields at each collective, is sent its results, and returns its own."""
-
-
-class StepEnvironment(Environment, Protocol):
-    """What an operation that runs in steps may ask of its surroundings besides."""
-
-    @property
-    def location(self) -> Location:
-        """The place of the instruction that is being executed."""
-
-    def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
-        """Run a region of the instruction; what it yields."""
-
-    def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
-        """Run another function of the module."""
-
-    def number_of(self, function: str) -> Array:
-        """What stands for a function of the module as a value."""
-
-    def function_of(self, number: Array) -> str:
-        """The function that such a value stands for."""
-
-    def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
-        """Run the operations that a composite stands for."""
-
-    def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
-        """The gradients of the sum of y's elements, computed back along what was executed so far."""
 
 
 @dataclass(frozen=True)
@@ -356,38 +316,6 @@ class MissingAdjoint(Exception):
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         super().__init__(operation.short_name)
-
-
-class Stepwise(Operation):
-    """An operation that runs other code, or waits for other ranks, while it executes."""
-
-    transparent: ClassVar[bool] = True
-    """Whether differentiation sees what it runs, rather than itself."""
-
-    @abstractmethod
-    def steps(self, *operands: Any, **context: Any) -> Steps:
-        """Its execution; called with the operand arrays and `env`, a `StepEnvironment`."""
-
-    def execute(self, *operands: Any, **context: Any) -> Any:
-        """Never called: it runs by `steps`."""
-        raise TypeError(f"{self.name} runs in steps")
-
-    @classmethod
-    def is_differentiable(cls) -> bool:
-        """What it runs is checked on its own."""
-        return cls.transparent or super().is_differentiable()
-
-
-class Composite(Stepwise):
-    """An operation defined by simpler ones; its derivative is theirs (AMB-LANG-59)."""
-
-    @abstractmethod
-    def decompose(self, build: Builder, *operands: Value) -> Value | tuple[Value, ...]:
-        """Build the operations that it stands for; its result or results."""
-
-    def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
-        """Run what it stands for."""
-        return env.expand(self, operands)
 
 
 OPERATIONS: dict[str, type[Operation]] = {}

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from ..numerics.formats import dtype
 from .text import DEVICE_KERNELS, TERMINATORS
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
 from .trampoline import Walk
-from .types import Type
+from .types import Scalar, Type
 
 WORD = "kernel"
+
+SCALARS = {
+    name: Scalar(dtype(held)) for name, held in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
+}
+"""The scalar parameters of an entry, as LLVM names them."""
 
 
 class Parser(Protocol):
@@ -70,7 +76,10 @@ def _parameters(parser: Parser) -> list[Name]:
             tokens.expect(",", "between parameters")
         name = parser.value("a parameter")
         tokens.expect(":", f"behind %{name.text}")
-        found.append(Name(name.text, name.start, parser.type()))
+        scalar = SCALARS.get(tokens.text)
+        if scalar is not None:
+            tokens.advance()
+        found.append(Name(name.text, name.start, scalar or parser.type()))
     return found
 
 

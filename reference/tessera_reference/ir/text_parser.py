@@ -9,15 +9,12 @@ reads as in section 8.1 as well. The first error ends the parse.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from typing import Any, NoReturn
 
-from .attributes import float_of_bits, string_of
-from .byte_count import UNITS, ByteCount
 from .diagnostics import Location, Span, UnsupportedConstruct
 from .operation import OPERATIONS, Operation, Refusal
-from .spelling import did_you_mean
 from .text_entry import WORD, kernel_entry
+from .text_literals import fraction, integer, number, string
 from .text_tokens import Tokens
 from .text_tree import Given, Name, Signature, TextBlock, TextOperation
 from .trampoline import Walk, trampoline
@@ -28,7 +25,6 @@ MOST_NESTED = 64
 """Lists in lists, and function types in function types."""
 MOST_REGIONS = 4000
 """Regions in regions."""
-MOST_DIGITS = 4000
 
 
 def parse_text(source: str, filename: str) -> tuple[list[TextOperation], Tokens]:
@@ -62,7 +58,7 @@ class _Parser:
         results = self.results() if tokens.kind == "value" else []
         if tokens.kind not in ("string", "word") or tokens.text.startswith("!"):
             tokens.refuse(f"expected an operation, found {tokens.shown()}", 'a name such as "tessera.graph.add"')
-        name = self.string() if tokens.kind == "string" else tokens.advance()
+        name = string(tokens) if tokens.kind == "string" else tokens.advance()
         if name == WORD and tokens.kind == "symbol" and not results:
             entry: TextOperation = yield kernel_entry(self)
             return entry
@@ -90,7 +86,7 @@ class _Parser:
             if tokens.accept(":"):
                 if tokens.kind != "int" or re.fullmatch("[1-9][0-9]{0,3}", tokens.text) is None:
                     tokens.refuse(f"{tokens.shown()} results of one name", "1 to 9999")
-                count = self.integer()
+                count = integer(tokens)
             found.append(Name(name.text, name.start, count=count))
             if not tokens.accept(","):
                 tokens.expect("=", "behind the results")
@@ -192,7 +188,7 @@ class _Parser:
             start = tokens.start
             if tokens.kind not in ("word", "string"):
                 tokens.refuse(f"expected an attribute, found {tokens.shown()}", "name = value")
-            name = self.string() if tokens.kind == "string" else tokens.text
+            name = string(tokens) if tokens.kind == "string" else tokens.text
             if name in found:
                 tokens.refuse(f"attribute {name!r} is given twice", "each attribute once", "LANG-01-07")
             if tokens.kind == "word":
@@ -206,11 +202,11 @@ class _Parser:
         tokens = self.tokens
         match tokens.kind:
             case "string":
-                return self.string()
+                return string(tokens)
             case "int":
-                return self.number()
+                return number(tokens)
             case "float":
-                return self.fraction()
+                return fraction(tokens)
             case "symbol":
                 return tokens.advance()[1:]
             case "word" if tokens.text in ("true", "false"):
@@ -250,67 +246,6 @@ class _Parser:
             return False
         self.tokens.expect(",", where)
         return True
-
-    def number(self) -> int | float:
-        """An integer, or the bits of a double: `0x7FF0000000000000 : f64`."""
-        tokens = self.tokens
-        start, is_hexadecimal = tokens.start, tokens.text.startswith("0x")
-        value = self.integer()
-        if tokens.kind == "word" and tokens.start == tokens.previous_end:
-            return self.bytes_of(value)
-        if self.suffix() != "f64":
-            return value
-        if not is_hexadecimal:
-            return float(value) if abs(value) <= 1 << 53 else value
-        if not 0 <= value < 1 << 64:
-            span = tokens.span(start, tokens.previous_end)
-            tokens.reject("syntax", "parse", "a double has 64 bits", span, "16 digits at most", "AMB-LANG-31", "")
-        return float_of_bits(value)
-
-    def fraction(self) -> float | ByteCount:
-        """A float, or a number of bytes such as `1.5MiB`."""
-        text = self.tokens.advance()
-        if self.tokens.kind == "word" and self.tokens.start == self.tokens.previous_end and "e" not in text.lower():
-            return self.bytes_of(Fraction(text.rstrip(".")))
-        self.suffix()
-        return float(text)
-
-    def bytes_of(self, number: Fraction | int) -> ByteCount:
-        """`B`, `KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01, AMB-COLL-35)."""
-        unit = self.tokens.text
-        if unit not in UNITS:
-            remedy = did_you_mean(unit, UNITS)
-            self.tokens.refuse(f"{unit!r} is no unit of bytes", f"one of {', '.join(UNITS)}", "AMB-COLL-01", remedy)
-        try:
-            found = ByteCount.of(number, unit)
-        except ValueError as no_bytes:
-            self.tokens.refuse(str(no_bytes), "a whole number of bytes", "AMB-COLL-35")
-        self.tokens.advance()
-        return found
-
-    def integer(self) -> int:
-        tokens = self.tokens
-        if len(tokens.text) > MOST_DIGITS:
-            tokens.refuse(f"an integer of {len(tokens.text)} digits", f"at most {MOST_DIGITS}", "LANG-02.1-02")
-        text = tokens.advance()
-        return int(text, 16) if "x" in text else int(text)
-
-    def suffix(self) -> str:
-        """`: i64` or `: f64` behind a number; the word."""
-        if not self.tokens.accept(":"):
-            return ""
-        if self.tokens.kind != "word":
-            self.tokens.refuse(f"expected a type, found {self.tokens.shown()}", "i64 or f64 behind a number")
-        return self.tokens.advance()
-
-    def string(self) -> str:
-        tokens = self.tokens
-        try:
-            text = string_of(tokens.text)
-        except ValueError:
-            tokens.refuse("a string has an escape that is none", r"\\, \", \n, \t or two hexadecimal digits")
-        tokens.advance()
-        return text
 
     # Types
 
@@ -393,12 +328,12 @@ class _Parser:
         tokens.expect("(", "behind loc")
         found = None
         if tokens.kind == "string":
-            filename, numbers = self.string(), []
+            filename, numbers = string(tokens), []
             for _ in range(2):
                 tokens.expect(":", "in a location")
                 if tokens.kind != "int" or not re.fullmatch("[0-9]{1,9}", tokens.text):
                     tokens.refuse(f"expected a number, found {tokens.shown()}", 'loc("file":line:column)')
-                numbers.append(self.integer())
+                numbers.append(integer(tokens))
             line, column = numbers
             if line and column:  # MLIR writes 0 where it does not know
                 found = Location(filename, Span(line, column, line, column + 1))

@@ -30,7 +30,7 @@ class TextScope:
         """Those that are visible, in the order of their definition."""
         self.ended: set[str] = set()
         self.handles: set[str] = set()
-        """The names of results that are no values."""
+        """The visible names of results that are no values."""
 
     def value(self, hint: str, type_: Type) -> Value:
         """A value with a name of its own; each dimension that is not known becomes one of its own."""
@@ -40,7 +40,7 @@ class TextScope:
     def define(self, operation: TextOperation, types: tuple[Type, ...]) -> tuple[Value, ...]:
         """The results of an operation, which has named as many, or a handle where it has none (AMB-LANG-280)."""
         if not types:
-            self.handles.update(name.text for name in operation.results)
+            self.handles.update(name.text for name in operation.results if name.text not in self.visible)
             self.define_nothing(operation)
             return ()
         hints = [name for name in operation.results for _ in range(name.count)]
@@ -70,7 +70,7 @@ class TextScope:
     def use(self, name: Name, operation: TextOperation) -> Value | None:
         """The value that a name stands for; nothing after a reported error."""
         found = self.visible.get(name.text)
-        if name.text in self.handles and name.text in self.visible:
+        if name.text in self.handles:
             message, remedy = "is the name of an operation without a result", "use what the operation writes"
             self._refuse(name, operation, message, "a value", remedy)
             return None
@@ -91,6 +91,7 @@ class TextScope:
         for name in ended:
             del self.visible[name]
         self.ended.update(ended)
+        self.handles.difference_update(ended)
         del self.defined[before:]
 
     @cached_property

@@ -38,8 +38,6 @@ ADDRESS_SPACES = ("shared", "global")
 """Where a memref may lie (AMB-LANG-35)."""
 POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
 """The address spaces of pointers by number; local is private (LANG-08.3-01, AMB-LANG-35)."""
-LLVM_SCALARS = {"i32": "int32", "i64": "int64", "f32": "fp32", "f64": "fp64"}
-"""The scalars of a kernel's entry, as LLVM and section 8.1 name them."""
 
 _PARTS = re.compile(r"(?:!tessera\.)?(\w+|!llvm\.ptr)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
 _SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
@@ -53,7 +51,7 @@ def read_type(text: str) -> Type:
     """The type that a text is, of the home form or the exported one. Raises `Refusal`."""
     found = _PARTS.fullmatch(text)
     if found is None:
-        return Scalar(dtype_named(LLVM_SCALARS.get(text, text.removeprefix(DIALECT))))
+        return Scalar(dtype_named(text.removeprefix(DIALECT)))
     name, inside, space = found[1], "".join(found[2].split()), found[3]
     require(
         name in _READERS and (space is None or name == "memref"),

@@ -32,7 +32,6 @@ Results = tuple[Value, ...] | None
 
 CallLowering = Callable[["Expressions", s.Call, str], Results]
 
-
 ReferenceLowering = Callable[["Expressions", s.Name], tuple[bool, Value | None]]
 """Whether a name is a function's, and the function as a value; None after a reported error."""
 

@@ -168,7 +168,10 @@ class LaunchWork(Work):
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
     def _write(self, executable: Executable, name: str, rank: int, data: bytes, read: bytes) -> None:
-        """Write a tensor; of one that the kernel also reads, only the elements that changed (AMB-RT-96)."""
+        """Write a tensor; of one that the kernel also reads, only the elements that changed (AMB-RT-96).
+
+        Those change too whose bytes are not the ones that their value is written as, such as a bool of 5.
+        """
         mesh, tensor = self.stream.mesh, self.tensors[name]
         if tensor.region is None:
             return
@@ -176,8 +179,10 @@ class LaunchWork(Work):
             mesh.write(tensor.region, rank, data)
             return
         size = tensor.dtype.storage_bytes
-        before = np.frombuffer(read, np.uint8).reshape(-1, size)
-        changed = (before != np.frombuffer(data, np.uint8).reshape(-1, size)).any(axis=1)
+        changed = _differ(read, data, size)
+        held = bytes(mesh.peek(tensor.region, rank, tensor.bytes))
+        if held != read:
+            changed |= _differ(held, Array.from_bits(tensor.dtype, tensor.shape, held).to_bits(), size)
         for start, stop in _runs(changed):
             part = Region(tensor.region.allocation, tensor.region.offset + start * size)
             mesh.write(part, rank, data[start * size : stop * size])
@@ -211,6 +216,12 @@ class LaunchWork(Work):
     def _failed(self, rank: int, why: str) -> Failure:
         problem = f"kernel {self.name} failed on rank {rank}: {why}"
         return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, problem, "a kernel that runs to its end")
+
+
+def _differ(one: bytes, other: bytes, size: int) -> npt.NDArray[np.bool_]:
+    """Which elements of so many bytes differ."""
+    ours, theirs = (np.frombuffer(each, np.uint8).reshape(-1, size) for each in (one, other))
+    return np.asarray((ours != theirs).any(axis=1))
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from ..graph.identity import Identity
 from ..ir.builder import BlockBuilder
 from ..ir.module import Block, Function, Instruction, Value
 from ..ir.naming import Names
-from ..ir.operation import Composite
+from ..ir.stepwise import Composite
 from .kinds import is_known
 
 

@@ -19,8 +19,10 @@ from ..graph.identity import Identity
 from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Location
 from ..ir.module import Function, Instruction, Module, Value
-from ..ir.operation import Applied, Composite, MissingAdjoint, Stepwise
+from ..ir.operation import Applied, MissingAdjoint
+from ..ir.stepwise import Composite, Stepwise
 from ..ir.types import ROW_MAJOR, Scalar, Tensor, dtype_of
+from .grouping import used_by
 from .kinds import is_known
 
 PREFIX = "g"
@@ -71,12 +73,12 @@ def _one_path(
     ahead, behind = _ahead(wrt, instructions), {y}
     for each in reversed(instructions):
         if behind.intersection(each.results):
-            behind.update(_read(each))
+            behind.update(used_by(each))
     if ahead & behind & gradients:
         raise _NotOnePath
     made: list[Instruction] = []
     for each in instructions:
-        between = ahead.intersection(_read(each)) and behind.intersection(each.results)
+        between = ahead.intersection(used_by(each)) and behind.intersection(each.results)
         made += _flat(module, each) if between else [each]
     return made
 
@@ -85,18 +87,8 @@ def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Val
     """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
     found = set(wrt)
     for each in instructions:
-        if found.intersection(_read(each)):
+        if found.intersection(used_by(each)):
             found.update(value for value in each.results if _is_float(value))
-    return found
-
-
-def _read(instruction: Instruction) -> set[Value]:
-    """The values that an instruction takes, or that stand in its regions."""
-    found = set(instruction.operands)
-    for region in instruction.regions:
-        found.update(region.results)
-        for each in region.walk():
-            found.update(each.operands)
     return found
 
 

@@ -34,13 +34,23 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
     they are. Raises `Rejection` with phase lower.
     """
     entry = module.functions[function]
-    made = Specializer(module)
     try:
         types = tuple(_type_of(entry, parameter, input_shapes) for parameter in entry.parameters)
-        trampoline(made.function(function, types))
+        made = specialized_alone(module, {function: types})
     except Refusal as refusal:
         raise lowering_refused(refusal, entry.location) from refusal
     return replace(module, functions={**module.functions, **made.functions})
+
+
+def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> Module:
+    """The module with these functions, for parameters of these types, and what they call, and nothing else.
+
+    Raises `Refusal` and `Rejection`.
+    """
+    made = _Specializer(module)
+    for function, each in types.items():
+        trampoline(made.function(function, each))
+    return replace(module, functions=made.functions)
 
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
@@ -57,7 +67,7 @@ def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) 
     return replace(parameter.type, shape=shape)
 
 
-class Specializer:
+class _Specializer:
     """Makes the functions of one specialization; `functions` holds them by name."""
 
     def __init__(self, module: Module) -> None:

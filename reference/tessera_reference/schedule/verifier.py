@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from ..graph.matmul import MatMul
 from ..ir.diagnostics import Category, Diagnostic, Rejection
 from ..ir.module import Function, Instruction, Value
-from ..ir.operation import Composite, Refusal
+from ..ir.operation import Refusal
 from ..ir.refusals import diagnostic_of
+from ..ir.stepwise import Composite
 from ..ir.targets import Target
 from ..ir.types import Tensor, layout_of
 from .annotations import is_alias
