@@ -41,11 +41,6 @@ class IndexedCase:
     features: tuple[str, ...]
     levels: tuple[str, ...]
 
-    @property
-    def function(self) -> str:
-        """The node id without parameters."""
-        return self.node.partition("[")[0]
-
 
 CaseIndex = Mapping[str, IndexedCase]
 

@@ -20,6 +20,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
+from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
@@ -215,7 +216,7 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> st
 
 
 def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
-    waiting = suite.tags().keys() - {kill.violation.clause for kill in matrix.kills}
+    waiting = cases_by_clause(suite.index()).keys() - {kill.violation.clause for kill in matrix.kills}
     return [
         clause.id
         for clause in registry.clauses.values()
