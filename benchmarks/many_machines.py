@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measurement import Measurement, NotMeasured, Outcome
+from measurement import Measurement, NotMeasured, Outcome, cpu_of_children
 
 from tessera_conformance.executor.units import Unit, units_of
 from tessera_conformance.options import UNIT_SECONDS
@@ -59,23 +58,17 @@ def measure() -> list[Outcome]:
 
 def _spread(distributed: Any, workers: int, command: list[str]) -> tuple[float, float]:
     """Seconds of a command on so many workers, and of processor time of all, the cluster included."""
-    before = _cpu()
+    before = cpu_of_children()
     with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
         wall, _ = _timed([*command, f"--executor=dask:{cluster.scheduler_address}"])
-    return wall, _cpu() - before
+    return wall, cpu_of_children() - before
 
 
 def _timed(command: list[str]) -> tuple[float, float]:
     """Seconds of a command, and of its processor time."""
-    started, before = time.perf_counter(), _cpu()
+    started, before = time.perf_counter(), cpu_of_children()
     subprocess.run([sys.executable, "-m", "tessera_conformance", *command], stdout=subprocess.DEVNULL, check=False)
-    return time.perf_counter() - started, _cpu() - before
-
-
-def _cpu() -> float:
-    """Seconds of processor time of the processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - started, cpu_of_children() - before
 
 
 def makespan(units: Sequence[Unit], workers: int) -> float:

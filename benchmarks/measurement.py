@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,6 +52,12 @@ class NotMeasured:
 
 
 Outcome: TypeAlias = Measurement | NotMeasured
+
+
+def cpu_of_children() -> float:
+    """Seconds of processor time, user and system, of the processes that this one started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def in_turns(

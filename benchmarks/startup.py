@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from measurement import Measurement, in_turns
+from measurement import Measurement, cpu_of_children, in_turns
 
 CASE = "ir/matmul/golden/fp32/k-13"
 ROUNDS = 5
@@ -38,12 +37,6 @@ def _cpu(name: str, command: list[str], limit: float | None) -> Measurement:
             lambda: run("-m", "tessera_conformance", *command),
             lambda: run("-c", "import pytest, numpy"),
             ROUNDS,
-            _clock,
+            cpu_of_children,
         )
     return Measurement(name, ours, "import pytest, numpy", peer, ours, "s", limit)
-
-
-def _clock() -> float:
-    """Seconds of CPU, user and system, of the processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

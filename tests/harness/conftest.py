@@ -106,16 +106,23 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def make_checkout(directory: Path) -> Checkout:
-    """Copy what the harness needs, and the sample suite as chapter `ir`."""
+    """A checkout with the sample suite as chapter `ir`."""
+    copy_harness(directory)
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=ignore)
-    shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
-    shutil.copytree(ROOT / "schemas", directory / "schemas")
     shutil.copytree(Path(__file__).parent / "sample_suite", directory / "conformance" / "ir", ignore=ignore)
     for declared in (ROOT / "conformance").rglob("interface.toml"):
         room = directory / declared.parent.relative_to(ROOT)
         room.mkdir(parents=True, exist_ok=True)
         shutil.copy(declared, room)
-    shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
-    (directory / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib --strict-markers\n")
     return Checkout(directory)
+
+
+def copy_harness(directory: Path) -> None:
+    """Copy what the harness needs to run a suite."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=ignore)
+    shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
+    shutil.copytree(ROOT / "schemas", directory / "schemas")
+    shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
+    options = "addopts = --import-mode=importlib --strict-markers\ntestpaths = conformance\n"
+    (directory / "pytest.ini").write_text(f"[pytest]\n{options}")

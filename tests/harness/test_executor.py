@@ -26,6 +26,8 @@ from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.vectors import folder as vector_folder
 from tessera_conformance.vectors.lines import parse, render
 
+from .processes import is_alive, pids_in
+
 pytest.importorskip("distributed", reason="pip install -e '.[dask]'")
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 
@@ -151,17 +153,6 @@ def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def pids_in(directory: Path) -> list[int]:
-    return [int(path.read_text()) for path in directory.glob("*.pids") if path.read_text()]
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:

@@ -18,6 +18,8 @@ from tessera_conformance.server import serve
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
 
+from .processes import is_alive
+
 OpenSession = Callable[..., Session]
 
 
@@ -54,14 +56,6 @@ def test_an_answer_that_is_read_after_the_deadline_is_a_hang(
     observation = session.call("language.parse", {"source": ""})
     assert isinstance(observation, Fault)
     assert observation.kind == "hang"
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except OSError:
-        return False
-    return state != b"Z"
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")

@@ -14,6 +14,8 @@ import pytest
 
 from tessera_conformance.reports.journal import read
 
+from .processes import is_alive, pids_in
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,17 +32,6 @@ FRONT_ENDS = {
     "reproduce": ([*TOOL, "reproduce", "ir/grammar/only-modules-stand-at-the-top/func", "--deadline=300"], True),
     "smoke": ([*TOOL, "smoke"], False),
 }
-
-
-def pids_in(directory: Path) -> list[int]:
-    return [int(pid) for path in directory.glob("*.pids") for pid in path.read_text().split()]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 QUICK = {("run", signal.SIGTERM), ("smoke", signal.SIGINT)}

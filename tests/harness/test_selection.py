@@ -14,10 +14,10 @@ import pytest
 
 from tessera_conformance.reports.journal import Report, read
 
+from .conftest import FAKES, copy_harness
+
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
-FAKES = Path(__file__).parent / "fakes"
 DOORS = {
     "pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider"],
     "run": ["-m", "tessera_conformance", "run"],
@@ -71,15 +71,10 @@ Run = Callable[..., Done]
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout of the harness with a suite of two files."""
     made = tmp_path_factory.mktemp("checkout")
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "conformance/harness", made / "conformance/harness", ignore=ignore)
-    shutil.copytree(ROOT / "conformance/clauses", made / "conformance/clauses")
-    shutil.copytree(ROOT / "schemas", made / "schemas")
-    shutil.copy(ROOT / "conformance/conftest.py", made / "conformance")
+    copy_harness(made)
     for name, text in SUITE.items():
         (made / "conformance" / name).parent.mkdir(parents=True, exist_ok=True)
         (made / "conformance" / name).write_text(text)
-    (made / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\ntestpaths = conformance\n")
     return made
 
 

@@ -6,11 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tessera_conformance.cli import main
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
+from tessera_conformance.strength import commands
 from tessera_conformance.strength.variants.variant import load_variants
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]
@@ -70,6 +73,16 @@ def test_a_variant_that_cannot_be_run_is_refused(tmp_path: Path, text: str, opti
     done = run(f"--variants={tmp_path}", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert expected in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_variant_that_cannot_be_run_is_refused_before_the_violators_are_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without any case, none is like a pattern of the first variant."""
+    monkeypatch.setattr(commands, "suite_of", lambda texts: SimpleNamespace(items=[]))
+    monkeypatch.setattr(commands, "kill_matrix", None)
+    assert main(["strength", "--jobs=1"]) == 2
+    assert "no case is like" in capsys.readouterr().err
 
 
 def test_every_variant_of_the_chapters_names_a_freedom_that_there_is() -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,16 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *CHOSEN, *arguments], capture_output=True, text=True, timeout=300)
 
 
+def by_name(journal: Path) -> dict[str, dict[str, Any]]:
+    return {line["name"]: line for line in map(json.loads, journal.read_text().splitlines())}
+
+
 @pytest.mark.slow
 def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
-    """The layout of parameters is judged by these cases; what survives can be explained in a file, with its reason."""
+    """The layout of parameters is judged by these cases; what survives can be explained in a file, with its reason.
+
+    In a second run that knows of the first, what caught a mutant is the first case that is put to it.
+    """
     ended = run("--output", str(tmp_path))
     assert ended.returncode in (0, 1), ended.stderr
     document = json.loads((tmp_path / "mutants.json").read_text())
@@ -37,9 +45,16 @@ def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
         for each in left
     )
     (tmp_path / "equivalent.toml").write_text(listed)
-    again = run("--equivalents", str(tmp_path / "equivalent.toml"), "--known", str(tmp_path / "mutants.jsonl"))
+    known = ["--known", str(tmp_path / "mutants.jsonl"), "--output", str(tmp_path / "again")]
+    again = run("--equivalents", str(tmp_path / "equivalent.toml"), *known)
     assert again.returncode == 0, again.stdout
     assert "100.0 %" in again.stdout
+    before, after = (by_name(folder / "mutants.jsonl") for folder in (tmp_path, tmp_path / "again"))
+    caught = {name: line for name, line in before.items() if line["killer"]}
+    assert any(line["cases"] > 1 for line in caught.values())
+    assert {name: (after[name]["killer"], after[name]["cases"]) for name in caught} == {
+        name: (line["killer"], 1) for name, line in caught.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.registry import kept_tables
-from tessera_conformance.registry.kept_tables import cache_folder, table_of
+from tessera_conformance.registry.kept_tables import table_of
+from tessera_conformance.registry.user_cache import cache_folder
 
 TEXT = '[a]\nnumbers = [1, 2]\ntext = "é"\n'
 TABLE = {"a": {"numbers": [1, 2], "text": "é"}}

@@ -44,14 +44,6 @@ class CollectedSuite:
             raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{output.getvalue()}")
         self.items = collector.items
 
-    def tags(self) -> dict[str, list[str]]:
-        """The ids of the cases tagged with each clause."""
-        cases: dict[str, list[str]] = {}
-        for item in self.items:
-            for clause in item.stash[CASE].clause_ids:
-                cases.setdefault(clause, []).append(item.stash[CASE].id)
-        return cases
-
     def index(self) -> dict[str, IndexedCase]:
         """Every case by its id."""
         cases = [(item.nodeid, item.stash[CASE]) for item in self.items]

@@ -21,7 +21,6 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 
 DONE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-PASSED_ON = ("impl", "compiler", "profile", "level", "door", "evidence", "deadline", "start-deadline", "today", "tb")
 
 
 def greeting(hello: Hello | Fault) -> Any:
@@ -36,12 +35,13 @@ def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWrit
         return
     configuration, deviations = answers.folder / "pytest.ini", answers.folder / "deviations.toml"
     configuration.write_text(CONFIGURATION, encoding="utf-8")
-    options = [f"--{name}={settings[name]}" for name in PASSED_ON if settings[name] is not None]
-    if settings["deviations"] is not None:
-        deviations.write_text(settings["deviations"], encoding="utf-8")
-        options.append(f"--deviations={deviations}")
+    given = {name: value for name, value in settings.items() if value is not None}
+    if "deviations" in given:
+        deviations.write_text(given["deviations"], encoding="utf-8")
+        given["deviations"] = deviations
     place = ["-q", "-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
     kept = [f"--basetemp={answers.folder / 'files'}", f"--report-dir={answers.folder / 'report'}"]
+    options = [f"--{name}={value}" for name, value in given.items()]
     code = pytest.main([*place, *kept, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])
     if code == pytest.ExitCode.USAGE_ERROR:
         answers.refuses(f"cannot run the cases: {answers.output()}")

@@ -106,7 +106,7 @@ def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
 
 
 def settings_of(config: pytest.Config) -> dict[str, Any]:
-    """What the process of a unit is to be told of the options."""
+    """What the process of a unit is to be told of the options, by their names; of the deviations the text."""
     option = config.option
     return {
         "impl": option.impl,

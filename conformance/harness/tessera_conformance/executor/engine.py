@@ -56,8 +56,8 @@ class Engine:
         try:
             self._require_one_worker()
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
-            self.workers, self.slots = sorted(threads), sum(threads.values())
-            self._greet()
+            self.slots = sum(threads.values())
+            self._greet(sorted(threads))
         except BaseException:
             self.close()
             raise
@@ -155,7 +155,7 @@ class Engine:
         except Exception as error:
             raise ExecutorUnavailable(_cannot_do("a worker", error)) from None
 
-    def _greet(self) -> None:
+    def _greet(self, workers: Sequence[str]) -> None:
         """Let every worker show that it can do units as this machine would."""
         asked = {
             worker: self._client.submit(
@@ -167,7 +167,7 @@ class Engine:
                 workers=[worker],
                 pure=False,
             )
-            for worker in self.workers
+            for worker in workers
         }
         self._pending = {future.key: future for future in asked.values()}
         limit = time.monotonic() + GREETING_DEADLINE

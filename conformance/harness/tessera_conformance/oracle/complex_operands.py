@@ -14,8 +14,14 @@ def complex_operand(x: Tensor) -> Tensor:
     Raises:
         BadArgument: its elements are neither floats nor complex.
     """
-    if x.dtype in COMPONENTS:
-        return x
-    if not isinstance(FORMATS.get(x.dtype), FloatFormat):
-        raise BadArgument("dtype", x.dtype, "a float or complex dtype")
-    return cast(x, dtype="complex128" if x.dtype == "fp64" else "complex64")
+    dtype = complex_dtype(x.dtype)
+    return x if x.dtype == dtype else cast(x, dtype=dtype)
+
+
+def complex_dtype(dtype: str) -> str:
+    """The dtype that an operand of this one is computed in. Raises `BadArgument` as `complex_operand` does."""
+    if dtype in COMPONENTS:
+        return dtype
+    if not isinstance(FORMATS.get(dtype), FloatFormat):
+        raise BadArgument("dtype", dtype, "a float or complex dtype")
+    return "complex128" if dtype == "fp64" else "complex64"

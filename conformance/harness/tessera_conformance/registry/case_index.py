@@ -1,9 +1,9 @@
 """The index of cases: of each its pytest node, clauses, features and levels, so that the suite need not be collected.
 
 To collect the suite takes seconds. The index lies in the user's cache folder with the fingerprint of the sources it
-was made from: path, size and time of change of every file of the suite, its clauses and vectors, and the harness. A
-wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a process of
-its own; where the cache cannot be written, each time.
+was made from: path, size and time of change of every file of the suite, its clauses, schemas and vectors, and the
+harness. A wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a
+process of its own; where the cache cannot be written, each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry.kept_tables import cache_folder
+from tessera_conformance.registry.user_cache import cache_file, write_whole
 
 SHIPPED = "cases.json"
 """The file of a wheel, in the folder of the suite."""
@@ -41,11 +41,6 @@ class IndexedCase:
     features: tuple[str, ...]
     levels: tuple[str, ...]
 
-    @property
-    def function(self) -> str:
-        """The node id without parameters."""
-        return self.node.partition("[")[0]
-
 
 CaseIndex = Mapping[str, IndexedCase]
 
@@ -56,14 +51,13 @@ def case_index() -> CaseIndex:
     Raises:
         SuiteNotCollected: the sources changed, and pytest cannot collect the suite.
     """
-    fingerprint, file = _fingerprint(), _cache_file()
+    fingerprint, file = _fingerprint(), cache_file("cases", locations.suite_directory())
     index = read(file, fingerprint)
     if index is None:
         shipped = locations.suite_directory() / SHIPPED
         index = read(shipped, digest_of_contents()) if shipped.is_file() else None
         index = collected() if index is None else index
         with contextlib.suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
             write(file, fingerprint, index)
     return index
 
@@ -102,10 +96,8 @@ def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
         identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
         for identifier, case in sorted(index.items())
     }
-    text = json.dumps({"fingerprint": fingerprint, "tags": list(tags), "cases": cases}, separators=(",", ":"))
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
+    kept = {"fingerprint": fingerprint, "tags": list(tags), "cases": cases}
+    write_whole(file, json.dumps(kept, separators=(",", ":")))
 
 
 def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
@@ -118,12 +110,6 @@ def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
         return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in kept["cases"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-
-
-def _cache_file() -> Path:
-    """One file for each place where a suite lies."""
-    place = hashlib.sha256(str(locations.suite_directory()).encode()).hexdigest()[:16]
-    return cache_folder() / f"cases-{place}.json"
 
 
 def _fingerprint() -> str:

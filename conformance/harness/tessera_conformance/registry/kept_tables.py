@@ -9,31 +9,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from tessera_conformance.documents import read_toml
+from tessera_conformance.registry.user_cache import cache_file, write_whole
 
-__all__ = ["cache_folder", "table_of"]
-
-
-def cache_folder() -> Path:
-    """Where the project keeps what can be made again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tessera-conformance"
+__all__ = ["table_of"]
 
 
 def table_of(path: Path) -> dict[str, Any]:
     """The table of a TOML file. Raises `OSError`, and `ValueError` where it is none."""
     text = path.read_bytes()
     digest = hashlib.sha256(text).hexdigest()
-    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]
-    kept = cache_folder() / f"table-{path.stem}-{place}.json"
+    kept = cache_file(f"table-{path.stem}", path.resolve())
     table = _kept(kept, digest)
     if table is None:
         table = read_toml(text.decode("utf-8"))
         with contextlib.suppress(OSError, TypeError):  # a date has no JSON
-            _keep(kept, digest, table)
+            write_whole(kept, json.dumps({"sha256": digest, "table": table}, separators=(",", ":")))
     return table
 
 
@@ -44,11 +38,3 @@ def _kept(file: Path, digest: str) -> dict[str, Any] | None:
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return table if isinstance(table, dict) else None
-
-
-def _keep(file: Path, digest: str, table: dict[str, Any]) -> None:
-    text = json.dumps({"sha256": digest, "table": table}, separators=(",", ":"))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(f".{os.getpid()}")  # nobody sees half of the file
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)

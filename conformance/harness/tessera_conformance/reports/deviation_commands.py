@@ -7,7 +7,7 @@ import datetime
 from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry.case_index import case_index, cases_by_clause
+from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.baseline import NoBaseline, as_toml, baseline
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read
 from tessera_conformance.terminal.errors import reporting_errors
@@ -36,7 +36,7 @@ def write_deviations(arguments: argparse.Namespace) -> int:
     report = read(path / FILE_NAME if path.is_dir() else path)
     expires = arguments.expires or datetime.date.today() + datetime.timedelta(days=DAYS)
     complete = report.header["selection"]["complete"] and not report.header["selection"]["shard"]
-    others = {} if complete else _clauses_by_case()
+    others = {} if complete else {identifier: case.clauses for identifier, case in case_index().items()}
     entries = baseline(report, others, arguments.owner, expires)
     identity = (report.header["implementation"]["hello"] or {}).get("implementation", {})
     name = " ".join(filter(None, [identity.get("name"), identity.get("version")])) or "an implementation"
@@ -47,11 +47,3 @@ def write_deviations(arguments: argparse.Namespace) -> int:
     )
     print(f"{arguments.output}: {len(entries)} deviations for {excused} cases, until {expires}")
     return 0
-
-
-def _clauses_by_case() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for clause, cases in cases_by_clause(case_index()).items():
-        for case in cases:
-            found.setdefault(case, []).append(clause)
-    return found

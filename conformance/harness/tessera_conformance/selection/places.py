@@ -9,6 +9,9 @@ from pathlib import Path
 from tessera_conformance.locations import CHAPTERS, suite_directory
 from tessera_conformance.selection.choice import NothingChosen, meant
 
+MOST_FUNCTIONS = 100
+"""Test functions that are named to pytest one by one."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -69,9 +72,9 @@ def _near(given: Path, inside: Path) -> Iterator[str]:
                 yield Path(*before, path.relative_to(suite)).as_posix()
 
 
-def narrowed(nodes: Sequence[str], most: int = 100) -> list[str]:
+def narrowed(nodes: Sequence[str]) -> list[str]:
     """Arguments for pytest that hold these nodes and little else: functions, or files where there are many."""
     suite = suite_directory()
     functions = list(dict.fromkeys(node.partition("[")[0] for node in nodes))
     files = list(dict.fromkeys(node.partition("::")[0] for node in nodes))
-    return [f"{suite}/{name}" for name in (functions if len(functions) <= most else files)]
+    return [f"{suite}/{name}" for name in (functions if len(functions) <= MOST_FUNCTIONS else files)]

@@ -20,10 +20,11 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, RegistryError, load_registry
+from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
-from tessera_conformance.strength.variants.commands import SAMPLE, configure_variants, put_variants
+from tessera_conformance.strength.variants.commands import SAMPLE, chosen_variants, configure_variants, put_variants
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -61,6 +62,7 @@ def strength(arguments: argparse.Namespace) -> int:
     """
     try:
         instead = arguments.mutants is not None or arguments.variants is not None
+        whole = not instead and all(each is None for each in (arguments.violators, arguments.only, arguments.cases))
         if arguments.executor and (arguments.jobs or instead):
             raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         registry = load_registry(clauses_directory())
@@ -73,11 +75,12 @@ def strength(arguments: argparse.Namespace) -> int:
             raise ValueError(f"no violator's name or clause contains {only!r}")
         suite = suite_of(arguments.cases or [])
         load_adapter(arguments.control)
-        if arguments.variants is not None:
-            return put_variants(arguments, suite, registry)
+        variants = chosen_variants(arguments, suite, registry) if whole or arguments.variants is not None else []
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    if arguments.variants is not None:
+        return put_variants(arguments, variants, suite, registry)
     if arguments.mutants is not None:
         return judge_mutants(arguments, suite, registry)
     left_out = Counter(entry.missing for entry in chosen if entry.missing)
@@ -106,8 +109,8 @@ def strength(arguments: argparse.Namespace) -> int:
         control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
         (arguments.output / "kill-matrix.md").write_text(markdown(matrix, control, suite), encoding="utf-8")
     failed = bool(matrix.survivors or matrix.control_failures)
-    if arguments.violators is arguments.only is arguments.cases is None:
-        failed |= bool(put_variants(arguments, suite, registry, SAMPLE))
+    if whole:
+        failed |= bool(put_variants(arguments, variants, suite, registry, SAMPLE))
     return 1 if failed else 0
 
 
@@ -214,7 +217,7 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> st
 
 
 def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
-    waiting = suite.tags().keys() - {kill.violation.clause for kill in matrix.kills}
+    waiting = cases_by_clause(suite.index()).keys() - {kill.violation.clause for kill in matrix.kills}
     return [
         clause.id
         for clause in registry.clauses.values()

@@ -102,11 +102,11 @@ def _verify(directory: Path) -> int:
     from tessera_conformance.registry.case_index import case_index
     from tessera_conformance.submissions.verify import verify
 
-    index = case_index()
-    told = [index[case].node for case in read(directory / FILE_NAME).plan["cases"] if case in index]
+    index, report = case_index(), read(directory / FILE_NAME)
+    told = [index[case].node for case in report.plan["cases"] if case in index]
     files = dict.fromkeys(node.partition("::")[0] for node in told)
     suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items}
-    found = verify(directory, index, suite, load_registry(clauses_directory()))
+    found = verify(directory, report, index, suite, load_registry(clauses_directory()))
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")

@@ -21,7 +21,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.judged import judged_by_checks
-from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
+from tessera_conformance.reports.journal import FILE_NAME, Report
 from tessera_conformance.submissions.contents import (
     CLAUSES_LOCK,
     MANIFEST,
@@ -42,18 +42,14 @@ FOREIGN_IMAGE = "the reference's compiler"
 
 
 def verify(
-    directory: Path, cases: Collection[str], suite: Mapping[str, pytest.Function], registry: Registry
+    directory: Path, report: Report, cases: Collection[str], suite: Mapping[str, pytest.Function], registry: Registry
 ) -> Recomputation:
-    """Everything that is wrong with a submission.
+    """Everything that is wrong with a submission, of which `report` is the report as it was read.
 
     `cases` are the ids of this suite, `suite` its tests by id: those, at least, that the submission tells of.
-
-    Raises:
-        UnreadableReport: its report is no report at all.
     """
     found = Recomputation()
     found.problems += _files(directory)
-    report = read(directory / FILE_NAME)
     if report.claim == "invalid":
         found.problems.append(f"{FILE_NAME}: {report.problem}")
     found.problems += _locks(directory, report)
@@ -197,4 +193,4 @@ def _vector(item: pytest.Function) -> Vector | None:
     return vector if isinstance(vector, Vector) and item.stash[CASE].id.split("/golden/")[1:] else None
 
 
-__all__ = ["UnreadableReport", "verify"]
+__all__ = ["verify"]

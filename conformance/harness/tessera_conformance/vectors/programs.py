@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tessera_conformance.dsl import program, type_of, type_text
+from tessera_conformance.oracle.complex_operands import complex_dtype
 from tessera_conformance.oracle.elementary import UNARY
-from tessera_conformance.oracle.formats import COMPONENTS
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
@@ -145,10 +145,8 @@ def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
 
 def fourier(name: str, x: Tensor, norm: str | None = None) -> Question:
     """`op.fft(X)` or `op.ifft(X)`, of a float or a complex tensor."""
-    dtype = x.dtype if x.dtype in COMPONENTS else "complex128" if x.dtype == "fp64" else "complex64"
-    return applied(
-        name, {"X": x}, type_text(dtype, x.shape), ("LANG-05.2-04",), ("inverse-fft",) * (name == "ifft"), norm=norm
-    )
+    result = type_text(complex_dtype(x.dtype), x.shape)
+    return applied(name, {"X": x}, result, ("LANG-05.2-04",), ("inverse-fft",) * (name == "ifft"), norm=norm)
 
 
 def applied(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from tessera_conformance.collection import CollectedSuite
@@ -11,10 +12,10 @@ from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.variants.report import as_json, failed, lines_of, markdown, summary
 from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge_variants, require_reach
-from tessera_conformance.strength.variants.variant import load_variants
+from tessera_conformance.strength.variants.variant import Variant, load_variants
 from tessera_conformance.transports.locate import load_adapter
 
-__all__ = ["SAMPLE", "configure_variants", "put_variants"]
+__all__ = ["SAMPLE", "chosen_variants", "configure_variants", "put_variants"]
 
 CHAPTERS = Path()
 """What stands for the folders of the chapters."""
@@ -33,12 +34,8 @@ def configure_variants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside", type=int, default=BESIDE, metavar="N", help=beside_help)
 
 
-def put_variants(
-    arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry, chosen_cases: Selection | None = None
-) -> int:
-    """0 where every variant passes, 1 where a case fails one or none can tell one from the control.
-
-    The cases are those of the options, unless they are given.
+def chosen_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> list[Variant]:
+    """The variants that the options name.
 
     Raises:
         RegistryError: a variant names a clause or an interpretation that there is not.
@@ -54,11 +51,25 @@ def put_variants(
     if arguments.cases is None:
         for variant in chosen:
             require_reach(variant, suite.items)
+    return chosen
+
+
+def put_variants(
+    arguments: argparse.Namespace,
+    variants: Sequence[Variant],
+    suite: CollectedSuite,
+    registry: Registry,
+    chosen_cases: Selection | None = None,
+) -> int:
+    """0 where every variant passes, 1 where a case fails one or none can tell one from the control.
+
+    The cases are those of the options, unless they are given.
+    """
     selection = chosen_cases or Selection(arguments.within, arguments.beside, arguments.thorough)
     jobs = arguments.jobs or processes.available()
     outcomes = []
     for outcome in judge_variants(
-        chosen, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs
+        variants, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs
     ):
         outcomes.append(outcome)
         print("\n".join(lines_of(outcome)), flush=True)

@@ -39,9 +39,9 @@ class Selection:
 
     def of(self, variant: Variant, items: Sequence[pytest.Function]) -> list[pytest.Function]:
         """The cases, in the order of the suite: the same on every machine."""
-        within = [item for item in items if any(fnmatchcase(_id(item), pattern) for pattern in variant.reach)]
         if self.thorough:
             return list(items)
+        within = [item for item in items if any(fnmatchcase(_id(item), pattern) for pattern in variant.reach)]
         reached = {_id(item) for item in within}
         others = [item for item in items if _id(item) not in reached]
         kept = [*_some(variant, within, self.most), *_some(variant, others, self.beside)]

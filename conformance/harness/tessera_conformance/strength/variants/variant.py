@@ -6,8 +6,8 @@ or `altered(...)` at module level, which swaps functions or constants of the imp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,12 +39,7 @@ def varies(freedom: str, description: str, *reach: str) -> Callable[[AdapterClas
 
     def declare(adapter: AdapterClass) -> AdapterClass:
         load_whole(adapter)
-
-        @contextmanager
-        def made() -> Iterator[Adapter]:
-            yield adapter()
-
-        adapter.variant = Variant(adapter.__name__, freedom, description, reach, made)
+        adapter.variant = Variant(adapter.__name__, freedom, description, reach, lambda: nullcontext(adapter()))
         return adapter
 
     return declare
