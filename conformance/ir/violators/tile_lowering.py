@@ -61,6 +61,14 @@ def at_once(module: Module, instruction: Instruction) -> list[Instruction]:
     return list(expansion(instruction, Names())) if is_expandable(instruction) else list(FLAT(module, instruction))
 
 
+def used_at_the_top(instruction: Instruction) -> set[Value]:
+    """What an instruction uses, without what regions within its regions hand out."""
+    found = set(instruction.operands)
+    for region in instruction.regions:
+        found.update(region.results, *(each.operands for each in region.walk()))
+    return found
+
+
 TOTAL, FLAT = gradients._Backward.total, gradients._flat
 GRADIENTS = [
     replaced(BLOCKS, "leaves gradients to the host", make, (schedule, "without_gradients", lambda module: module),
@@ -71,6 +79,8 @@ GRADIENTS = [
              (gradients._Backward, "total", of_the_last_use), name="gradients_of_one_use"),
     replaced("LANG-08.2-01", "adds the uses within a composite one by one", make,
              (gradients, "_flat", at_once), name="gradients_at_once"),
+    replaced("LANG-08.2-01", "loses gradients through a branch within a branch when lowered", make,
+             (gradients, "used_by", used_at_the_top), name="gradients_of_outer_branches"),
 ]  # fmt: skip
 
 SAMPLE = [

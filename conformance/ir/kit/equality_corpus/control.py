@@ -103,6 +103,13 @@ CONTROL = [
         A="fp32 3x4",
     ),
     composed(
+        "gradient-of-nested-branches",
+        "A gradient through what only a branch within a branch hands out.",
+        "let C: tensor<3x4xfp32> = B; if (B[0, 0] < 1.0e9) { if (B[0, 1] < 1.0e9) { C = A; } } return op.grad(C, A);",
+        A="fp32 3x4",
+        B="fp32 3x4",
+    ),
+    composed(
         "gradient",
         "Gradients of a product.",
         "let Y: tensor<3x4xfp32> = op.tanh(A @ B); return Y, op.grad(Y, A), op.grad(Y, B);",
