@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.strength.mutants.equivalent import read_equivalents
+from tessera_conformance.strength.mutants.equivalent import explained, read_equivalents, stale
 from tessera_conformance.strength.mutants.killers import read_killers
+from tessera_conformance.strength.mutants.rules import Change
+from tessera_conformance.strength.mutants.sites import Mutant
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]
@@ -62,6 +64,7 @@ def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
     [
         ("[[mutant]]\nname = 'a'\nbecomes = 'b'\n", "entry 1 lacks reason"),
         ("[[mutant]]\nfunction = 'a'\n", "entry 1 lacks reason"),
+        ("[[mutant]]\nreason = 'a'\n", "entry 1 lacks name, becomes"),
         ("[[mutant", "equivalent.toml: "),
     ],
 )
@@ -72,10 +75,32 @@ def test_a_bad_list_of_equivalents_is_refused(tmp_path: Path, text: str, expecte
         read_equivalents(path)
 
 
-def test_an_entry_may_speak_of_a_function_whose_words_nobody_judges(tmp_path: Path) -> None:
-    path = tmp_path / "equivalent.toml"
-    path.write_text("[[mutant]]\nfunction = 'graph.matmul._remedy'\nreason = 'words of a diagnostic'\n")
-    assert read_equivalents(path) == {"graph.matmul._remedy": "words of a diagnostic"}
+@pytest.mark.parametrize(
+    ("about", "same", "others"),
+    [
+        ({"name": "graph.a.f/unary/3", "becomes": "x or y"}, 1, 2),
+        ({"function": "graph.a.f"}, 2, 1),
+        ({"module": "graph.a"}, 3, 0),
+        ({"name": "graph.a.f/unary/3", "becomes": "x and y"}, 0, 3),
+    ],
+)
+def test_an_entry_speaks_of_a_mutant_a_function_or_a_module(
+    tmp_path: Path, about: dict[str, str], same: int, others: int
+) -> None:
+    """A place that becomes something else is another mutant, and an entry that speaks of none is named."""
+    (tmp_path / "graph.toml").write_text(
+        "[[mutant]]\nreason = 'words'\n" + "".join(f"{key} = {value!r}\n" for key, value in about.items())
+    )
+    equivalents = read_equivalents(tmp_path)
+    mutants = [mutant("f/unary/3", "x or\n  y"), mutant("f/unary/9", "x"), mutant("g/unary/3", "x or y")]
+    assert [explained(each, equivalents) for each in mutants] == [True] * same + [False] * others
+    assert stale(equivalents, mutants) == ([] if same else list(equivalents))
+
+
+def mutant(place: str, after: str) -> Mutant:
+    """One of a module `graph.a`."""
+    change = Change("unary", 3, 1, "not x", after, 1)
+    return Mutant(f"graph.a.{place}", "tessera_reference.graph.a", "graph", ("a.py", "f", 1), change, frozenset())
 
 
 def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:

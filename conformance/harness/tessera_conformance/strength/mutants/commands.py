@@ -15,7 +15,7 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
-from tessera_conformance.strength.mutants.equivalent import read_equivalents
+from tessera_conformance.strength.mutants.equivalent import read_equivalents, stale
 from tessera_conformance.strength.mutants.executed import executions
 from tessera_conformance.strength.mutants.killers import read_killers
 from tessera_conformance.strength.mutants.report import as_json, markdown, survivors, text
@@ -38,7 +38,8 @@ def configure_mutants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rooms", default=ROOMS, metavar="NAMES", help=f"packages of the control ({ROOMS})")
     most_help = "cases of each kind, of the module's clauses and others, before a mutant counts as survived (60)"
     group.add_argument("--most", type=int, default=60, metavar="N", help=most_help)
-    group.add_argument("--equivalents", type=Path, metavar="FILE", help="TOML: mutants that no case can tell, and why")
+    equivalents_help = "TOML, or a folder of it: mutants that no case can tell, and why"
+    group.add_argument("--equivalents", type=Path, metavar="FILE", help=equivalents_help)
 
 
 def judge_mutants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> int:
@@ -64,6 +65,8 @@ def judge_mutants(arguments: argparse.Namespace, suite: CollectedSuite, registry
     with output.open("w", encoding="utf-8") as journal:
         judged = _judged(trials, chosen, jobs, journal)
     print(text(judged, equivalents))
+    for entry in stale(equivalents, every):
+        print(f"  speaks of no mutant (the code has changed): {entry}")
     if arguments.output is not None:
         document = json.dumps(as_json(judged, equivalents, arguments.seed), indent=1) + "\n"
         (arguments.output / "mutants.json").write_text(document, encoding="utf-8")

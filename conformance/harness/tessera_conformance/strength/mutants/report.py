@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tessera_conformance.strength.mutants.equivalent import explained
 from tessera_conformance.strength.mutants.sites import Mutant
 from tessera_conformance.strength.mutants.trial import Result
 
@@ -14,21 +15,12 @@ __all__ = ["as_json", "markdown", "share_killed", "survivors", "text"]
 Judged = Sequence[tuple[Mutant, Result]]
 
 
-def equivalence(mutant: Mutant) -> str:
-    """By what an entry of the list of equivalent mutants speaks of it: a place that has changed since is another."""
-    return f"{mutant.name} {' '.join(mutant.change.after.split())}"
-
-
-def _explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
-    return equivalence(mutant) in equivalents or mutant.name.partition("/")[0] in equivalents
-
-
 def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Mutant, Result]]:
     """Mutants that nothing caught and nobody explains."""
     return [
         (mutant, result)
         for mutant, result in judged
-        if result.fate in ("survived", "not executed") and not _explained(mutant, equivalents)
+        if result.fate in ("survived", "not executed") and not explained(mutant, equivalents)
     ]
 
 

@@ -144,14 +144,18 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
             yield "branch dropped", _never
             if node.orelse:
                 yield "else dropped", _always
-        case ast.Call(args=[first, second, *_]) if not isinstance(first, ast.Starred) and not isinstance(
-            second, ast.Starred
-        ):
+        case ast.Call(func=called, args=[first, second, *_]) if _has_an_order(called, first, second):
             yield "argument order", _swapped
         case ast.Expr(value=ast.Call() | ast.Await()):
             yield "statement removed", lambda copy: ast.Pass()
     if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _stores(node)):
         yield "statement removed", lambda copy: ast.Pass()
+
+
+def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
+    """Whether two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
+    symmetric = isinstance(called, ast.Name) and called.id in ("max", "min")
+    return not symmetric and not any(isinstance(each, ast.Starred) for each in arguments)
 
 
 def _stores(node: ast.Assign) -> bool:
