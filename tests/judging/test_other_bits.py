@@ -24,7 +24,7 @@ OF_ITS_OWN = {
 """Vectors for which each has other bits than the canon."""
 
 
-PARTS = tuple(f"--shard={part}/16" for part in range(1, 7))
+PARTS = tuple(f"--shard={part}/32" for part in range(1, 7))
 """Parts of the suite, by the digests of case ids: whole runs at each level would take as long as all else."""
 
 OTHERS = "rejections or fuzz or schedule or tile or target or abi"
@@ -46,7 +46,7 @@ def test_an_honest_implementation_passes_the_suite_at_its_level(tmp_path: Path, 
     assert [line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS] == [], told
     assert report.header["selection"]["level"] == LEVELS[name]
     passed = [line["case"] for line in report.observations if line["verdict"] == "pass"]
-    assert len([case for case in passed if "/golden/" in case]) > 75
+    assert len([case for case in passed if "/golden/" in case]) > 30
 
 
 @pytest.mark.slow
