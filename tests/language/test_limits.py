@@ -183,7 +183,7 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("size", [100_000, pytest.param(MEGABYTES // 5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [100_000, pytest.param(MEGABYTES // 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("garbage", "message", "place"),
     [
