@@ -112,6 +112,21 @@ def test_a_launch_draws_by_the_descriptor_that_it_was_queued_with(impl, check):
         check.bits(found, uniform(seed=seed, shape=(8,)), f"the numbers of seed {seed}")
 
 
+@feature("descriptor-access")
+@pytest.mark.parametrize(
+    "name", [pytest.param("seed", marks=clause("RT-11-03")), pytest.param("stream", marks=clause("RT-11-04"))]
+)
+@pytest.mark.parametrize("value", [-1, 1 << 64], ids=["below", "above"])
+def test_a_seed_or_stream_beyond_64_bits_is_refused(impl, check, name, value):
+    """It is an invalid value, and later work carries what was set before (AMB-RT-74)."""
+    session = opened(impl, check)
+    set_descriptor(session, **{name: (1 << 64) - 1})
+    answer = session.attempt("tessxSetDescriptor", context=session.context, descriptor={name: value})
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    fill(session, session.kernel("fill"), session.allocate(BYTES))
+    check.equal([each[name] for each in carried(session)], [(1 << 64) - 1], f"the {name} that a launch carries")
+
+
 @clause("RT-11-01")
 def test_every_launch_and_collective_carries_a_descriptor(impl, check):
     """One for each of them, in their order, with seed 0, stream 0 and stable math where nothing else was set."""
