@@ -255,6 +255,24 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
         check.equal(each["stable"].get(toggle), True, f"stable {toggle}")
 
 
+@clause("RT-11-02", "RT-19.A-01")
+@pytest.mark.parametrize("function", ["tessAllReduce", "tessReduceScatter"])
+@pytest.mark.parametrize("tree", [[0, 1], [[0, 1], [2, [3, 4]]], [0, 1, 2, 3, 4, 5, 6, 7]])
+def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, tree):
+    """By the call, with nothing left for the synchronization; one over as many ranks as there are is taken."""
+    session = opened(impl, check, 4)
+    pointer = session.upload(bytes(BYTES))
+    set_descriptor(session, reduction_order=tree)
+    name = "buffer" if function == "tessAllReduce" else "inout"
+    whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
+    answer = session.attempt(function, **whole, **COLLECTIVES[function], stream=session.stream)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    session.synchronize()
+    set_descriptor(session, reduction_order=[[0, 3], [1, 2]])
+    collective(session, function, pointer)
+    session.synchronize()
+
+
 @clause("RT-11-02")
 @feature("rank-memory")
 @level("strict")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DETERMINISTIC,
@@ -14,9 +15,18 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     PERSISTENT,
     devices,
     meshed,
+    refused,
 )
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
+
+MISSING = {
+    "tessFree": {"devPtr": 0},
+    "tessHostFree": {"hostPtr": 0},
+    "tessMalloc": {"null": ["devPtr"]},
+    "tessMemcpyAsync": {"dst": 0},
+}
+"""Calls without the pointer that they need."""
 
 MANY = 12
 """Streams with a persistent kernel each, which a device may refuse to hold."""
@@ -98,6 +108,22 @@ def test_two_persistent_kernels_are_resident_side_by_side(impl, check):
     check.equal(sorted(proceed(other, beside, 2)), ["digit", "nothing"], "the resident kernels")
     session.synchronize()
     check.equal(residents(session), ["nothing"], "the resident kernels without the first")
+
+
+@clause("RT-06-13", "RT-19.A-01")
+@pytest.mark.parametrize("function", ["tessFree", "tessHostFree", "tessMalloc", "tessMemcpyAsync"])
+def test_a_call_without_its_pointer_ends_no_persistent_kernel(impl, check, function):
+    """NULL is refused, and is no synchronization."""
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    held, beside = session.zeros(), session.zeros()
+    session.append(7, held, PERSISTENT)
+    proceed(other, beside, 1)
+    refused(
+        check, other.attempt(function, **(legal_call(other, function) | MISSING[function])), "TESS_ERR_INVALID_VALUE"
+    )
+    check.equal(residents(session), ["digit"], "the resident kernels")
+    session.require(held, 7, "the result")
 
 
 @clause("RT-06-13")
