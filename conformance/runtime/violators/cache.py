@@ -95,7 +95,7 @@ class InMemoryOnly(ReferenceAdapter):
         store = self.runtime.code.store(self.runtime.context(context, "tessShutdown"))
         for entry in store.entries() if store is not None else ():
             if entry.kind == "binary":
-                store.discard(entry.kind, entry.key)
+                store.path(entry.kind, entry.key).unlink()
         return super().runtime_tessShutdown(context=context)
 
 
