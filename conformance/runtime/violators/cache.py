@@ -130,6 +130,19 @@ IDENTITIES = [
 ]  # fmt: skip
 
 
+@violates("RT-08.2-03", "launches what loaded modules were compiled to before a change of the architecture")
+class LoadedBefore(ReferenceAdapter):
+    """Keeps executables in memory."""
+
+    def runtime_tessxSetIdentity(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """For modules that are loaded, nothing changes."""
+        kept = [(module.executables, dict(module.executables)) for _, module in self.runtime.handles.live("module")]
+        answer: dict[str, Any] = super().runtime_tessxSetIdentity(**given)  # type: ignore[misc]
+        for executables, before in kept:
+            executables.update(before)
+        return answer
+
+
 # Policies
 
 
