@@ -15,10 +15,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     PERSISTENT,
     devices,
     meshed,
-    refused,
 )
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Rejected
+from tessera_conformance.observations import Rejected, Returned
 
 MISSING = {
     "tessFree": {"devPtr": 0},
@@ -110,18 +109,17 @@ def test_two_persistent_kernels_are_resident_side_by_side(impl, check):
     check.equal(residents(session), ["nothing"], "the resident kernels without the first")
 
 
-@clause("RT-06-13", "RT-19.A-01")
+@clause("RT-06-13")
 @pytest.mark.parametrize("function", ["tessFree", "tessHostFree", "tessMalloc", "tessMemcpyAsync"])
 def test_a_call_without_its_pointer_ends_no_persistent_kernel(impl, check, function):
-    """NULL is refused, and is no synchronization."""
+    """NULL gets an answer, whichever it is here, and is no synchronization."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     held, beside = session.zeros(), session.zeros()
     session.append(7, held, PERSISTENT)
     proceed(other, beside, 1)
-    refused(
-        check, other.attempt(function, **(legal_call(other, function) | MISSING[function])), "TESS_ERR_INVALID_VALUE"
-    )
+    answer = other.attempt(function, **(legal_call(other, function) | MISSING[function]))
+    check.true(isinstance(answer, Returned | Rejected), "there is an answer", type(answer).__name__)
     check.equal(residents(session), ["digit"], "the resident kernels")
     session.require(held, 7, "the result")
 
