@@ -37,7 +37,6 @@ FIELDS = [
     lenient("any_offset", "believes the offsets of sections", reader, "the offset of a section", "the end of the sect"),
     lenient("any_layout", "believes the offsets and sizes of arguments", metadata_json, "the metadata"),
     lenient("any_number", "believes extents and sizes of kernels", entries, "shape", "block", "shared_bytes"),
-    lenient("any_bytes_for_text", "takes programs that are no text", model, "section graph-ir", "section target-ir"),
     lenient("kinds_twice", "takes a section twice for one target", model, "sections"),
     lenient("targets_twice", "takes a target that is named twice", model, "targets"),
 ]
