@@ -23,9 +23,11 @@ from tessera_conformance.chapters.abi.kit.fatbins import (
     table_at,
     written,
 )
+from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import filled, loading
 from tessera_conformance.marks import clause
+from tessera_conformance.observations import Rejected, Returned
 from tessera_conformance.transports import Inapplicable
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -183,25 +185,102 @@ def type_unknown(entry: dict[str, Any]) -> None:
     entry["parameters"][0]["type"] = "int33"
 
 
-FORGED_ENTRIES = [buffer_grown, argument_moved, argument_lost, name_with_a_dot, type_unknown]
+def shared_below_zero(entry: dict[str, Any]) -> None:
+    """Shared memory of less than no bytes."""
+    entry["shared_bytes"] = -8
+
+
+def shared_in_words(entry: dict[str, Any]) -> None:
+    """Shared memory that is true."""
+    entry["shared_bytes"] = True
+
+
+def block_of_nothing(entry: dict[str, Any]) -> None:
+    """A block without threads."""
+    entry["block"] = [128, 0, 1]
+
+
+def extent_below_zero(entry: dict[str, Any]) -> None:
+    """A tensor of fewer than no elements."""
+    next(each for each in entry["parameters"] if each["type"] == "ptr")["shape"] = [-COUNT]
+
+
+def module_without_name(entry: dict[str, Any]) -> None:
+    """The module that the kernel belongs to is a number."""
+    entry["module"] = 5
+
+
+FORGED_ENTRIES = [
+    buffer_grown,
+    argument_moved,
+    argument_lost,
+    name_with_a_dot,
+    type_unknown,
+    shared_below_zero,
+    shared_in_words,
+    block_of_nothing,
+    extent_below_zero,
+    module_without_name,
+]
 
 
 @clause("RT-04.5-04", "RT-08.1-08")
 @pytest.mark.parametrize("forge", FORGED_ENTRIES, ids=lambda forge: forge.__name__)
 def test_forged_metadata_is_refused(impl, check, forge):
-    """An entry of the kernel table that does not follow the rules of the parameter buffer; all digests are right."""
+    """An entry of the kernel table that breaks a rule of the parameter buffer or of its fields; digests are right."""
     session = opened(impl, check)
     image = image_of(session)
     judge_refused(session, image, with_metadata(image, lambda metadata: forge(metadata["kernels"][0])))
 
 
-def with_metadata(image: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """An image whose metadata are changed."""
+def with_metadata(image: bytes, change: Callable[[dict[str, Any]], None], escaped: bool = False) -> bytes:
+    """An image whose metadata are changed; `escaped` writes what is not ASCII by its number."""
     fatbin = parsed(image)
     metadata = json.loads(fatbin.sections[0].data)
     change(metadata)
-    data = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=escaped).encode()
     return written(replace(fatbin, sections=[replace(fatbin.sections[0], data=data), *fatbin.sections[1:]]))
+
+
+@clause("RT-04.5-04", "RT-08.1-07")
+def test_metadata_are_utf_8_with_nothing_escaped(impl, check):
+    """A module whose name is not ASCII loads; the same text with escapes is another spelling, and is refused."""
+    session = opened(impl, check)
+    image = image_of(session)
+
+    def rename(metadata: dict[str, Any]) -> None:
+        for each in metadata["kernels"]:
+            each["module"] = "spur-\u00e4\u03bb"
+
+    judge_refused(session, with_metadata(image, rename), with_metadata(image, rename, escaped=True))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("kind", [1, 2], ids=["Graph IR", "Target IR"])
+def test_a_program_that_is_no_text_has_an_answer(impl, check, kind):
+    """Graph IR and Target IR are UTF-8; of bytes that are none, with the right digest, no call makes a crash.
+
+    tessModuleLoad refuses the image, or a later call answers; the image itself loads afterwards.
+    """
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    if all(each.kind != kind for each in fatbin.sections):
+        raise Inapplicable(f"forges a section of kind {kind}, and the image has none")
+    sections = [replace(each, data=each.data[:-1] + b"\xff") if each.kind == kind else each for each in fatbin.sections]
+    answer = loading(session, written(replace(fatbin, sections=sections)).hex())
+    if isinstance(answer, Returned):
+        answer = session.attempt("tessKernelGet", module=answer.value["module"], name="fill")
+        check.true(isinstance(answer, Returned | Rejected), "tessKernelGet has an answer", type(answer).__name__)
+        if isinstance(answer, Returned):
+            arguments = packed(("int32", 7), ("ptr", session.allocate(4 * COUNT)))
+            answer = session.launching(answer.value["kernel"], arguments)
+            check.true(isinstance(answer, Returned | Rejected), "the launch has an answer", type(answer).__name__)
+            answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+            check.true(isinstance(answer, Returned | Rejected), "the stream has an answer", type(answer).__name__)
+    else:
+        check.status(answer, INVALID)
+    judge_loaded(session, image)
 
 
 # Versions and targets
@@ -290,6 +369,15 @@ def test_a_forged_version_is_another(impl, check, version):
     forged = patched(image, 12, struct.pack("<HH", (major + version[0]) % (1 << 16), minor + version[1]))
     check.status(loading(session, forged.hex()), ABI_MISMATCH)
     check.returns(loading(session, image.hex()), "the image itself loads")
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("kept", [0, 1, 8, 31, 32, 33, 63, 64, 95, 96])
+def test_an_image_cut_within_its_header_is_refused(impl, check, kept):
+    """Shorter than the header, or than header and checksum."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, image[:kept])
 
 
 @clause("RT-04.5-04")

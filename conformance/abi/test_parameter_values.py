@@ -151,6 +151,30 @@ def test_a_number_is_rounded_once(impl, check):
     check.equal(packed(impl, check, "k(bf16 x)", [1 + 2.0**-8 + 2.0**-40]), "813f000000000000", "not through fp32")
 
 
+LARGE = {
+    "above halfway, beyond 2**53": ("float x", 2**53 + 2**29 + 1, "0100005a"),
+    "halfway, beyond 2**53": ("float x", 2**53 + 2**29, "0000005a"),
+    "below the end of fp16": ("fp16 x", 65519.0, "ff7b"),
+    "the end of fp16": ("fp16 x", -65520.0, "00fc"),
+    "the end of bf16": ("bf16 x", 2**128 - 2**119, "807f"),
+    "beyond fp32": ("float x", 10**39, "0000807f"),
+    "above halfway, fp8_e4m3": ("fp8_e4m3 x", 433.0, "7e"),
+    "the end of fp8_e4m3": ("fp8_e4m3 x", 463.0, "7e"),
+    "far beyond fp8_e4m3": ("fp8_e4m3 x", -1e6, "fe"),
+    "beyond fp8_e5m2": ("fp8_e5m2 x", 1e6, "7b"),
+    "far beyond fp8_e5m2": ("fp8_e5m2 x", -(10**39), "fb"),
+}
+"""Numbers, and their bytes by hand: 448 is the largest of fp8_e4m3, 57,344 of fp8_e5m2, 65,504 of fp16."""
+
+
+@clause("RT-10.1-02")
+@pytest.mark.parametrize(("declaration", "value", "bits"), LARGE.values(), ids=LARGE)
+def test_a_large_number_is_rounded_once(impl, check, declaration, value, bits):
+    """A whole number of any size too; what rounds past the end is infinity, in fp8 the end itself (AMB-RT-29, -102)."""
+    text = f"k({declaration})"
+    check.equal(packed(impl, check, text, [value]), bits.ljust(2 * by_the_rule(arguments_of(text)).size, "0"))
+
+
 @clause("RT-10.1-01")
 @pytest.mark.parametrize(("declaration", "value"), BEYOND.values(), ids=BEYOND)
 def test_a_value_that_does_not_fit_is_refused(impl, check, declaration, value):

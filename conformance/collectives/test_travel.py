@@ -187,6 +187,12 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     flows = [sorted(each["id"] for each in events if each["ph"] == phase) for phase in "sf"]
     check.equal(flows[0], flows[1], "every flow that begins ends")
     check.equal(len(flows[0]), len(told), "a flow from the sender to the receiver of each message")
+    ranks = {(each["pid"], each["tid"]): int(number(check, each["args"], "rank")) for each in slices(events)}
+    ends = [
+        {each["id"]: ranks.get((each["pid"], each["tid"])) for each in events if each["ph"] == phase} for phase in "sf"
+    ]
+    drawn = sorted((start, ends[1].get(flow)) for flow, start in ends[0].items())
+    check.equal(drawn, sorted((each["source"], each["target"]) for each in found["transfers"]), "the ends of the flows")
     volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
     check.equal(volume, 4 * sum(each["count"] for each in found["transfers"]), "bytes of all records")
 

@@ -152,6 +152,23 @@ def test_a_change_of_identity_invalidates_binaries(impl, check, tmp_path, identi
 
 @feature("env-vars")
 @pytest.mark.parametrize("identity", IDENTITIES)
+def test_a_change_of_identity_concerns_loaded_modules_too(impl, check, tmp_path, identity):
+    """What a kernel was compiled to is not used by its launches after the change (AMB-RT-163)."""
+    session = caching(impl, check, tmp_path)
+    pointer = session.allocate(256)
+    module = session.ask("tessModuleLoad", context=session.context, image=image_of(impl, check))["module"]
+    kernel = session.kernel_of(module, "fill")
+    missed = []
+    for value, name in enumerate(("another", "a third"), 1):
+        session.launch(kernel, packed(("int32", 64), ("int32", value), ("ptr", pointer)))
+        check.equal(session.integers(pointer), [value] * 64, "what the kernel has written")
+        missed.append(used(session)[1])
+        check.returns(impl.runtime.tessxSetIdentity(**{identity: name}), "the identity is set")
+    check.true(0 < missed[0] < missed[1], "it is compiled anew after the change", missed)
+
+
+@feature("env-vars")
+@pytest.mark.parametrize("identity", IDENTITIES)
 def test_a_change_of_identity_invalidates_autotune_results(impl, check, tmp_path, identity):
     """They are found again by the next context only while nothing changes."""
 

@@ -112,6 +112,21 @@ def test_a_launch_draws_by_the_descriptor_that_it_was_queued_with(impl, check):
         check.bits(found, uniform(seed=seed, shape=(8,)), f"the numbers of seed {seed}")
 
 
+@feature("descriptor-access")
+@pytest.mark.parametrize(
+    "name", [pytest.param("seed", marks=clause("RT-11-03")), pytest.param("stream", marks=clause("RT-11-04"))]
+)
+@pytest.mark.parametrize("value", [-1, 1 << 64], ids=["below", "above"])
+def test_a_seed_or_stream_beyond_64_bits_is_refused(impl, check, name, value):
+    """It is an invalid value, and later work carries what was set before (AMB-RT-74)."""
+    session = opened(impl, check)
+    set_descriptor(session, **{name: (1 << 64) - 1})
+    answer = session.attempt("tessxSetDescriptor", context=session.context, descriptor={name: value})
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    fill(session, session.kernel("fill"), session.allocate(BYTES))
+    check.equal([each[name] for each in carried(session)], [(1 << 64) - 1], f"the {name} that a launch carries")
+
+
 @clause("RT-11-01")
 def test_every_launch_and_collective_carries_a_descriptor(impl, check):
     """One for each of them, in their order, with seed 0, stream 0 and stable math where nothing else was set."""
@@ -238,6 +253,24 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
     collective(session, "tessAllReduce", pointer)
     for each in carried(session):
         check.equal(each["stable"].get(toggle), True, f"stable {toggle}")
+
+
+@clause("RT-11-02", "RT-19.A-01")
+@pytest.mark.parametrize("function", ["tessAllReduce", "tessReduceScatter"])
+@pytest.mark.parametrize("tree", [[0, 1], [[0, 1], [2, [3, 4]]], [0, 1, 2, 3, 4, 5, 6, 7]])
+def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, tree):
+    """By the call, with nothing left for the synchronization; one over as many ranks as there are is taken."""
+    session = opened(impl, check, 4)
+    pointer = session.upload(bytes(BYTES))
+    set_descriptor(session, reduction_order=tree)
+    name = "buffer" if function == "tessAllReduce" else "inout"
+    whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
+    answer = session.attempt(function, **whole, **COLLECTIVES[function], stream=session.stream)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    session.synchronize()
+    set_descriptor(session, reduction_order=[[0, 3], [1, 2]])
+    collective(session, function, pointer)
+    session.synchronize()
 
 
 @clause("RT-11-02")

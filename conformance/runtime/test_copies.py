@@ -18,6 +18,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 from tessera_conformance.chapters.runtime.kit.schedules import explored, seeds_of
 from tessera_conformance.marks import clause, feature
 
+MANY = 12
+"""Streams that copy at once: more than a device has engines for."""
+
 DIGIT = "module m { kernel digit(v: int32, x: tensor<64xint32>) { x = x * 10 + v; } }"
 """A kernel of `KERNELS` by itself."""
 
@@ -202,3 +205,23 @@ def test_many_small_copies_arrive_in_order(impl, check, count):
     for source in sources:
         session.copy(target, source, 4, H2D)
     check.equal(values_of("int32", session.download(target, 4)), [count - 1], "what was copied last")
+
+
+@clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
+@pytest.mark.parametrize("kind", [H2D, D2H, D2D], ids=["to the device", "to the host", "on the device"])
+def test_copies_of_many_streams_at_once_all_arrive(impl, check, kind):
+    """Each stream its own bytes, to memory of its own, whatever engines the copies have to share."""
+    session = opened(impl, check)
+    size = 1 << 18
+    data = [bytes([number]) * size for number in range(1, MANY + 1)]
+    make = {H2D: (session.allocate, session.host), D2H: (lambda count: session.host(bytes(count)), session.upload),
+            D2D: (session.allocate, session.upload)}[kind]  # fmt: skip
+    targets, sources = [make[0](size) for _ in data], [make[1](each) for each in data]
+    session.synchronize()
+    streams = [session.another_stream() for _ in data]
+    for stream, target, source in zip(streams, targets, sources, strict=True):
+        stream.copy(target, source, size, kind)
+    for stream in streams:
+        stream.synchronize()
+    found = [session.host_bytes(each, size) if kind == D2H else session.download(each, size) for each in targets]
+    check.equal([each == wanted for each, wanted in zip(found, data, strict=True)], [True] * MANY, "what arrived")

@@ -12,6 +12,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     COUNT,
     D2D,
     D2H,
+    DTYPE_IDS,
     H2D,
     PINNED_HOST,
     MeshSession,
@@ -262,6 +263,47 @@ def test_accesses_to_other_bytes_need_no_order(impl, check):
     other.write(pointer + BYTES // 2, ONES[: BYTES // 2])
     session.synchronize()
     other.synchronize()
+    check.equal(kinds(session), [], "what was found")
+
+
+END = BYTES - 16
+
+
+@feature("memory-findings")
+@clause("RT-04.4-18", "RT-04.4-20")
+@pytest.mark.parametrize("work", ["copy", "launch", "collective"])
+def test_all_the_bytes_of_work_need_order(impl, check, work):
+    """Another stream writes the last bytes of what work reads and writes; those behind it are free."""
+    session = opened(impl, check)
+    other, pointer = session.another_stream(), session.upload(ONES + ONES)
+    session.synchronize()
+    for place, wanted in ((BYTES, []), (END, ["unordered_access"])):
+        if work == "copy":
+            session.copy(session.host(bytes(BYTES)), pointer, BYTES, D2H)
+        else:
+            check.returns(launching(session, pointer) if work == "launch" else session.reducing(pointer))
+        other.write(pointer + place, ONES[:16])
+        session.synchronize()
+        other.synchronize()
+        check.equal(kinds(session), wanted, f"what was found of bytes from {place}")
+
+
+@feature("memory-findings", "rank-memory")
+@clause("RT-04.4-14")
+@pytest.mark.parametrize("collective", ["all_gather", "broadcast"])
+def test_a_collective_reads_what_each_rank_brings_alone(impl, check, collective):
+    """Each rank has written its share of an all-gather, and the root the whole of a broadcast: nothing is missing."""
+    session = opened(impl, check, ranks=4)
+    pointer, share = session.allocate(BYTES), BYTES // 4
+    whole = {"mesh": session.mesh, "count": COUNT, "dtype": DTYPE_IDS["int32"], "stream": session.stream}
+    if collective == "broadcast":
+        session.poke(2, pointer, ONES)
+        session.ask("tessBroadcast", **whole, buffer=pointer, root=2)
+    else:
+        for rank in range(4):
+            session.poke(rank, pointer + rank * share, ONES[:share])
+        session.ask("tessAllGather", **whole, inout=pointer, axis="dp")
+    session.download(pointer, BYTES)
     check.equal(kinds(session), [], "what was found")
 
 

@@ -98,6 +98,23 @@ def test_a_collective_goes_on_until_no_link_is_left(impl, check, tmp_path, timeo
 
 
 @clause("RT-07-07")
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_every_rank_names_a_link_that_is_up(impl, check, tmp_path, ranks):
+    """The one that carried what a rank sent is cut, and is not named again while another carries it (AMB-RT-182)."""
+    session = opened(impl, check, ranks)
+    pointer = session.upload(bytes(4 * COUNT))
+    session.synchronize()
+    for rank in range(ranks):
+        plan(session)
+        first = reduced(session, pointer, tmp_path / "trace.json")[rank]["args"].get("link")
+        check.true(isinstance(first, str), f"rank {rank} names a link", first)
+        plan(session, (first, 0))
+        for each in reduced(session, pointer, tmp_path / "trace.json"):
+            link = each["args"].get("link")
+            check.true(isinstance(link, str) and link != first, f"a link other than {first}", link)
+
+
+@clause("RT-07-07")
 def test_a_link_that_the_machine_does_not_have_is_refused(impl, check):
     """The plan before it stays in force."""
     session = opened(impl, check, 2)

@@ -67,6 +67,33 @@ def test_device_memory_has_a_copy_on_every_rank(impl, check, ranks):
 
 
 @feature("rank-memory")
+@clause("RT-04.4-19")
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_a_copy_to_the_host_brings_the_bytes_of_rank_0(impl, check, ranks):
+    """Those of no other rank, also where these come later (AMB-RT-05)."""
+    session = opened(impl, check, ranks=ranks)
+    pointer = session.allocate(4097)
+    for rank in range(ranks):
+        session.poke(rank, pointer, pattern(4097, rank))
+    check.equal(session.download(pointer, 4097).hex(), pattern(4097, 0).hex(), "what the host has")
+
+
+@feature("rank-memory")
+@clause("RT-19.A-01", "RT-07-03")
+@pytest.mark.parametrize("rank", [-1, 2, 1 << 31])
+def test_memory_of_a_rank_that_the_mesh_does_not_have_is_refused(impl, check, rank):
+    """The ranks of two devices are 0 and 1."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.upload(pattern(64))
+    session.synchronize()
+    where = {"mesh": session.mesh, "rank": rank, "devPtr": pointer}
+    refused(check, session.attempt("tessxPoke", **where, data=pattern(64, 1).hex()), "TESS_ERR_INVALID_VALUE")
+    refused(check, session.attempt("tessxPeek", **where, bytes=64), "TESS_ERR_INVALID_VALUE")
+    for own in range(2):
+        check.equal(session.peek(own, pointer, 64).hex(), pattern(64).hex(), f"the bytes of rank {own}")
+
+
+@feature("rank-memory")
 @clause("RT-04.4-20")
 def test_a_copy_on_the_device_stays_within_each_rank(impl, check):
     """Each rank copies its own bytes (AMB-RT-05)."""

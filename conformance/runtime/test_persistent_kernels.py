@@ -7,9 +7,28 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
-from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, LOW_LATENCY, PERSISTENT
-from tessera_conformance.marks import clause
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    DETERMINISTIC,
+    LOW_LATENCY,
+    PERSISTENT,
+    devices,
+    meshed,
+)
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected, Returned
+
+MISSING = {
+    "tessFree": {"devPtr": 0},
+    "tessHostFree": {"hostPtr": 0},
+    "tessMalloc": {"null": ["devPtr"]},
+    "tessMemcpyAsync": {"dst": 0},
+}
+"""Calls without the pointer that they need."""
+
+MANY = 12
+"""Streams with a persistent kernel each, which a device may refuse to hold."""
 
 TRIES = 100
 """How often other work is done to give a kernel time to start."""
@@ -88,6 +107,62 @@ def test_two_persistent_kernels_are_resident_side_by_side(impl, check):
     check.equal(sorted(proceed(other, beside, 2)), ["digit", "nothing"], "the resident kernels")
     session.synchronize()
     check.equal(residents(session), ["nothing"], "the resident kernels without the first")
+
+
+@clause("RT-06-13")
+@pytest.mark.parametrize("function", ["tessFree", "tessHostFree", "tessMalloc", "tessMemcpyAsync"])
+def test_a_call_without_its_pointer_ends_no_persistent_kernel(impl, check, function):
+    """NULL gets an answer, whichever it is here, and is no synchronization."""
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    held, beside = session.zeros(), session.zeros()
+    session.append(7, held, PERSISTENT)
+    proceed(other, beside, 1)
+    answer = other.attempt(function, **(legal_call(other, function) | MISSING[function]))
+    check.true(isinstance(answer, Returned | Rejected), "there is an answer", type(answer).__name__)
+    check.equal(residents(session), ["digit"], "the resident kernels")
+    session.require(held, 7, "the result")
+
+
+@clause("RT-06-13")
+def test_persistent_kernels_that_a_device_takes_leave_room_for_other_work(impl, check):
+    """One stream after the other, until a launch is refused as unsupported: all that were taken stay (AMB-RT-65).
+
+    Those of one device take no room of another.
+    """
+    session = digit_stream(impl, check)
+    fill, beside = session.kernel("nothing"), session.zeros()
+    taken = 0
+    for _ in range(MANY):
+        answer = session.another_stream().launching(fill, flags=PERSISTENT)
+        if isinstance(answer, Rejected):
+            check.status(answer, "TESS_ERR_UNSUPPORTED")
+            break
+        taken += 1
+    check.true(taken > 0, "a device holds a persistent kernel", taken)
+    found = proceed(session, beside, taken)
+    check.equal(found, ["nothing"] * taken, "the resident kernels")
+    elsewhere = meshed(impl, check, session.context, devices(impl, check, 2)[1:])
+    check.returns(elsewhere.launching(fill, flags=PERSISTENT), "another device takes one")
+    session.append(1, beside)
+    session.synchronize()
+    check.equal(residents(session), ["nothing"] * taken, "the resident kernels after other work")
+
+
+@feature("fault-injection")
+@clause("RT-15-04")
+def test_a_kernel_without_the_flag_is_not_resident_while_it_runs(impl, check):
+    """A slow one, beside which another stream finishes its work."""
+    session = digit_stream(impl, check)
+    other, nothing, held = session.another_stream(), session.kernel("nothing"), session.zeros()
+    slow = {"kind": "kernel_slow", "kernel": "digit", "nanoseconds": 1_000_000}
+    session.ask("tessxSetFaults", context=session.context, faults=[slow])
+    session.append(7, held)
+    for _ in range(3):
+        other.launch(nothing)
+        other.synchronize()
+        check.equal(residents(session), [], "the resident kernels")
+    session.require(held, 7, "the result")
 
 
 @clause("RT-15-04")

@@ -109,3 +109,17 @@ def test_a_limit_is_that_of_its_stream(impl, check):
     limit(session, 0)
     check.returns(copying(session, target, source), "the limit is lifted")
     session.synchronize()
+
+
+@feature("stream-memory-limits")
+@clause("RT-15-03", "RT-19.A-01")
+@pytest.mark.parametrize("size", [-1, -(1 << 63)])
+def test_a_limit_below_nothing_is_refused(impl, check, size):
+    """The limit before it stays."""
+    session = opened(impl, check)
+    source, target = tensors(session, 2)
+    limit(session, 2 * BYTES)
+    answer = session.attempt("tessxSetStreamLimit", stream=session.stream, bytes=size)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
+    check.returns(copying(session, target, source), "the copy succeeds")
+    session.synchronize()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
-from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, SUM, opened, refused
 from tessera_conformance.marks import clause, feature
 
 MILLISECOND = 1_000_000
@@ -107,6 +107,29 @@ def test_a_missing_participant_is_a_timeout(impl, check, absent):
             asked = {"dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "stream": session.stream}
             session.ask("tessxIssue", rank=rank, **whole, **asked)
     late(session)
+
+
+@clause("RT-19.A-09")
+@pytest.mark.parametrize("work", ["copy", "collective"])
+def test_work_that_no_machine_does_in_a_nanosecond_is_a_timeout(impl, check, work):
+    """A copy and an all-reduce of a mebibyte; without the timeout the same is done."""
+    session = opened(impl, check, 2)
+    pointer = session.upload(bytes(1 << 20))
+    target = session.host(bytes(1 << 20))
+    session.synchronize()
+
+    def queued():
+        if work == "copy":
+            session.copy(target, pointer, 1 << 20, D2H)
+        else:
+            session.all_reduce(pointer, 1 << 18)
+
+    allowing(session, 1)
+    queued()
+    late(session)
+    allowing(session, 0)
+    queued()
+    session.synchronize()
 
 
 @clause("RT-19.A-09")

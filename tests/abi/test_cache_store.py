@@ -192,21 +192,6 @@ def test_a_folder_in_the_place_of_an_entry_is_corruption(store: CacheStore) -> N
     corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), store.path("binary", KEY))
 
 
-def test_corrupt_entries_can_be_discarded(store: CacheStore) -> None:
-    keys = [replace(KEY, kernel=name) for name in ("a", "b", "c")]
-    for key in keys:
-        store.put("binary", key, TAGS, b"x")
-    for key in keys[:2]:
-        store.path("binary", key).write_bytes(b"garbage")
-    store.discard("binary", keys[0])
-    store.discard("binary", replace(KEY, kernel="absent"))
-    assert store.get("binary", keys[0], TAGS, same_policy=True) is None
-    assert store.discard_corrupt() == [store.path("binary", keys[1])]
-    assert [entry.key for entry in store.entries()] == [keys[2]]
-    store.put("binary", keys[1], TAGS, b"compiled again")
-    assert store.get("binary", keys[1], TAGS, same_policy=True) == b"compiled again"
-
-
 def test_a_put_replaces_a_corrupt_entry(store: CacheStore) -> None:
     store.path("binary", KEY).write_bytes(b"garbage")
     store.put("binary", KEY, TAGS, b"x")

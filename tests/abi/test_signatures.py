@@ -63,7 +63,6 @@ def test_what_is_read(text: str, expected: list[str]) -> None:
         "f(int a = 3)",
         "f(...)",
         "f(int größe)",
-        "f(int a, X*, float a)",
         b"f(int a)",
         None,
     ],

@@ -73,11 +73,6 @@ def test_forbidden_fast_math_is_refused_when_it_is_asked_for() -> None:
     assert runtime.tessGetNumericsPolicy(context)[1] == NumericsPolicy()
 
 
-@pytest.mark.parametrize(("policy", "permitted"), [((1, 0, 1, 1), True), ((1, 0, 1, 0), False), ((1, 1, 1, 1), False)])
-def test_a_lossy_wire_needs_fast_math_and_no_determinism(policy: tuple[int, int, int, int], permitted: bool) -> None:
-    assert NumericsPolicy(*policy).permits_lossy_wire is permitted
-
-
 def test_shutting_a_context_down_ends_what_it_has_and_nothing_else() -> None:
     runtime = Runtime()
     (_, first), (_, second) = runtime.tessInit(), runtime.tessInit()

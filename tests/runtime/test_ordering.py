@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -157,3 +158,20 @@ def test_memory_is_freed_when_all_work_has_used_it(used: Maker) -> None:
     at.ask("tessMemcpyAsync", at.memory + 32, host, 16, 0, at.stream)
     at.ask("tessHostFree", host)
     at.ask("tessStreamSynchronize", at.stream)
+
+
+def interleaved(at: Any) -> int:
+    """What two streams leave that append two digits each to one tensor, with nothing between them."""
+    digit, other = at.kernel("digit"), at.ask("tessStreamCreate", at.mesh, 0)
+    at.ask("tessxPoke", at.mesh, 0, at.memory, bytes(32))
+    for stream, value in ((at.stream, 1), (at.stream, 2), (other, 3), (other, 4)):
+        at.launch(digit, struct.pack("<i4xQ", value, at.memory), stream)
+    for stream in (at.stream, other):
+        at.ask("tessStreamSynchronize", stream)
+    return int.from_bytes(at.ask("tessxPeek", at.mesh, 0, at.memory, 4), "little")
+
+
+def test_on_an_untimed_machine_seeds_find_launches_between_the_steps_of_others(used: Maker) -> None:
+    """One stream after the other, and launches of which one writes what it had read before the other's were done."""
+    found = {interleaved(used(1, choices=Seeded(seed), timed=False)) for seed in range(60)}
+    assert found >= {1234, 3412, 12, 34, 134, 312}

@@ -10,9 +10,12 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi import Parameter, ParameterLayout, parameter_types, parameters, signatures
+from tessera_reference.abi.float_codes import code_of_float, float_of_code
 from tessera_reference.abi.parameter_types import PARAMETER_TYPES, ParameterType
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import abi as methods
+from tessera_reference.numerics.encoding import nan_code
+from tessera_reference.numerics.formats import DType
 
 from ...ir.violators.changes import changed
 
@@ -152,7 +155,26 @@ LAYOUTS = [
     laid("RT-10.1-13", "largest_first", "lays large arguments first", reordered(lambda given: -given.kind.size)),
 ]
 
+
+def beyond_the_end(value: float, dtype: DType) -> int:
+    """What is too large for an fp8 is not a number there."""
+    code = code_of_float(value, dtype)
+    return nan_code(dtype) if dtype.bits == 8 and abs(value) > abs(float_of_code(code, dtype)) else code
+
+
 BYTES = [
+    changed(
+        "RT-10.1-02",
+        "nonfinite_fp8",
+        "stores what is too large for fp8 as NaN",
+        (parameter_types, "code_of_float", beyond_the_end),
+    ),
+    changed(
+        "RT-10.1-02",
+        "through_doubles",
+        "rounds large whole numbers to a double first",
+        (parameter_types, "code_of_float", lambda value, dtype: code_of_float(float(value), dtype)),
+    ),
     changed(
         "RT-10.1-02",
         "big_endian",

@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import metadata_json, model, reader
+from tessera_reference.abi.fatbin import entries, metadata_json, model, reader
 from tessera_reference.abi.status import Failure
 from tessera_reference.runtime.calls import modules
 
@@ -36,6 +36,7 @@ FIELDS = [
     lenient("any_container", "reads containers of any version", reader, "the container version", "the field after"),
     lenient("any_offset", "believes the offsets of sections", reader, "the offset of a section", "the end of the sect"),
     lenient("any_layout", "believes the offsets and sizes of arguments", metadata_json, "the metadata"),
+    lenient("any_number", "believes extents and sizes of kernels", entries, "shape", "block", "shared_bytes"),
     lenient("kinds_twice", "takes a section twice for one target", model, "sections"),
     lenient("targets_twice", "takes a target that is named twice", model, "targets"),
 ]

@@ -129,6 +129,12 @@ def without_flows(events: list[Any]) -> list[Any]:
     return [each for each in events if each["ph"] != "f"]
 
 
+def flows_backwards(events: list[Any]) -> list[Any]:
+    """Flows begin where they end."""
+    turned = {"s": "f", "f": "s"}
+    return [{**each, "ph": turned.get(each["ph"], each["ph"])} for each in events]
+
+
 def held_too_long(events: list[Any]) -> list[Any]:
     """Counters of links never go back to nothing."""
     return [each for each in events if each["ph"] != "C" or all(each["args"].values())]
@@ -176,6 +182,7 @@ VIOLATIONS: list[Violation] = [
             ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
             ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),
             ("COLL-06-08", "late_slices", "records slices a microsecond late", shifted),
+            ("COLL-06-01", "flows_backwards", "draws flows from the receiver to the sender", flows_backwards),
             ("COLL-06-08", "flows_without_end", "writes flows without their ends", without_flows),
             ("COLL-06-01", "held_too_long", "counts what a link carried last for ever", held_too_long),
             ("COLL-06-08", "counts_elements", "counts elements in flight for bytes", counts_elements),

@@ -95,7 +95,7 @@ class InMemoryOnly(ReferenceAdapter):
         store = self.runtime.code.store(self.runtime.context(context, "tessShutdown"))
         for entry in store.entries() if store is not None else ():
             if entry.kind == "binary":
-                store.discard(entry.kind, entry.key)
+                store.path(entry.kind, entry.key).unlink()
         return super().runtime_tessShutdown(context=context)
 
 
@@ -128,6 +128,19 @@ IDENTITIES = [
     replaced("RT-08.2-03", "goes on after a change of the architecture", make,
              (CodeCache, "arch", lambda self, *targets: targets), name="any_arch"),
 ]  # fmt: skip
+
+
+@violates("RT-08.2-03", "launches what loaded modules were compiled to before a change of the architecture")
+class LoadedBefore(ReferenceAdapter):
+    """Keeps executables in memory."""
+
+    def runtime_tessxSetIdentity(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """For modules that are loaded, nothing changes."""
+        kept = [(module.executables, dict(module.executables)) for _, module in self.runtime.handles.live("module")]
+        answer: dict[str, Any] = super().runtime_tessxSetIdentity(**given)  # type: ignore[misc]
+        for executables, before in kept:
+            executables.update(before)
+        return answer
 
 
 # Policies

@@ -20,6 +20,7 @@ from .changes import in_every_context
 
 Shown = dict[str, Any]
 SHOWN, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
+READ = extensions.read_descriptor
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
@@ -169,7 +170,17 @@ def begins(
     return replaced(clause, description, make, (launches.LaunchWork, "_source", property(source)), name=name)
 
 
+def wrapped(name: str) -> Callable[[Shown], Descriptor]:
+    """A reader of descriptors that takes a number modulo 2 to the 64."""
+    return lambda message: READ(message | {each: message[each] % (1 << 64) for each in (name,) if each in message})
+
+
 DRAWN = [
+    *(
+        replaced(clause, f"takes the low 64 bits of any {name}", make,
+                 (extensions, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
+        for clause, name in (("RT-11-03", "seed"), ("RT-11-04", "stream"))
+    ),
     begins("RT-11-03", "launch_from_seed_0", "launches programs with seed 0 whatever their descriptor says",
            lambda work: RandomSource(0, work.descriptor.stream)),
     begins("RT-11-03", "launch_seed_low_word", "launches programs with the low word of the seed",

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.runtime.copies import CopyWork
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering, refusing
 
@@ -93,6 +94,10 @@ OTHERS = [
         for kind in CLAUSES
     ),
 ]
+
+
+EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the other", BuildsOnce,
+                      (CopyWork, "run", CopyWork._copied), name="every_rank")  # fmt: skip
 
 
 @violates("RT-04.4-20", "copies on the device on rank 0 only")

@@ -109,6 +109,8 @@ OTHERWISE = [
              (Stream, "end_residents", ends_all), name="ends_all"),
     replaced("RT-06-13", "tells of persistent kernels that have ended", make,
              (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
+    replaced("RT-06-13", "takes more persistent kernels than a device can hold beside other work", make,
+             (modules, "require_place", lambda *of: None), name="no_room_left"),
     launched("persistent_always", "keeps every kernel resident", persistent_always),
     launched("persistent_quick", "keeps kernels resident that ask for low latency", persistent_quick),
     launched("persistent_since", "keeps a kernel resident that was persistent before", persistent_since),

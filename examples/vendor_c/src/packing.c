@@ -47,7 +47,9 @@ static bool read_integer(const char** text, const Parameter* parameter, unsigned
 
 static bool read_float(const char** text, const Parameter* parameter, unsigned char* place) {
   char* end;
-  Number number = {.f = strtod(*text, &end)};
+  /* a whole number may be of any size, and is rounded once; any other is a double */
+  bool is_whole = !strchr(".eE", (*text)[strspn(*text, "-0123456789")]);
+  Number number = {.f = is_whole && parameter->type == FP32 ? strtof(*text, &end) : strtod(*text, &end)};
   if (end == *text) return false;
   number_store(parameter->type, place, number);
   *text = end;

@@ -75,27 +75,10 @@ class CacheStore:
 
     def entries(self) -> list[CacheEntry]:
         """All entries, in order of kind and key. Raises `Failure` with TESS_ERR_CACHE_CORRUPT."""
-        found = [entry for path in self._paths() if (entry := self._read(path)) is not None]
-        return sorted(found, key=lambda entry: (entry.kind, repr(entry.key)))
-
-    def discard(self, kind: str, key: CacheKey) -> None:
-        """Remove an entry, whatever its file holds; it may be absent."""
-        self._discard(self.path(kind, key))
-
-    def discard_corrupt(self) -> list[Path]:
-        """Remove every file that cannot be read as an entry, and say which."""
-        removed = []
-        for path in self._paths():
-            try:
-                self._read(path)
-            except Failure:
-                self._discard(path)
-                removed.append(path)
-        return removed
-
-    def _paths(self) -> list[Path]:
         with self._usable():
-            return sorted(self.directory.glob("*" + _SUFFIX))
+            paths = sorted(self.directory.glob("*" + _SUFFIX))
+        found = [entry for path in paths if (entry := self._read(path)) is not None]
+        return sorted(found, key=lambda entry: (entry.kind, repr(entry.key)))
 
     def _read(self, path: Path) -> CacheEntry | None:
         try:
@@ -127,10 +110,6 @@ class CacheStore:
         with self._usable(), alone(self._lock) as nobody_writes:
             if nobody_writes and self._read(path) == entry:
                 path.unlink(missing_ok=True)
-
-    def _discard(self, path: Path) -> None:
-        with self._usable():
-            path.unlink(missing_ok=True)
 
     def _remove_unfinished(self) -> None:
         with alone(self._lock) as nobody_writes:

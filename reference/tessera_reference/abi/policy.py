@@ -27,8 +27,3 @@ class NumericsPolicy:
             value = getattr(self, field.name)
             if type(value) is not int or value not in (0, 1):
                 raise invalid("tessSetNumericsPolicy", f"{field.name} is {shown(value)}", "0 or 1")
-
-    @property
-    def permits_lossy_wire(self) -> bool:
-        """Whether data may be quantized on the wire without being asked to (RT-13-09, AMB-RT-27)."""
-        return not self.deterministic and bool(self.allowFastMath)

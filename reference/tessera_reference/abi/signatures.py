@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from ..numerics.errors import shown
 from .identifiers import is_c_identifier
 from .parameter_types import PARAMETER_TYPES, Parameter
-from .parameters import layout_of
 from .status import Failure, invalid
 
 __all__ = ["Signature", "parse_signature"]
@@ -46,7 +45,10 @@ _FORM = "name(parameter, ...), each parameter being `X*`, `T* x` or `T x` with T
 
 
 def parse_signature(text: str) -> Signature:
-    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for whatever is none."""
+    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for whatever is none.
+
+    A name that is given twice is refused by `layout_of`.
+    """
     whole = _SIGNATURE.fullmatch(text) if isinstance(text, str) else None
     if whole is None:
         raise _refused(f"the signature {shown(text)}")
@@ -54,9 +56,7 @@ def parse_signature(text: str) -> Signature:
     if not is_c_identifier(name):
         raise _refused(f"the kernel name {shown(name)}")
     declarations = [] if inside.strip() in ("", "void") else inside.split(",")
-    parameters = tuple(_parameter(declaration.strip()) for declaration in declarations)
-    layout_of(parameters)  # refuses a name given twice
-    return Signature(name, parameters)
+    return Signature(name, tuple(_parameter(declaration.strip()) for declaration in declarations))
 
 
 def _parameter(text: str) -> Parameter:
